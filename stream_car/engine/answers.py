@@ -1,0 +1,239 @@
+"""What the engine answers: values only, the same for the library, the command line and the network.
+
+Times are RFC 3339 text in `api` and `cli`; here they are integer microseconds UTC.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from stream_car.core.changes import FrontierChange
+
+Incomplete = Literal[
+    "cycle", "successor_missing", "budget", "in_flight", "pending", "unknown", "retracted", "no_anchor", "limit"
+]
+
+
+class Step(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """`id` voids the document of the step before it, by `rule` (or `link`) in `scope`."""
+
+    id: str
+    rule: str
+    scope: str
+
+
+class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A document as an answer shows it; `active` as of the answer's time."""
+
+    id: str
+    type: str
+    time: int
+    order: int = 0
+    revision: int = 1
+    active: bool = True
+    title: str = ""
+    text: str = ""
+    source: str = ""
+    url: str = ""
+
+
+class Controlling(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A document that is in force, and the path from the anchor to it (empty: it is the anchor)."""
+
+    document: Evidence
+    path: tuple[Step, ...] = ()
+
+
+class Group(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An anchor and what controls it now: the active documents of `cl({anchor})` (Definition 3).
+
+    `passed` are superseded documents on the paths, as evidence; `missing` names successors that are
+    not here; `cycle` lists documents that void one another.
+    """
+
+    anchor: Evidence
+    score: float = 0.0
+    controlling: tuple[Controlling, ...] = ()
+    passed: tuple[Evidence, ...] = ()
+    complete: bool = True
+    reasons: tuple[Incomplete, ...] = ()
+    missing: tuple[str, ...] = ()
+    cycle: tuple[str, ...] = ()
+
+
+class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the answer warrants: Theorem 4 for the `covered` anchors, as of the input before `cut`.
+
+    `phi` is scope identifiability, `kappa` the scope ambiguity ratio (Definition 5).
+    """
+
+    covered: tuple[str, ...]
+    not_covered: tuple[str, ...] = ()
+    complete: bool = True
+    reasons: tuple[Incomplete, ...] = ()
+    phi: float = 1.0
+    kappa: float = 1.0
+    generation: str = ""
+    cut: tuple[int, ...] = ()
+    as_of: int | None = None
+    rounds: int = 0  # batches of reads that Stage 2 took
+    lookups: int = 0  # keys that Stage 2 read
+
+
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`front(cl(A_k(q)))`: groups in Stage 1 order. `results` are the controlling documents, best first."""
+
+    question: str
+    results: tuple[Evidence, ...]
+    groups: tuple[Group, ...]
+    certificate: Certificate
+    pending: int = 0  # documents that wait for their time
+
+
+Status = Literal["active", "void", "pending", "retracted", "unknown"]
+
+
+class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one asked-for name stands for now. `via`: how the name was read."""
+
+    asked: str
+    status: Status
+    via: Literal["id", "chunk", "record", ""] = ""
+    groups: tuple[Group, ...] = ()
+
+
+class Violation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A condition of Theorem 4 that a set breaks, for one of its documents, and what repairs it.
+
+    `frontier_inclusion`: `add` holds controlling documents that the set lacks.
+    `ignored_superseder`: `id` is superseded and nothing in the set supersedes it; any of `add` repairs it.
+    """
+
+    condition: Literal["frontier_inclusion", "ignored_superseder"]
+    id: str
+    add: tuple[str, ...]
+    path: tuple[Step, ...] = ()
+
+
+class Audit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Theorem 4 for a given set: it holds iff there is no violation."""
+
+    holds: bool
+    violations: tuple[Violation, ...] = ()
+    repaired: tuple[str, ...] = ()  # the set with what is missing added and superseded documents left out
+    unknown: tuple[str, ...] = ()
+    retracted: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+
+
+class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What ended a member's hold on a scope, and when that took effect."""
+
+    time: int
+    id: str
+    rule: str
+
+
+class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A member of a scope's timeline: from when to when it held, and what ended it."""
+
+    id: str
+    type: str
+    revision: int
+    time: int
+    order: int = 0
+    ended: Ending | None = None
+    offset: int = 0
+    append_time: int = 0
+    title: str = ""
+
+
+class Blocked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A member that this scope does not void, but that is void through another scope or a link."""
+
+    document: Evidence
+    scope: str
+    by: str
+    rule: str
+
+
+class Frontier(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The active members of a scope; `blocked` are void through another scope or link."""
+
+    scope: str
+    active: tuple[Evidence, ...]
+    blocked: tuple[Blocked, ...] = ()
+    members: int = 0
+    seq: int = 0
+    complete: bool = True
+
+
+class History(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The timeline of a scope, oldest first."""
+
+    scope: str
+    members: tuple[Held, ...]
+    complete: bool = True
+
+
+class Bond(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One scope (or link) of a document: whether it holds there, and if not, what voids it."""
+
+    scope: str
+    holds: bool
+    by: tuple[Step, ...] = ()
+
+
+class Explanation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a document is or is not active, scope by scope and link by link, and what controls it."""
+
+    asked: str
+    status: Status
+    document: Evidence | None = None
+    bonds: tuple[Bond, ...] = ()
+    group: Group | None = None
+    due: int | None = None  # pending: the time it waits for
+
+
+class Told(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A frontier change as it was told, and its place in the order of changes."""
+
+    position: str  # generation/shard/oseq
+    oseq: int
+    change: FrontierChange
+
+
+class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Input that was refused, with its bytes; `offset` names it."""
+
+    offset: int
+    code: str
+    reason: str
+    append_time: int = 0
+    id: str | None = None
+    value: bytes = b""
+
+
+Outcome = Literal["accepted", "pending", "duplicate", "older", "retracted", "nothing", "rejected", "control"]
+
+
+class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one published message. `lacking`: keys that its type's rules need and it has not."""
+
+    offset: int
+    outcome: Outcome
+    id: str | None = None
+    revision: int | None = None
+    type: str | None = None
+    code: str | None = None
+    reason: str | None = None
+    scopes: int = 0
+    lacking: tuple[str, ...] = ()
+
+
+class Published(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Receipts in the order of the messages."""
+
+    receipts: tuple[Receipt, ...] = ()
+
+

@@ -1,0 +1,47 @@
+"""Everything Stream-CAR raises on purpose: one root, few families, named for what the caller can do."""
+
+
+class StreamCarError(Exception):
+    """Any failure Stream-CAR raises on purpose."""
+
+
+class InvalidDocument(StreamCarError):
+    """The document can never be accepted; set it aside.
+
+    `code` is stable (`syntax`, `scope`, `conflict`, ...); `reason` is one sentence to act on.
+    """
+
+    def __init__(self, code: str, reason: str, document_id: str | None = None) -> None:
+        named = f"document {document_id!r}" if document_id is not None else "document"
+        super().__init__(f"{named} rejected ({code}): {reason}")
+        self.code = code
+        self.reason = reason
+        self.document_id = document_id
+
+
+class InvalidRules(StreamCarError):
+    """A rule pack cannot be loaded; `problems` lists every reason found."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class InvalidRequest(StreamCarError):
+    """The question cannot be answered as put; `code` is stable, the message says what to change."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class ClaimLost(StreamCarError):
+    """Another worker holds the shard now, or it has moved; claim it again or let go."""
+
+
+class Halted(StreamCarError):
+    """The state or the log breaks a promise; a person must decide. `code` names the case."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code

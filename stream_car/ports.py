@@ -1,0 +1,172 @@
+"""What the engine asks of the world. Contract tests repeat these promises one by one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from stream_car.core.documents import Document
+
+
+class Message(Struct, frozen=True, kw_only=True, gc=False):
+    """What a publisher hands to a log. A null value retracts the document named by the key."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Record(Struct, frozen=True, kw_only=True, gc=False):
+    """A message that the log holds. `append_time` is microseconds UTC, by the log's own clock."""
+
+    offset: int
+    append_time: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Log(Protocol):
+    """Partitions of records with consecutive offsets from 0.
+
+    What `append` has returned for survives any crash. Append times never decrease within a partition.
+    """
+
+    async def append(self, partition: int, messages: Sequence[Message]) -> int:
+        """Keep all messages or none, durably; the offset of the first. An empty batch returns the end."""
+        ...
+
+    async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
+        """Up to `max_records` records from exactly `from_offset` on; none at the end.
+
+        Raises `Halted` where the records from there on are gone (`lost_history`), do not exist yet
+        because the log ends before (`ahead`), or were altered (`damaged`).
+        """
+        ...
+
+    async def range(self, partition: int) -> tuple[int, int]:
+        """The first offset kept, and the offset that the next record will get."""
+        ...
+
+
+class Claim(Struct, frozen=True, kw_only=True, gc=False):
+    """A worker's hold on a shard, and where the shard stands."""
+
+    shard: int
+    owner: str
+    next_offset: int
+    next_oseq: int  # the number that the next event gets; the first is 1
+    trimmed: int  # events up to this one have left the outbox
+
+
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """One emission of a shard, numbered without gaps; `stream` says where it goes."""
+
+    oseq: int
+    stream: str
+    key: bytes
+    value: bytes
+
+
+class Store(Protocol):
+    """A fenced key-value map per shard.
+
+    `commit` writes all of a batch or none of it, together with the offset it reaches. `read`,
+    `commit` and `trim` refuse with `ClaimLost` when the shard is no longer this claim's or has
+    moved since. Readers that hold no claim `peek`.
+    """
+
+    async def claim(self, shard: int) -> Claim:
+        """Take the shard from whoever holds it; a shard never seen starts at offset 0, event 1."""
+        ...
+
+    async def read(self, claim: Claim, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values of those keys that have one, all as of the claim's offset."""
+        ...
+
+    async def commit(
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+    ) -> Claim:
+        """Write values (`None` deletes), events and the next offset at once; the claim to go on with."""
+        ...
+
+    async def outbox(self, claim: Claim) -> Sequence[Event]:
+        """The events that are not trimmed, in order."""
+        ...
+
+    async def trim(self, claim: Claim, upto: int) -> Claim:
+        """Forget the events up to and including `upto`; only after they are published."""
+        ...
+
+    async def peek(self, shard: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
+        """The shard's next offset and the values of these keys, all as of one moment."""
+        ...
+
+
+class Journal(Protocol):
+    """Where a shard's events go, and where they can be read again."""
+
+    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+        """Keep the events, in order; a repeat of one already kept changes nothing."""
+        ...
+
+    async def read(
+        self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
+    ) -> Sequence[Event]:
+        """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
+        ...
+
+    async def last(self, shard: int) -> int:
+        """The highest `oseq` kept, 0 if none."""
+        ...
+
+
+class Clock(Protocol):
+    """The time of day, for logs that stamp their own records."""
+
+    def now(self) -> int:
+        """Microseconds since 1970, UTC."""
+        ...
+
+
+class Posting(Struct, frozen=True, kw_only=True, gc=False):
+    """A document to be found by its words, and the scopes it can be listed under."""
+
+    document: Document
+    scopes: tuple[str, ...] = ()
+    anchor: bool = True  # whether Stage 1 may return it
+
+
+class Hit(Struct, frozen=True, gc=False):
+    """A Stage 1 result."""
+
+    id: str
+    score: float
+
+
+class AnchorIndex(Protocol):
+    """Documents by their words (Stage 1), by id, and scopes by their parts.
+
+    What `apply` has returned for is found by the next call. After a crash the index stands at some
+    earlier `position`; whoever feeds it starts there again, and repeats change nothing.
+    """
+
+    async def apply(self, postings: Sequence[Posting], dropped: Sequence[str], position: int) -> None:
+        """Add or replace documents by id, drop others; all input before `position` is now in."""
+        ...
+
+    async def position(self) -> int:
+        """The input offset from which to feed after opening; 0 where there is no usable index."""
+        ...
+
+    async def search(self, text: str, depth: int) -> Sequence[Hit]:
+        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed."""
+        ...
+
+    async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """The documents kept under these ids."""
+        ...
+
+    async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
+        """Names of scopes that have all these pairs, in order of name."""
+        ...
