@@ -1,0 +1,63 @@
+# Everything a person types. A virtual environment is made in .venv when one is needed.
+#
+#   make demo     see the idea in a minute
+#   make test     everything a change must pass
+#   make check    the same without the longer tests
+#   make format   let ruff lay the code out
+#   make slow     the long suites
+#   make bench    the measurements
+
+VENV ?= .venv
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+JOBS ?= auto
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CHECKED := stream_car tests
+
+.PHONY: demo test check lint format slow bench clean
+.DEFAULT_GOAL := test
+
+demo: $(VENV)/.installed
+	$(BIN)/stream-car demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS) -q --durations=10
+
+check: lint
+	$(BIN)/python -m pytest -n $(JOBS) -q tests/unit tests/repository
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check --quiet $(CHECKED)
+	$(BIN)/ruff check --quiet $(CHECKED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
+
+slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(JOBS) -q -m slow --durations=10
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m pytest -q -s tests/benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Stream-CAR needs Python 3.11 or later; install it, or say make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[dev,bench]'
+	@touch $@ $(VENV)/.installed-dev $(VENV)/.installed
