@@ -1,0 +1,301 @@
+"""The members of one scope, sorted by (type, time, order, id), in one list or in pages.
+
+Promise: the order of `(time, order)` within a type is the order of authority, so the frontier of a
+type is a suffix of it (DESIGN section 2). A scope of up to 64 members is one list in its header;
+beyond that each type has pages of up to 512, and the header only their directory. Pages are never
+changed in the store: an edit gives the page a new stamp, so a header always points at what it meant.
+Cost: a binary search in the directory and one in a page; an insertion rewrites one page.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, MutableMapping
+
+from msgspec import Struct
+
+from stream_car.core.documents import Pair
+
+INLINE_MAX = 64
+PAGE_MAX = 512
+
+LOWEST: Pair = (-(1 << 62), -(1 << 62))
+Place = tuple[int, int, str]  # (time, order, id)
+Said = tuple[str, ...]
+
+
+class Entry(Struct, frozen=True, array_like=True, gc=False):
+    """A document revision as a member of a scope.
+
+    `said` holds the attributes that rules compare there; `elsewhere` counts the other scopes in
+    which a rule could void it; `offset` and `append_time` say where and when the input came.
+    """
+
+    id: str
+    revision: int
+    type: str
+    time: int
+    order: int
+    offset: int
+    append_time: int
+    elsewhere: int = 0
+    said: Said = ()
+
+    @property
+    def pair(self) -> Pair:
+        """What authority compares."""
+        return self.time, self.order
+
+
+class Sheet(Struct, array_like=True, gc=False):
+    """A page in the directory: its type, its ends, and what can be known without reading it.
+
+    `visits`: members that could be void elsewhere. `sole`: what all members say, if they all say the same.
+    """
+
+    type: str
+    first: Place
+    last: Place
+    count: int
+    visits: int
+    stamp: int
+    sole: Said | None
+
+
+class Scope(Struct, array_like=True, gc=False):
+    """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
+
+    `applied` maps an intake shard to the input offset of the last placement applied.
+    """
+
+    name: str
+    seq: int = 0
+    stamp: int = 0
+    applied: dict[int, int] = {}
+    entries: list[Entry] = []
+    sheets: list[Sheet] = []
+
+
+Page = list[Entry]
+Pages = Mapping[bytes, Page]
+EditablePages = MutableMapping[bytes, Page]
+
+
+def page_key(scope: Scope, stamp: int) -> bytes:
+    """Where a page of this scope lies."""
+    return b"p:%d:%b" % (stamp, scope.name.encode())
+
+
+def _place(entry: Entry) -> Place:
+    return entry.time, entry.order, entry.id
+
+
+def _full(entry: Entry) -> tuple[str, int, int, str]:
+    return entry.type, entry.time, entry.order, entry.id
+
+
+def _type(member: Entry | Sheet) -> str:
+    return member.type
+
+
+def _pair(entry: Entry) -> Pair:
+    return entry.time, entry.order
+
+
+def _first(sheet: Sheet) -> Place:
+    return sheet.first
+
+
+def _last_pair(sheet: Sheet) -> Pair:
+    return sheet.last[:2]
+
+
+def _first_pair(sheet: Sheet) -> Pair:
+    return sheet.first[:2]
+
+
+def size(scope: Scope) -> int:
+    """How many members the scope has."""
+    return len(scope.entries) if not scope.sheets else sum(sheet.count for sheet in scope.sheets)
+
+
+def types(scope: Scope) -> list[str]:
+    """The types of its members."""
+    return list(dict.fromkeys(member.type for member in (scope.sheets or scope.entries)))
+
+
+def span(scope: Scope, kind: str) -> tuple[int, int]:
+    """Where the sheets of a type begin and end in the directory."""
+    return bisect_left(scope.sheets, kind, key=_type), bisect_right(scope.sheets, kind, key=_type)
+
+
+def sheets_between(scope: Scope, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:
+    """The sheets that may hold members of a type with `low <= pair < high`."""
+    start, end = span(scope, kind)
+    start = bisect_left(scope.sheets, low, start, end, key=_last_pair)
+    if high is not None:
+        end = bisect_left(scope.sheets, high, start, end, key=_first_pair)
+    return scope.sheets[start:end]
+
+
+def between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> Iterator[Entry]:
+    """Members of a type with `low <= pair < high`, in order; the pages must be at hand."""
+    if not scope.sheets:
+        entries = scope.entries
+        at = bisect_left(entries, (kind, *low, ""), key=_full)
+        while at < len(entries) and entries[at].type == kind and (high is None or entries[at].pair < high):
+            yield entries[at]
+            at += 1
+        return
+    for sheet in sheets_between(scope, kind, low, high):
+        page = pages[page_key(scope, sheet.stamp)]
+        start = bisect_left(page, low, key=_pair)
+        end = len(page) if high is None else bisect_left(page, high, key=_pair)
+        yield from page[start:end]
+
+
+def count_between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> int:
+    """How many members of a type have `low <= pair < high`; only the pages at the ends are read."""
+    if not scope.sheets:
+        return sum(1 for _ in between(scope, pages, kind, low, high))
+    total = 0
+    for sheet in sheets_between(scope, kind, low, high):
+        if sheet.first[:2] >= low and (high is None or sheet.last[:2] < high):
+            total += sheet.count
+        else:
+            page = pages[page_key(scope, sheet.stamp)]
+            end = len(page) if high is None else bisect_left(page, high, key=_pair)
+            total += end - bisect_left(page, low, key=_pair)
+    return total
+
+
+def greatest(scope: Scope, kind: str) -> Pair:
+    """The greatest pair of a type; `LOWEST` if it has no member."""
+    if not scope.sheets:
+        for entry in reversed(scope.entries):
+            if entry.type == kind:
+                return entry.time, entry.order
+        return LOWEST
+    start, end = span(scope, kind)
+    return scope.sheets[end - 1].last[:2] if start < end else LOWEST
+
+
+def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pair:
+    """The greatest pair of a type when one of its members is left out; that member's page must be at hand."""
+    if not scope.sheets:
+        for entry in reversed(scope.entries):
+            if entry.type == kind and entry.id != place[2]:
+                return entry.time, entry.order
+        return LOWEST
+    start, end = span(scope, kind)
+    if start == end:
+        return LOWEST
+    sheet = scope.sheets[end - 1]
+    if sheet.last != place:
+        return sheet.last[:2]
+    if sheet.count > 1:
+        return pages[page_key(scope, sheet.stamp)][-2].pair
+    return scope.sheets[end - 2].last[:2] if end - 2 >= start else LOWEST
+
+
+def sheet_of(scope: Scope, kind: str, place: Place) -> int | None:
+    """The position of the sheet where a member lies or would be put; `None`: the type has no sheet."""
+    start, end = span(scope, kind)
+    if start == end:
+        return None
+    return max(start, bisect_right(scope.sheets, place, start, end, key=_first) - 1)
+
+
+def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
+    """Put a member in its place; the keys of pages that were written or are gone."""
+    if not scope.sheets:
+        entries = scope.entries
+        if len(entries) < INLINE_MAX:
+            at = bisect_left(entries, _full(entry), key=_full)
+            scope.entries.insert(at, entry)
+            return []
+        return _spread(scope, pages, entry)
+    place = _place(entry)
+    at_sheet = sheet_of(scope, entry.type, place)
+    if at_sheet is None:
+        where = bisect_left(scope.sheets, entry.type, key=_type)
+        return [_new_sheet(scope, pages, where, [entry])]
+    sheet = scope.sheets[at_sheet]
+    page = pages[page_key(scope, sheet.stamp)]
+    at = bisect_left(page, place, key=_place)
+    if sheet.count < PAGE_MAX:
+        page.insert(at, entry)
+        return _restamp(scope, pages, sheet, page)
+    if at == len(page):
+        return [_new_sheet(scope, pages, at_sheet + 1, [entry])]
+    page.insert(at, entry)
+    upper = page[PAGE_MAX // 2 :]
+    del page[PAGE_MAX // 2 :]
+    return [*_restamp(scope, pages, sheet, page), _new_sheet(scope, pages, at_sheet + 1, upper)]
+
+
+def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[bytes]:
+    """Take a member out; the keys of pages that were written or are gone.
+
+    Raises `LookupError` if it is not there: the state contradicts itself.
+    """
+    if not scope.sheets:
+        at = bisect_left(scope.entries, (kind, *place), key=_full)
+        if at == len(scope.entries) or scope.entries[at].id != place[2]:
+            raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+        del scope.entries[at]
+        return []
+    at_sheet = sheet_of(scope, kind, place)
+    if at_sheet is None:
+        raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+    sheet = scope.sheets[at_sheet]
+    page = pages[page_key(scope, sheet.stamp)]
+    at = bisect_left(page, place, key=_place)
+    if at == len(page) or page[at].id != place[2]:
+        raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+    del page[at]
+    if page:
+        return _restamp(scope, pages, sheet, page)
+    del scope.sheets[at_sheet]
+    gone = page_key(scope, sheet.stamp)
+    pages.pop(gone, None)
+    return [gone]
+
+
+def _spread(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
+    every = sorted([*scope.entries, entry], key=_full)
+    scope.entries = []
+    by_type: dict[str, list[Entry]] = {}
+    for member in every:
+        by_type.setdefault(member.type, []).append(member)
+    return [_new_sheet(scope, pages, len(scope.sheets), members) for members in by_type.values()]
+
+
+def _new_sheet(scope: Scope, pages: EditablePages, at: int, page: list[Entry]) -> bytes:
+    scope.stamp += 1
+    scope.sheets.insert(at, _described(page, scope.stamp))
+    key = page_key(scope, scope.stamp)
+    pages[key] = page
+    return key
+
+
+def _restamp(scope: Scope, pages: EditablePages, sheet: Sheet, page: list[Entry]) -> list[bytes]:
+    gone = page_key(scope, sheet.stamp)
+    pages.pop(gone, None)
+    scope.stamp += 1
+    at = scope.sheets.index(sheet)
+    scope.sheets[at] = _described(page, scope.stamp)
+    key = page_key(scope, scope.stamp)
+    pages[key] = page
+    return [gone, key]
+
+
+def _described(page: list[Entry], stamp: int) -> Sheet:
+    said = page[0].said
+    return Sheet(
+        page[0].type,
+        _place(page[0]),
+        _place(page[-1]),
+        len(page),
+        sum(1 for member in page if member.elsewhere),
+        stamp,
+        said if all(member.said == said for member in page) else None,
+    )
