@@ -79,6 +79,23 @@ Pages = Mapping[bytes, Page]
 EditablePages = MutableMapping[bytes, Page]
 
 
+class Absent(LookupError):
+    """Pages are not at hand; read `keys` and ask again. Raised before anything is changed."""
+
+    def __init__(self, keys: list[bytes]) -> None:
+        super().__init__(f"{len(keys)} pages are not at hand")
+        self.keys = keys
+
+
+def page_of(scope: Scope, pages: Pages, sheet: Sheet) -> Page:
+    """The members of a sheet. Raises `Absent`."""
+    key = page_key(scope, sheet.stamp)
+    page = pages.get(key)
+    if page is None:
+        raise Absent([key])
+    return page
+
+
 def page_key(scope: Scope, stamp: int) -> bytes:
     """Where a page of this scope lies."""
     return b"p:%d:%b" % (stamp, scope.name.encode())
@@ -145,11 +162,19 @@ def between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None)
             yield entries[at]
             at += 1
         return
-    for sheet in sheets_between(scope, kind, low, high):
-        page = pages[page_key(scope, sheet.stamp)]
+    for page in [page_of(scope, pages, sheet) for sheet in at_hand(scope, pages, kind, low, high)]:
         start = bisect_left(page, low, key=_pair)
         end = len(page) if high is None else bisect_left(page, high, key=_pair)
         yield from page[start:end]
+
+
+def at_hand(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:
+    """The sheets that may hold such members, all their pages present. Raises `Absent` with every one that is not."""
+    sheets = sheets_between(scope, kind, low, high)
+    lacking = [key for sheet in sheets if (key := page_key(scope, sheet.stamp)) not in pages]
+    if lacking:
+        raise Absent(lacking)
+    return sheets
 
 
 def count_between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> int:
@@ -161,7 +186,7 @@ def count_between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair |
         if sheet.first[:2] >= low and (high is None or sheet.last[:2] < high):
             total += sheet.count
         else:
-            page = pages[page_key(scope, sheet.stamp)]
+            page = page_of(scope, pages, sheet)
             end = len(page) if high is None else bisect_left(page, high, key=_pair)
             total += end - bisect_left(page, low, key=_pair)
     return total
@@ -192,7 +217,7 @@ def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pai
     if sheet.last != place:
         return sheet.last[:2]
     if sheet.count > 1:
-        return pages[page_key(scope, sheet.stamp)][-2].pair
+        return page_of(scope, pages, sheet)[-2].pair
     return scope.sheets[end - 2].last[:2] if end - 2 >= start else LOWEST
 
 
@@ -219,16 +244,20 @@ def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
         where = bisect_left(scope.sheets, entry.type, key=_type)
         return [_new_sheet(scope, pages, where, [entry])]
     sheet = scope.sheets[at_sheet]
-    page = pages[page_key(scope, sheet.stamp)]
+    page = page_of(scope, pages, sheet)
     at = bisect_left(page, place, key=_place)
     if sheet.count < PAGE_MAX:
         page.insert(at, entry)
+        sheet.count += 1
+        sheet.visits += entry.elsewhere > 0
+        sheet.sole = sheet.sole if sheet.sole == entry.said else None
         return _restamp(scope, pages, sheet, page)
     if at == len(page):
         return [_new_sheet(scope, pages, at_sheet + 1, [entry])]
     page.insert(at, entry)
     upper = page[PAGE_MAX // 2 :]
     del page[PAGE_MAX // 2 :]
+    _describe(sheet, page)
     return [*_restamp(scope, pages, sheet, page), _new_sheet(scope, pages, at_sheet + 1, upper)]
 
 
@@ -247,10 +276,12 @@ def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[by
     if at_sheet is None:
         raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
     sheet = scope.sheets[at_sheet]
-    page = pages[page_key(scope, sheet.stamp)]
+    page = page_of(scope, pages, sheet)
     at = bisect_left(page, place, key=_place)
     if at == len(page) or page[at].id != place[2]:
         raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+    sheet.count -= 1
+    sheet.visits -= page[at].elsewhere > 0
     del page[at]
     if page:
         return _restamp(scope, pages, sheet, page)
@@ -271,31 +302,28 @@ def _spread(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
 
 def _new_sheet(scope: Scope, pages: EditablePages, at: int, page: list[Entry]) -> bytes:
     scope.stamp += 1
-    scope.sheets.insert(at, _described(page, scope.stamp))
+    sheet = Sheet(page[0].type, _place(page[0]), _place(page[-1]), 0, 0, scope.stamp, None)
+    _describe(sheet, page)
+    scope.sheets.insert(at, sheet)
     key = page_key(scope, scope.stamp)
     pages[key] = page
     return key
+
+
+def _describe(sheet: Sheet, page: list[Entry]) -> None:
+    said = page[0].said
+    sheet.count = len(page)
+    sheet.visits = sum(1 for member in page if member.elsewhere)
+    sheet.sole = said if all(member.said == said for member in page) else None
 
 
 def _restamp(scope: Scope, pages: EditablePages, sheet: Sheet, page: list[Entry]) -> list[bytes]:
     gone = page_key(scope, sheet.stamp)
     pages.pop(gone, None)
     scope.stamp += 1
-    at = scope.sheets.index(sheet)
-    scope.sheets[at] = _described(page, scope.stamp)
+    sheet.stamp = scope.stamp
+    sheet.first = _place(page[0])
+    sheet.last = _place(page[-1])
     key = page_key(scope, scope.stamp)
     pages[key] = page
     return [gone, key]
-
-
-def _described(page: list[Entry], stamp: int) -> Sheet:
-    said = page[0].said
-    return Sheet(
-        page[0].type,
-        _place(page[0]),
-        _place(page[-1]),
-        len(page),
-        sum(1 for member in page if member.elsewhere),
-        stamp,
-        said if all(member.said == said for member in page) else None,
-    )

@@ -1,0 +1,361 @@
+"""The frontier of a scope, kept up to date one placement at a time.
+
+Promise: after any prefix, in any arrival order, the members that reach their bar equal
+`authority.frontier` over the documents seen, and a change names exactly what entered and left.
+One step serves insertion, correction and removal. Everything is read before anything is changed;
+where a page is not at hand, `Absent` is raised and the state is as before. Cost: O(log n) plus the
+members that change, of which at most 256 a type are named.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
+from stream_car.core.differ import NO_TOPS, Tops, tops, values_of
+from stream_car.core.documents import Pair
+from stream_car.core.rules import Bearing, Clause, Ruleset, scope_parts
+from stream_car.core.timeline import (
+    LOWEST,
+    EditablePages,
+    Entry,
+    Pages,
+    Place,
+    Said,
+    Scope,
+    add,
+    between,
+    count_between,
+    drop,
+    greatest,
+    greatest_without,
+    page_of,
+    sheet_of,
+    size,
+)
+
+
+class Placement(Struct, frozen=True, kw_only=True, gc=False):
+    """A document joins a scope (`entry`), leaves it (only `old`), or is corrected in it (both).
+
+    `old` says where its former entry stands: type, time, order. `offset` is the input that caused it.
+    """
+
+    scope: str
+    id: str
+    entry: Entry | None
+    old: tuple[str, int, int] | None
+    cause: Cause
+    offset: int
+    is_link: bool = False
+
+
+class Bar(Struct, frozen=True, gc=False):
+    """What a member's pair must reach to hold: the plain threshold, and the one for what it says."""
+
+    plain: Pair
+    tops: Tops = NO_TOPS
+    names: Said = ()
+
+    def reach(self, value: Said) -> Pair:
+        """The threshold for a member that says `value` on `names`."""
+        return max(self.plain, self.tops.reach(value)) if self.names else self.plain
+
+
+Why = Ended | Literal["holds"]
+
+
+class _Interval(Struct, frozen=True, gc=False):
+    """Members between two thresholds changed; `including`/`excluding` say which, by value."""
+
+    low: Pair
+    high: Pair
+    entered: bool
+    including: Said | None = None
+    excluding: tuple[Said, ...] = ()
+
+
+class _Edit(Struct, frozen=True, gc=False):
+    """What a placement does to the timeline, with what both revisions mean there."""
+
+    old: tuple[str, Place] | None
+    entry: Entry | None
+    old_bearing: Bearing
+    new_bearing: Bearing
+
+
+def bar_of(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, *, upto: int | None = None) -> Bar:
+    """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `Absent`."""
+    if upto is None:
+        return _bar(scope, pages, bearing, ruleset, None)
+    plain = max(
+        (greatest_upto(scope, pages, clause.type, upto) for clause in bearing.voiders if not clause.differ_on),
+        default=LOWEST,
+    )
+    differing = [c for c in bearing.voiders if c.differ_on]
+    if not differing:
+        return Bar(plain)
+    found = tops(scope, pages, _with_bearings(scope, differing, ruleset), upto=upto)
+    return Bar(plain, found, differing[0].differ_on)
+
+
+def greatest_upto(scope: Scope, pages: Pages, kind: str, upto: int) -> Pair:
+    """The greatest pair of a type whose time is at most `upto`; `LOWEST` if there is none."""
+    last = greatest(scope, kind)
+    if last[0] <= upto:
+        return last
+    if not scope.sheets:
+        return max((e.pair for e in scope.entries if e.type == kind and e.time <= upto), default=LOWEST)
+    at = sheet_of(scope, kind, (upto + 1, LOWEST[0], ""))
+    if at is None:
+        return LOWEST
+    found = [member.pair for member in page_of(scope, pages, scope.sheets[at]) if member.time <= upto]
+    return found[-1] if found else LOWEST
+
+
+def holds(entry: Entry, bar: Bar, bearing: Bearing) -> bool:
+    """Whether a member is not void through its scope."""
+    if not bar.names:
+        return entry.pair >= bar.plain
+    return entry.pair >= bar.reach(values_of(entry.said, bearing.attributes, bar.names))
+
+
+def _with_bearings(scope: Scope, clauses: list[Clause], ruleset: Ruleset) -> list[tuple[Clause, Bearing]]:
+    return [(clause, ruleset.bearing(scope.name, clause.type)) for clause in clauses]
+
+
+def _bar(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, edit: _Edit | None) -> Bar:
+    """The bar now, or as it will be after an edit that is not made yet."""
+    plain = LOWEST
+    differing: list[Clause] = []
+    old = edit.old if edit is not None else None
+    entry = edit.entry if edit is not None else None
+    for clause in bearing.voiders:
+        if clause.differ_on:
+            differing.append(clause)
+            continue
+        if old is not None and old[0] == clause.type:
+            pair = greatest_without(scope, pages, clause.type, old[1])
+        else:
+            pair = greatest(scope, clause.type)
+        if entry is not None and entry.type == clause.type and entry.pair > pair:
+            pair = entry.pair
+        if pair > plain:
+            plain = pair
+    if not differing:
+        return Bar(plain)
+    found = tops(
+        scope, pages, _with_bearings(scope, differing, ruleset), without=old[1] if old else None, extra=entry
+    )
+    return Bar(plain, found, differing[0].differ_on)
+
+
+def place(
+    scope: Scope, pages: EditablePages, placement: Placement, ruleset: Ruleset, *, shard: int = 0
+) -> tuple[FrontierChange | None, list[bytes]]:
+    """Apply a placement; the change of the frontier, if any, and the keys of pages written or gone.
+
+    Raises `Absent` before anything is changed.
+    """
+    if placement.is_link:
+        change = _place_link(scope, pages, placement)
+    else:
+        change = _place_entry(scope, pages, placement, ruleset)
+    touched = _edit_timeline(scope, pages, placement)
+    scope.stamp += 1
+    scope.applied[shard] = placement.offset
+    if change is not None:
+        scope.seq += 1
+    return change, touched
+
+
+def _edit_timeline(scope: Scope, pages: EditablePages, placement: Placement) -> list[bytes]:
+    touched: list[bytes] = []
+    if placement.old is not None:
+        kind, time, order = placement.old
+        touched += drop(scope, pages, kind, (time, order, placement.id))
+    if placement.entry is not None:
+        touched += add(scope, pages, placement.entry)
+    return touched
+
+
+def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange | None:
+    _require_edited_pages(scope, pages, placement)
+    before = size(scope)
+    after = before - (placement.old is not None) + (placement.entry is not None)
+    if bool(before) == bool(after):
+        return None
+    [(key, target)] = scope_parts(scope.name)
+    if key != "document":
+        return None
+    if after:
+        left = (Member(id=target, why="link", rule="link"),)
+        return FrontierChange(scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, left=left)
+    entered = (Member(id=target, rule="link"),)
+    return FrontierChange(scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, entered=entered)
+
+
+def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> None:
+    """Raise `Absent` unless the pages that the edit will change are at hand."""
+    if not scope.sheets:
+        return
+    places = []
+    if placement.old is not None:
+        places.append((placement.old[0], (*placement.old[1:], placement.id)))
+    if placement.entry is not None:
+        entry = placement.entry
+        places.append((entry.type, (entry.time, entry.order, entry.id)))
+    for kind, where in places:
+        at = sheet_of(scope, kind, where)
+        if at is not None:
+            page_of(scope, pages, scope.sheets[at])
+
+
+def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
+    _require_edited_pages(scope, pages, placement)
+    name = scope.name
+    entry, old = placement.entry, placement.old
+    nothing = Bearing()
+    edit = _Edit(
+        (old[0], (old[1], old[2], placement.id)) if old is not None else None,
+        entry,
+        ruleset.bearing(name, old[0]) if old is not None else nothing,
+        ruleset.bearing(name, entry.type) if entry is not None else nothing,
+    )
+    entered: list[Member] = []
+    left: list[Member] = []
+    entered_runs: list[Run] = []
+    left_runs: list[Run] = []
+    if edit.old is not None:
+        _own_leaving(scope, pages, edit, placement.cause, ruleset, left)
+    if entry is not None and holds(entry, _bar(scope, pages, edit.new_bearing, ruleset, edit), edit.new_bearing):
+        entered.append(_member(entry, "holds", ""))
+    for kind, rules in _victims(edit).items():
+        bearing = ruleset.bearing(name, kind)
+        before = _bar(scope, pages, bearing, ruleset, None)
+        after = _bar(scope, pages, bearing, ruleset, edit)
+        if before == after:
+            continue
+        for interval in _intervals(before, after):
+            rule = rules[0] if interval.entered else rules[1]
+            members, run = _changed(scope, pages, kind, interval, bearing, after.names, edit, rule)
+            (entered if interval.entered else left).extend(members)
+            if run is not None:
+                (entered_runs if interval.entered else left_runs).append(run)
+    if not (entered or left or entered_runs or left_runs):
+        return None
+    return FrontierChange(
+        scope=name,
+        seq=scope.seq + 1,
+        cause=placement.cause,
+        offset=placement.offset,
+        entered=tuple(entered),
+        left=tuple(left),
+        entered_runs=tuple(entered_runs),
+        left_runs=tuple(left_runs),
+    )
+
+
+def _victims(edit: _Edit) -> dict[str, tuple[str, str]]:
+    """The types whose bar may move, with the rule that the former and the new revision void them by."""
+    rules: dict[str, tuple[str, str]] = {}
+    for clause in edit.new_bearing.victims:
+        rules[clause.type] = ("", clause.rule)
+    for clause in edit.old_bearing.victims:
+        rules[clause.type] = (clause.rule, rules.get(clause.type, ("", ""))[1])
+    return rules
+
+
+def _own_leaving(
+    scope: Scope, pages: Pages, edit: _Edit, cause: Cause, ruleset: Ruleset, left: list[Member]
+) -> None:
+    assert edit.old is not None
+    kind, where = edit.old
+    former = next(e for e in between(scope, pages, kind, where[:2], (where[0], where[1] + 1)) if e.id == where[2])
+    if holds(former, _bar(scope, pages, edit.old_bearing, ruleset, None), edit.old_bearing):
+        why: Ended = "corrected" if edit.entry is not None else "moved"
+        left.append(_member(former, "retracted" if cause.kind == "retracted" else why, ""))
+
+
+def _member(entry: Entry, why: Why, rule: str) -> Member:
+    return Member(
+        id=entry.id,
+        revision=entry.revision,
+        type=entry.type,
+        time=entry.time,
+        order=entry.order,
+        elsewhere=entry.elsewhere,
+        why=why,
+        rule=rule,
+    )
+
+
+def _intervals(before: Bar, after: Bar) -> list[_Interval]:
+    """Where members changed between two bars of one type."""
+    if not after.names:
+        return _moved(before.plain, after.plain, None, ())
+    special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
+    found: list[_Interval] = []
+    for value in special:
+        found += _moved(before.reach(value), after.reach(value), value, ())
+    other_before = max(before.plain, before.tops.top)
+    other_after = max(after.plain, after.tops.top)
+    return found + _moved(other_before, other_after, None, special)
+
+
+def _moved(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[_Interval]:
+    if before == after:
+        return []
+    return [_Interval(min(before, after), max(before, after), after < before, including, excluding)]
+
+
+def _changed(
+    scope: Scope,
+    pages: Pages,
+    kind: str,
+    interval: _Interval,
+    bearing: Bearing,
+    names: Said,
+    edit: _Edit,
+    rule: str,
+) -> tuple[list[Member], Run | None]:
+    """The members of an interval, less the cause's own document: listed, or as a run if they are many."""
+    why: Why = "holds" if interval.entered else "voided"
+    if not names and scope.sheets:
+        total = count_between(scope, pages, kind, interval.low, interval.high)
+        total -= _is_inside(edit.old, kind, interval)
+        if total > LISTED_MAX:
+            return [], _run(kind, interval, total, why, rule)
+    own = edit.old[1][2] if edit.old is not None else None
+    changed = [
+        member
+        for member in between(scope, pages, kind, interval.low, interval.high)
+        if member.id != own and _is_meant(member, interval, bearing, names)
+    ]
+    if len(changed) > LISTED_MAX:
+        return [], _run(kind, interval, len(changed), why, rule)
+    return [_member(member, why, rule) for member in changed], None
+
+
+def _is_inside(old: tuple[str, Place] | None, kind: str, interval: _Interval) -> bool:
+    return old is not None and old[0] == kind and interval.low <= old[1][:2] < interval.high
+
+
+def _run(kind: str, interval: _Interval, count: int, why: Why, rule: str) -> Run:
+    return Run(
+        type=kind,
+        start=interval.low,
+        end=interval.high,
+        count=count,
+        why=why,
+        rule=rule,
+        including=interval.including,
+        excluding=interval.excluding,
+    )
+
+
+def _is_meant(member: Entry, interval: _Interval, bearing: Bearing, names: Said) -> bool:
+    if not names:
+        return True
+    value = values_of(member.said, bearing.attributes, names)
+    return value == interval.including if interval.including is not None else value not in interval.excluding

@@ -1,0 +1,226 @@
+"""Which revision of a document stands, which scopes it joins and leaves, and what must wait.
+
+Promise: compare `(revision, retracted)`; the greater replaces, equal content again is a duplicate,
+other content of one revision a conflict, so the state does not depend on arrival order. A document
+is due when its time is at most the greatest append time so far plus a small skew; until then it is
+held but placed nowhere. Cost: the number of scopes that the document is in.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from stream_car.core.changes import Cause
+from stream_car.core.documents import Document, Retraction, Statement
+from stream_car.core.frontier import Placement
+from stream_car.core.rules import Ruleset, amended_scope, link_scope
+from stream_car.core.timeline import Entry, Said
+from stream_car.errors import InvalidDocument
+
+SKEW = 5_000_000  # microseconds that a publisher's clock may be ahead of the log's
+
+Verdict = Literal["accepted", "pending", "duplicate", "older", "retracted", "nothing"]
+
+
+class Held(Struct, frozen=True, array_like=True, gc=False):
+    """What an intake shard knows of an id. `scopes` are those that its rules give it, links apart.
+
+    `waiting` is there while the document is not due; then it is placed nowhere.
+    """
+
+    revision: int
+    retracted: bool
+    digest: bytes
+    type: str
+    time: int
+    order: int
+    offset: int
+    append_time: int
+    scopes: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()  # one per scope; empty where no rule of any scope compares attributes
+    elsewhere: tuple[int, ...] = ()  # one per scope; empty where all are zero
+    supersedes: tuple[str, ...] = ()
+    superseded_by: tuple[str, ...] = ()
+    amends: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    waiting: Cause | None = None
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it is part of the corpus now."""
+        return not self.retracted and self.waiting is None
+
+
+class Input(Struct, frozen=True, gc=False):
+    """Where a statement stands in the log, and its content's digest if it is a document."""
+
+    offset: int
+    append_time: int
+    digest: bytes = b""
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """What becomes of a statement. `held` is what the id is known as from now on, if that changed."""
+
+    verdict: Verdict
+    held: Held | None = None
+    placements: tuple[Placement, ...] = ()
+
+
+def decide(
+    held: Held | None, statement: Statement, *, at: Input, ruleset: Ruleset, scopes: Sequence[str] = (), is_due: bool
+) -> Decision:
+    """What becomes of a statement; `scopes` are `ruleset.scopes(document)`.
+
+    Raises `InvalidDocument` (`conflict`) for other content under a revision that is stored.
+    """
+    if isinstance(statement, Retraction):
+        return _retract(held, statement, at)
+    if held is not None:
+        if (statement.revision, False) < (held.revision, held.retracted):
+            return Decision("older")
+        if statement.revision == held.revision:
+            if held.digest == at.digest:
+                return Decision("duplicate")
+            reason = f"revision {held.revision} was published with other content; send revision {held.revision + 1}"
+            raise InvalidDocument("conflict", reason, statement.id)
+    cause = Cause(
+        id=statement.id,
+        revision=statement.revision,
+        kind="placed" if held is None or not held.is_present else "corrected",
+        title=statement.title,
+        url=statement.url,
+        source=statement.source,
+    )
+    new = _held(statement, at, ruleset, tuple(scopes), None if is_due else cause)
+    placements = moves(statement.id, held, new, cause, at.offset)
+    return Decision("accepted" if is_due else "pending", new, placements)
+
+
+def _retract(held: Held | None, statement: Retraction, at: Input) -> Decision:
+    revision = statement.revision if statement.revision is not None else held and held.revision
+    if revision is None:
+        return Decision("nothing")
+    if held is not None and (revision, True) <= (held.revision, held.retracted):
+        return Decision("duplicate" if revision == held.revision else "older")
+    kind, time, order = (held.type, held.time, held.order) if held is not None else ("", 0, 0)
+    new = Held(revision, True, b"", kind, time, order, at.offset, at.append_time)
+    cause = Cause(id=statement.id, revision=revision, kind="retracted")
+    return Decision("retracted", new, moves(statement.id, held, new, cause, at.offset))
+
+
+def release(name: str, held: Held, offset: int) -> tuple[Held, tuple[Placement, ...]]:
+    """A waiting document becomes due; `offset` is that of the record that released it."""
+    assert held.waiting is not None
+    waiting = held.waiting
+    cause = Cause(
+        id=name,
+        revision=held.revision,
+        kind="released",
+        title=waiting.title,
+        url=waiting.url,
+        source=waiting.source,
+    )
+    new = _replace_waiting(held)
+    return new, moves(name, None, new, cause, offset)
+
+
+def _replace_waiting(held: Held) -> Held:
+    values = [getattr(held, name) for name in held.__struct_fields__]
+    values[held.__struct_fields__.index("waiting")] = None
+    return Held(*values)
+
+
+def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None) -> Held:
+    kind = document.type
+    said = tuple(ruleset.said(scope, document) for scope in scopes)
+    can_void = [ruleset.is_voidable(scope, kind) for scope in scopes]
+    total = sum(can_void)
+    elsewhere = tuple(total - own for own in can_void)
+    return Held(
+        document.revision,
+        False,
+        at.digest,
+        kind,
+        document.time,
+        document.order,
+        at.offset,
+        at.append_time,
+        scopes,
+        said if any(said) else (),
+        elsewhere if any(elsewhere) else (),
+        document.supersedes,
+        document.superseded_by,
+        document.amends,
+        document.records,
+        waiting,
+    )
+
+
+def entry_of(name: str, held: Held, at: int | None) -> Entry:
+    """The document as a member of its scope number `at`, or of a link scope (`None`)."""
+    return Entry(
+        name,
+        held.revision,
+        held.type,
+        held.time,
+        held.order,
+        held.offset,
+        held.append_time,
+        held.elsewhere[at] if at is not None and held.elsewhere else 0,
+        held.said[at] if at is not None and held.said else (),
+    )
+
+
+def link_scopes(name: str, held: Held) -> tuple[str, ...]:
+    """The link scopes that a document is placed in: whom it voids or amends by name, and itself if it is void."""
+    named = [link_scope(target) for target in held.supersedes]
+    if held.superseded_by:
+        named.append(link_scope(name))
+    named += [amended_scope(target) for target in held.amends]
+    return tuple(dict.fromkeys(named))
+
+
+def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> tuple[Placement, ...]:
+    """One placement for every scope that a document joins, stays in or leaves; scopes left come first."""
+    here = old if old is not None and old.is_present else None
+    there = new if new.is_present else None
+    stood = (here.type, here.time, here.order) if here is not None else None
+    found: list[Placement] = []
+    for rule_scopes, is_link in ((True, False), (False, True)):
+        was = _scopes(name, here, rule_scopes)
+        now = _scopes(name, there, rule_scopes)
+        found += [
+            Placement(scope=s, id=name, entry=None, old=stood, cause=_leaving(cause), offset=offset, is_link=is_link)
+            for s in was
+            if s not in now
+        ]
+        if there is not None:
+            found += [
+                Placement(
+                    scope=scope,
+                    id=name,
+                    entry=entry_of(name, there, at if rule_scopes else None),
+                    old=stood if scope in was else None,
+                    cause=cause,
+                    offset=offset,
+                    is_link=is_link,
+                )
+                for at, scope in enumerate(now)
+            ]
+    return tuple(found)
+
+
+def _leaving(cause: Cause) -> Cause:
+    if cause.kind == "retracted":
+        return cause
+    return Cause(
+        id=cause.id, revision=cause.revision, kind="moved", title=cause.title, url=cause.url, source=cause.source
+    )
+
+
+def _scopes(name: str, held: Held | None, rule_scopes: bool) -> tuple[str, ...]:
+    if held is None:
+        return ()
+    return held.scopes if rule_scopes else link_scopes(name, held)
