@@ -99,7 +99,8 @@ def decide(
 
 
 def _retract(held: Held | None, statement: Retraction, at: Input) -> Decision:
-    revision = statement.revision if statement.revision is not None else held and held.revision
+    stored = held.revision if held is not None else None
+    revision = statement.revision if statement.revision is not None else stored
     if revision is None:
         return Decision("nothing")
     if held is not None and (revision, True) <= (held.revision, held.retracted):

@@ -1,0 +1,44 @@
+"""A shard in memory: the real fold over a plain dictionary, and the frontier that its changes tell of."""
+
+import msgspec
+
+from stream_car.core.changes import FrontierChange
+from stream_car.core.documents import Document, Statement
+from stream_car.core.intake import Input
+from stream_car.engine.fold import Effects, Fold, Value
+from stream_car.errors import InvalidDocument
+
+
+class Memory:
+    """Feeds statements to a fold, remembering state, documents and changes."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        self.values: dict[bytes, Value] = {}
+        self.offset = 0
+        self.changes: list[FrontierChange] = []
+        self.bodies: dict[str, Document] = {}
+
+    def feed(self, said: Statement | None, append_time: int | None = None) -> Effects:
+        """Apply one statement (`None`: a tick); keys that the fold asks for are new."""
+        scopes: tuple[str, ...] = ()
+        digest = b""
+        given: Statement | InvalidDocument | None = said
+        if isinstance(said, Document):
+            digest = msgspec.json.encode(said, order="sorted")
+            try:
+                scopes = self.fold.scopes(said)
+            except InvalidDocument as refused:
+                given = refused
+        at = Input(self.offset, append_time if append_time is not None else 1 << 50, digest)
+        steps = self.fold.step(self.values, given, scopes, at)
+        try:
+            while True:
+                for key in next(steps):
+                    assert key not in self.values, key
+                    self.values[key] = None
+        except StopIteration as stop:
+            effects: Effects = stop.value
+        self.offset += 1
+        self.changes += effects.changes
+        return effects

@@ -1,0 +1,120 @@
+"""Random streams of statements over random rules: corrections, retractions, links, cycles, several scopes."""
+
+from collections.abc import Callable
+from random import Random
+
+from stream_car.core import authority
+from stream_car.core.documents import Document, Retraction, Statement
+from stream_car.core.rules import Domain, Rule, Ruleset
+
+TYPES = ("a", "b", "c", "d")
+KEYS = (("x",), ("y",), ("x", "y"), ("record",))
+
+
+class RememberedRuleset(Ruleset):
+    """The same rules; scopes of a document are worked out once (documents are kept alive by the table)."""
+
+    def __init__(self, domains: list[Domain]) -> None:
+        super().__init__(domains)
+        self.known: dict[int, tuple[Document, tuple[str, ...]]] = {}
+
+    def scopes(self, document: Document) -> tuple[str, ...]:
+        found = self.known.get(id(document))
+        if found is None:
+            found = self.known[id(document)] = (document, super().scopes(document))
+        return found[1]
+
+
+def remembered(function: Callable[..., object]) -> Callable[..., object]:
+    """The same function of two documents, worked out once for a pair (and a scope)."""
+    known: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+    def ask(*scope: str, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+        key = (*scope, id(later), id(earlier), id(ruleset))
+        if key not in known:
+            known[key] = (function(*scope, later=later, earlier=earlier, ruleset=ruleset), later, earlier, ruleset)
+        return known[key][0]
+
+    return ask
+
+
+def random_rules(random: Random) -> RememberedRuleset:
+    """Two to six rules over four types; `differ_on` agrees per superseded type and key set."""
+    differ = {(kind, keys): random.random() < 0.4 for kind in TYPES for keys in KEYS}
+    rules: dict[tuple[str, str, tuple[str, ...]], Rule] = {}
+    for _ in range(random.randint(2, 7)):
+        new, old, keys = random.choice(TYPES), random.choice(TYPES), random.choice(KEYS)
+        on = ("v",) if differ[old, keys] and random.random() < 0.7 else ()
+        effect = "amend" if random.random() < 0.1 else "supersede"
+        name = f"{new}>{old} by {'+'.join(keys)}"
+        rules[new, old, keys] = Rule(
+            name=name, superseding_type=new, superseded_type=old, scope_keys=keys, differ_on=on, effect=effect
+        )
+    return RememberedRuleset([Domain(name="random", types=TYPES, rules=tuple(rules.values()))])
+
+
+def random_document(random: Random, ids: int, *, links: float = 0.15, times: int = 12) -> Document:
+    """A document of a small world, so that scopes, times and names collide often."""
+    maps = []
+    for _ in range(random.choice((0, 1, 1, 1, 2))):
+        part = {}
+        for key in ("x", "y", "record"):
+            if random.random() < (0.75 if key != "record" else 0.25):
+                part[key] = tuple(sorted(random.sample("12", random.choice((1, 1, 2)))))
+        if key == "record" and "record" in part:
+            part["record"] = tuple(f"r{value}" for value in part["record"])
+        maps.append(part)
+    name = f"n{random.randrange(ids)}"
+    targets = [f"n{n}" for n in range(ids) if f"n{n}" != name] + ["r1", "r2", "n99"]
+
+    def some() -> tuple[str, ...]:
+        return tuple(random.sample(targets, random.choice((1, 1, 2)))) if random.random() < links else ()
+
+    return Document(
+        id=name,
+        revision=random.choice((1, 1, 1, 2, 3)),
+        type=random.choice(TYPES),
+        time=random.randrange(times),
+        order=random.choice((0, 0, 0, 1)),
+        scope=tuple(maps),
+        supersedes=some(),
+        superseded_by=some() if random.random() < 0.5 else (),
+        amends=some() if random.random() < 0.3 else (),
+        attributes={"v": random.choice((1, 2, 3))} if random.random() < 0.9 else {},
+        title=f"t{random.randrange(1000)}",
+    )
+
+
+def random_stream(random: Random, steps: int, *, links: float = 0.15) -> list[Statement]:
+    """Documents, repeats, corrections and retractions over few ids."""
+    stream: list[Statement] = []
+    ids = random.choice((4, 8, 14, 20))
+    for _ in range(steps):
+        what = random.random()
+        if stream and what < 0.1:
+            stream.append(random.choice(stream))
+        elif what < 0.2:
+            revision = random.choice((None, 1, 2, 3))
+            stream.append(Retraction(id=f"n{random.randrange(ids)}", revision=revision))
+        else:
+            stream.append(random_document(random, ids, links=links))
+    return stream
+
+
+ORACLE_PAIRS = ("voids", "_voids_in")
+
+
+def remember_the_oracle(setattr_: Callable[[object, str, object], None]) -> None:
+    """Make the definitions affordable over many steps; what they decide stays theirs."""
+    setattr_(authority, "voids", remembered(authority.voids))
+    plain = authority._voids_in
+
+    def by_name(scope: str, *, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+        return plain(scope, later, earlier, ruleset)
+
+    table = remembered(by_name)
+    setattr_(
+        authority,
+        "_voids_in",
+        lambda scope, later, earlier, ruleset: table(scope, later=later, earlier=earlier, ruleset=ruleset),
+    )

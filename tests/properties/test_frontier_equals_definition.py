@@ -1,0 +1,85 @@
+"""After any prefix of any stream the frontiers, and what the changes tell of them, equal the definition."""
+
+from random import Random
+
+import pytest
+
+from stream_car.core import authority, timeline
+from stream_car.core.documents import Document
+from stream_car.core.frontier import bar_of, holds
+from stream_car.core.rules import Ruleset
+from stream_car.core.timeline import LOWEST, Scope, between, types
+from stream_car.engine.fold import Fold, scope_key
+from tests.properties.memory import Memory
+from tests.properties.streams import random_rules, random_stream, remember_the_oracle
+
+
+def frontier_of(memory: Memory, name: str, ruleset: Ruleset, as_of: int | None = None) -> set[tuple[str, int]]:
+    scope = memory.values.get(scope_key(name))
+    if scope is None:
+        return set()
+    assert isinstance(scope, Scope)
+    found = set()
+    for kind in types(scope):
+        bearing = ruleset.bearing(name, kind)
+        bar = bar_of(scope, memory.values, bearing, ruleset, upto=as_of)  # type: ignore[arg-type]
+        for entry in between(scope, memory.values, kind, LOWEST, None):  # type: ignore[arg-type]
+            if (as_of is None or entry.time <= as_of) and holds(entry, bar, bearing):
+                found.add((entry.id, entry.revision))
+    return found
+
+
+def check_stream(seed: int, steps: int) -> int:
+    random = Random(seed)
+    ruleset = random_rules(random)
+    stream = random_stream(random, steps)
+    memory = Memory(Fold(ruleset, future="apply"))
+    told: dict[str, set[tuple[str, int]]] = {}
+    corpus: dict[str, Document] = {}
+    seqs: dict[str, int] = {}
+    scopes: set[str] = set()
+    for step, said in enumerate(stream):
+        effects = memory.feed(said)
+        corpus = authority.settle(stream[: step + 1])
+        scopes |= {s for d in corpus.values() for s in ruleset.scopes(d)}
+        for change in effects.changes:
+            assert change.seq == seqs.get(change.scope, 0) + 1, (seed, step)
+            seqs[change.scope] = change.seq
+            if change.scope.startswith("document="):
+                continue
+            members = told.setdefault(change.scope, set())
+            for gone in change.left:
+                members.remove((gone.id, gone.revision))
+            for new in change.entered:
+                assert (new.id, new.revision) not in members, (seed, step)
+                members.add((new.id, new.revision))
+            assert change.left or change.entered, (seed, step)
+        for scope in scopes:
+            expected = {(m, corpus[m].revision) for m in authority.frontier(scope, corpus, ruleset)}
+            assert told.get(scope, set()) == expected, (seed, step, scope)
+            assert frontier_of(memory, scope, ruleset) == expected, (seed, step, scope)
+    for scope in scopes:
+        for as_of in (2, 5, 9):
+            expected = {(m, corpus[m].revision) for m in authority.frontier(scope, corpus, ruleset, as_of)}
+            assert frontier_of(memory, scope, ruleset, as_of) == expected, (seed, scope, as_of)
+    return len(stream)
+
+
+@pytest.fixture(autouse=True)
+def affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_the_oracle(monkeypatch.setattr)
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_frontiers_and_changes_equal_the_definition_after_every_step(block: int) -> None:
+    steps = sum(check_stream(seed, 50) for seed in range(block * 100, block * 100 + 100))
+    assert steps == 5000
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_they_do_so_when_scopes_are_kept_in_small_pages(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "INLINE_MAX", 2)
+    monkeypatch.setattr(timeline, "PAGE_MAX", 4)
+    steps = sum(check_stream(seed, 60) for seed in range(10_000 + block * 40, 10_000 + block * 40 + 40))
+    assert steps == 2400
+
