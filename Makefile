@@ -31,7 +31,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check --quiet $(CHECKED)
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix $(CHECKED)

@@ -1,0 +1,112 @@
+"""`demo`: the idea in a minute, on real cases, in a temporary directory.
+
+Promise: it runs the same code as `publish` and `query`, leaves nothing behind, and waits for nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import click
+from rich import box
+from rich.console import Console, RenderableType
+from rich.console import Group as Lines
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+import stream_car
+from stream_car.cli import options
+from stream_car.cli.console import emit, out, words
+from stream_car.cli.pieces import FAINT, certificate_line
+from stream_car.cli.plain import line
+from stream_car.cli.render import groups_of, left_line, ranking
+from stream_car.core.changes import Member
+from stream_car.engine.answers import Answer, Evidence, Told
+from stream_car.runtime.demo import Question, feed, questions
+
+K = 3
+WIDE = 100
+
+INTRODUCTION = (
+    "Search finds what is relevant. Whether it still holds is another question: a patch voids an advisory,",
+    "a recall voids a label, a later ruling voids an earlier one, and the later text is often the less similar.",
+    "Stream-CAR follows authority from the relevant document to what controls it now, and says what it warrants.",
+)
+
+
+@click.command("demo", epilog=options.examples("stream-car demo", "stream-car demo --json | jq .question"))
+@options.as_json
+def command(as_json: bool) -> None:
+    """See the idea in a minute: documents flow in, frontiers change, questions are answered.
+
+    The cases are real and well known (compliance events are made up). Nothing is left behind.
+    """
+    with stream_car.open() as engine:
+        if as_json:
+            _publish_silently(engine)
+            for asked in questions():
+                emit(line({"question": asked.question, "why": asked.why, **_both(engine, asked)}))
+        else:
+            _perform(engine, out())
+
+
+def _both(engine: stream_car.Engine, asked: Question) -> dict[str, object]:
+    return {"relevance": engine.relevance(asked.question, K), "answer": engine.query(asked.question, k=K)}
+
+
+def _publish_silently(engine: stream_car.Engine) -> None:
+    engine.publish(feed())
+
+
+def _perform(engine: stream_car.Engine, console: Console) -> None:
+    console.print("\n".join(INTRODUCTION))
+    documents = feed()
+    console.print(Rule(f"1. {len(documents)} documents flow in; frontiers change", align="left", style="cyan"))
+    for happening in _happenings(engine, documents):
+        console.print(happening, no_wrap=True, overflow="ellipsis")
+    console.print(Rule("2. The same questions, asked twice", align="left", style="cyan"))
+    for asked in questions():
+        console.print(
+            _scene(asked, engine.relevance(asked.question, K), engine.query(asked.question, k=K), console.width)
+        )
+    console.print(Rule("3. Your turn", align="left", style="cyan"))
+    console.print("stream-car publish FILE, stream-car query TEXT, stream-car --help; your own rules: docs/rules.md")
+
+
+def _happenings(engine: stream_car.Engine, documents: Sequence[bytes]) -> Iterator[Text]:
+    """One line for every document that something just published made void."""
+    seen = 0
+    for document in documents:
+        engine.publish([document])
+        changes = engine.changes(after=seen)
+        if changes:
+            seen = changes[-1].oseq
+        for member, cause in _ended(changes).values():
+            yield left_line(member, cause)
+
+
+def _ended(changes: Sequence[Told]) -> dict[str, tuple[Member, str]]:
+    """The documents that left some frontier, each once however many scopes it left."""
+    return {
+        member.id: (member, told.change.cause.title or told.change.cause.id)
+        for told in changes
+        for member in told.change.left
+        if member.why != "holds"
+    }
+
+
+def _scene(asked: Question, relevant: Sequence[Evidence], said: Answer, width: int) -> RenderableType:
+    """A question, what plain relevance answers, and what Stream-CAR answers with the chain to it."""
+    head = [words(asked.question, "bold"), words(asked.why, FAINT)]
+    plain = Lines(*ranking(relevant))
+    ours = Lines(*groups_of(said), certificate_line(said.certificate))
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", expand=True, pad_edge=False)
+    if width < WIDE:
+        table.add_column("plain relevance answers")
+        table.add_row(plain)
+        table.add_row(Text("Stream-CAR answers", "bold"))
+        table.add_row(ours)
+    else:
+        table.add_column("plain relevance answers", ratio=2)
+        table.add_column("Stream-CAR answers", ratio=3)
+        table.add_row(plain, ours)
+    return Lines(*head, table)

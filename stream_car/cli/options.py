@@ -1,0 +1,129 @@
+"""What commands have in common: their options, how they open the engine, and how they answer."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import click
+from rich.console import RenderableType
+
+import stream_car
+from stream_car.cli.console import emit, show
+from stream_car.cli.plain import line
+from stream_car.codec import parse_time
+from stream_car.errors import InvalidRequest
+from stream_car.runtime.settings import DATA_DEFAULT, DATA_VARIABLE, data_directory
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+DAY_LENGTH = len("2024-01-31")
+
+
+def read_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Microseconds UTC of an RFC 3339 time, or of a day alone, which means its first instant."""
+    if value is None:
+        return None
+    try:
+        return parse_time(f"{value}T00:00:00Z" if len(value) == DAY_LENGTH else value)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; a day alone, like 2024-01-31, will do too", ctx, param) from None
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: it teaches by example."""
+    return "\b\nExamples:\n" + "\n".join(f"  {text}" for text in lines)
+
+
+def reading(command: Callable[P, R]) -> Callable[P, R]:
+    """The options of every command that works on data: `--data`, `--rules`, `--json`."""
+    return data(rules(as_json(command)))
+
+
+def data(command: Callable[P, R]) -> Callable[P, R]:
+    """`--data DIR`"""
+    return click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=data_directory,
+        show_default=f"${DATA_VARIABLE} or ./{DATA_DEFAULT}",
+        help="The directory that holds the log and all that follows from it.",
+    )(command)
+
+
+def rules(command: Callable[P, R]) -> Callable[P, R]:
+    """`--rules NAME|FILE`, as often as needed"""
+    return click.option(
+        "--rules",
+        multiple=True,
+        metavar="NAME|FILE",
+        help="A shipped rule pack by name, or your own TOML file; may be repeated.  [default: all shipped packs]",
+    )(command)
+
+
+def as_json(command: Callable[P, R]) -> Callable[P, R]:
+    """`--json`"""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="For programs: one JSON value a line, times as RFC 3339."
+    )(command)
+
+
+def as_of(command: Callable[P, R]) -> Callable[P, R]:
+    """`--as-of TIME`"""
+    return click.option(
+        "--as-of", callback=read_time, metavar="TIME", help="Answer as of this time: 2021-12-12, or RFC 3339 in full."
+    )(command)
+
+
+def depth(command: Callable[P, R]) -> Callable[P, R]:
+    """`--depth N`"""
+    return click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        default=20,
+        show_default=True,
+        help="How many anchors relevance may propose.",
+    )(command)
+
+
+def scope(command: Callable[P, R]) -> Callable[P, R]:
+    """`KEY=VALUE...`, at least one"""
+    return click.argument("parts", nargs=-1, required=True, metavar="KEY=VALUE...", callback=read_parts)(command)
+
+
+def read_parts(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, str]:
+    """The pairs of `KEY=VALUE...`; everything behind the first equals sign is the value."""
+    pairs: dict[str, str] = {}
+    for text in value:
+        key, equals, rest = text.partition("=")
+        if not (key and equals and rest):
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE, as in package=lodash", ctx, param)
+        if key in pairs:
+            raise click.BadParameter(f"{key} is given twice; ask once for each value", ctx, param)
+        pairs[key] = rest
+    return pairs
+
+
+def opened(path: Path, packs: Sequence[str]) -> stream_car.Engine:
+    """The engine over data that exists; questions never make a directory."""
+    if not path.is_dir():
+        raise InvalidRequest("no_data", f"there is nothing at {path} yet; first: stream-car publish FILE --data {path}")
+    return stream_car.open(path, domains=packs)
+
+
+def answer_one(value: T, *, as_json: bool, draw: Callable[[T], RenderableType]) -> None:
+    """One value: a line of JSON, or drawn."""
+    if as_json:
+        emit(line(value))
+    else:
+        show(draw(value))
+
+
+def answer_each(values: Iterable[T], *, as_json: bool, draw: Callable[[T], RenderableType], nothing: str) -> None:
+    """Many values: JSON Lines, or drawn one beneath the other; `nothing` is said to people where there are none."""
+    count = 0
+    for value in values:
+        answer_one(value, as_json=as_json, draw=draw)
+        count += 1
+    if not count and not as_json:
+        show(nothing)

@@ -1,0 +1,111 @@
+"""The small parts of what people see: a time, a document, a chain, a certificate.
+
+Promise: values in, rich texts out; nothing here prints, reads or decides.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
+
+from rich.text import Text
+
+from stream_car.cli.console import words
+from stream_car.codec import format_time
+from stream_car.engine.answers import Certificate, Evidence, Group, Incomplete, Step
+
+IN_FORCE = "bold green"
+VOID = "strike dim"
+FAINT = "dim"
+BAD = "bold red"
+WARN = "yellow"
+INDENT = "   "
+
+REASONS: Mapping[Incomplete, str] = {
+    "cycle": "documents void one another",
+    "successor_missing": "a successor is named that is not here",
+    "budget": "the walk was stopped before its end; ask for fewer anchors with --depth",
+    "in_flight": "documents are still being applied; ask again",
+    "pending": "a document waits for its time",
+    "unknown": "no document has that name",
+    "retracted": "the document was retracted",
+    "no_anchor": "no document matches the question",
+    "limit": "more documents are in force than --k returns",
+}
+assert set(REASONS) == set(get_args(Incomplete))
+
+
+def day(micros: int) -> str:
+    """A time for people: the day alone where the publisher gave no hour."""
+    text = format_time(micros)
+    return text.removesuffix("T00:00:00Z") if text.endswith("T00:00:00Z") else text.replace("T", " ")
+
+
+def name(document: Evidence) -> str:
+    """What a person calls the document: its title, or else its id."""
+    return document.title or document.id
+
+
+def facts(document: Evidence) -> Text:
+    """One line about a document: its id, type, time, source and address."""
+    said = [document.id, document.type, day(document.time), document.source, document.url]
+    return words(" · ".join(part for part in said if part), FAINT)
+
+
+def arrow(rule: str) -> Text:
+    """`──rule──▶`"""
+    return Text.assemble((" ──", "cyan"), words(rule, "cyan"), ("──▶ ", "cyan"))
+
+
+def chain(start: str, path: Sequence[Step], end_style: str = IN_FORCE) -> Text:
+    """The way from a document to what controls it: `anchor ──rule──▶ ... ──rule──▶ controlling`."""
+    said = words(start, VOID if path else end_style)
+    for step in path:
+        said.append_text(arrow(step.rule))
+        said.append_text(words(step.id, end_style if step is path[-1] else VOID))
+    return said
+
+
+def group_lines(group: Group, shown: set[str], number: int) -> Iterator[Text]:
+    """A group: what is in force, how the anchor leads there, and the void documents passed on the way.
+
+    Documents in `shown` were printed in full before; they get their chain only, and new ones are added.
+    """
+    lead = f"{number:>2} "
+    for control in group.controlling:
+        document = control.document
+        if document.id not in shown:
+            shown.add(document.id)
+            yield Text.assemble((lead, FAINT), words(name(document), IN_FORCE))
+            yield Text.assemble(INDENT, facts(document))
+            lead = INDENT
+        if control.path:
+            yield Text.assemble(lead, chain(group.anchor.id, control.path))
+            lead = INDENT
+    if not group.controlling:
+        yield Text.assemble((lead, FAINT), ("nothing in force controls ", WARN), words(name(group.anchor), VOID))
+    if not group.anchor.active:
+        yield Text.assemble(INDENT, ("void: ", FAINT), words(f"{name(group.anchor)} ({day(group.anchor.time)})", VOID))
+    yield from _troubles(group)
+
+
+def _troubles(group: Group) -> Iterator[Text]:
+    if group.missing:
+        yield Text.assemble(INDENT, ("named as successor, but not here: ", WARN), words(", ".join(group.missing), WARN))
+    if group.cycle:
+        yield Text.assemble(INDENT, ("these void one another: ", WARN), words(", ".join(group.cycle), WARN))
+
+
+def why(reasons: Sequence[Incomplete]) -> str:
+    """The reasons in words."""
+    return "; ".join(REASONS[reason] for reason in reasons)
+
+
+def certificate_line(said: Certificate) -> Text:
+    """What the answer warrants, in one line."""
+    anchors = "1 anchor" if len(said.covered) == 1 else f"{len(said.covered)} anchors"
+    figures = f" (phi {said.phi:.2f}, kappa {said.kappa:.2f})"
+    since = f", as of {day(said.as_of)}" if said.as_of is not None else ""
+    cut = f", every document before input {said.cut[0]} counted" if len(said.cut) == 1 else ""
+    rest = f" {len(said.not_covered)} further anchors are not covered." if said.not_covered else ""
+    if said.complete:
+        return Text.assemble(("✔ complete", IN_FORCE), f": {anchors} covered{since}{cut}{figures}.{rest}")
+    return Text.assemble(("✘ not complete", BAD), f": {why(said.reasons)}. {anchors} covered{since}{cut}.{rest}")

@@ -1,0 +1,101 @@
+"""`query`, `resolve`, `check`, `explain`: what is in force, asked in words or by id."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from stream_car.cli import options, render
+
+UNSOUND = 1
+
+
+@click.command(
+    epilog=options.examples(
+        "stream-car query 'is lodash 4.17.4 safe to use?'",
+        "stream-car query 'Log4Shell mitigation' --as-of 2021-12-12",
+        "stream-car query 'Zantac' --k 3 --json | jq '.results[].id'",
+    )
+)
+@click.argument("text")
+@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="How many documents to return.")
+@options.depth
+@options.as_of
+@options.reading
+def query(text: str, k: int, depth: int, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """Answer a question with the documents that are in force.
+
+    Relevance proposes anchors, authority leads from each to what controls it now. The last line says
+    what the answer warrants.
+    """
+    with options.opened(data, rules) as engine:
+        said = engine.query(text, k=k, depth=depth, as_of=as_of)
+    options.answer_one(said, as_json=as_json, draw=render.answer)
+
+
+@click.command(
+    epilog=options.examples(
+        "stream-car resolve GHSA-jf85-cpcp-j695",
+        "stream-car resolve advisory-17#chunk-3 advisory-18 --json",
+        "your-retriever | xargs stream-car resolve",
+    )
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@options.as_of
+@options.reading
+def resolve(ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """Say what controls documents now, by id.
+
+    Takes ids, chunk ids (`document#chunk`) and names of records, so your own retriever can stay as it is.
+    """
+    with options.opened(data, rules) as engine:
+        said = engine.resolve(ids, as_of=as_of)
+    options.answer_each(said, as_json=as_json, draw=render.resolution, nothing="Nothing was asked.")
+
+
+@click.command(
+    epilog=options.examples(
+        "stream-car check GHSA-jf85-cpcp-j695 lodash-4.17.12",
+        "stream-car check doc-1 doc-2 doc-3 --question 'is lodash safe?'",
+        "stream-car check $(your-retriever) --json && echo sound",
+    )
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--question", metavar="TEXT", help="Judge the set as an answer to this question.")
+@options.depth
+@options.as_of
+@options.reading
+def check(
+    ids: Sequence[str],
+    question: str | None,
+    depth: int,
+    as_of: int | None,
+    data: Path,
+    rules: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Audit a retrieved set: does it hold everything in force, and nothing void without its successor?
+
+    Says which condition of Theorem 4 breaks and what repairs it. Exit code 1 where it does not hold.
+    """
+    with options.opened(data, rules) as engine:
+        said = engine.check(ids, question=question, depth=depth, as_of=as_of)
+    options.answer_one(said, as_json=as_json, draw=render.audit)
+    if not said.holds:
+        raise click.exceptions.Exit(UNSOUND)
+
+
+@click.command(
+    epilog=options.examples(
+        "stream-car explain GHSA-jf85-cpcp-j695",
+        "stream-car explain GHSA-jf85-cpcp-j695 --as-of 2019-07-01",
+    )
+)
+@click.argument("name", metavar="ID")
+@options.as_of
+@options.reading
+def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """Say why a document is, or is not, in force: scope by scope and link by link."""
+    with options.opened(data, rules) as engine:
+        said = engine.explain(name, as_of=as_of)
+    options.answer_one(said, as_json=as_json, draw=render.explanation)

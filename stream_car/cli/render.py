@@ -1,0 +1,240 @@
+"""Whole answers for people, as rich renderables.
+
+Promise: values in, renderables out. In force is green, void is struck out, trouble is red or yellow;
+the words alone say the same, so nothing is lost without colours.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich import box
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stream_car.cli.console import words
+from stream_car.cli.pieces import (
+    BAD,
+    FAINT,
+    IN_FORCE,
+    INDENT,
+    VOID,
+    WARN,
+    arrow,
+    certificate_line,
+    chain,
+    day,
+    facts,
+    group_lines,
+    name,
+)
+from stream_car.core.changes import FrontierChange, Member, Run
+from stream_car.engine.answers import (
+    Answer,
+    Audit,
+    Bond,
+    Evidence,
+    Explanation,
+    Frontier,
+    Held,
+    History,
+    Rejected,
+    Resolution,
+    Told,
+)
+
+STATUS_STYLE = {"active": IN_FORCE, "void": BAD, "pending": WARN, "retracted": BAD, "unknown": WARN}
+
+
+def answer(said: Answer) -> RenderableType:
+    """The groups that the results come from, each with its chain; then the certificate."""
+    lines = [words(said.question, "bold"), Text(), *groups_of(said)]
+    lines += [Text(), certificate_line(said.certificate)]
+    if said.pending:
+        lines.append(Text(f"{said.pending} documents wait for their time: stream-car pending", WARN))
+    return Lines(*lines)
+
+
+def groups_of(said: Answer) -> Iterator[Text]:
+    """The groups that the results come from, and those that could not be told whole."""
+    wanted = {document.id for document in said.results}
+    groups = [
+        group
+        for group in said.groups
+        if not group.complete or any(control.document.id in wanted for control in group.controlling)
+    ]
+    shown: set[str] = set()
+    for number, group in enumerate(groups, 1):
+        yield from group_lines(group, shown, number)
+    if not groups:
+        yield Text("Nothing found. Try other words, or look at a scope: stream-car frontier KEY=VALUE", WARN)
+
+
+def resolution(said: Resolution) -> RenderableType:
+    """What a name stands for now."""
+    head = Text.assemble(words(said.asked, "bold"), " is ", (said.status, STATUS_STYLE[said.status]))
+    if said.via in {"chunk", "record"}:
+        head.append(f" (read as a {said.via})", FAINT)
+    shown: set[str] = set()
+    lines = [line for number, group in enumerate(said.groups, 1) for line in group_lines(group, shown, number)]
+    return Lines(head, *lines)
+
+
+def audit(said: Audit) -> RenderableType:
+    """Whether a set satisfies Theorem 4, and if not, what repairs it."""
+    lines: list[Text] = []
+    if said.holds:
+        lines.append(Text.assemble(("✔ holds", IN_FORCE), ": nothing in force is missing, nothing void stands alone."))
+    else:
+        count = len(said.violations)
+        lines.append(Text.assemble(("✘ does not hold", BAD), f": {count} {'thing' if count == 1 else 'things'} wrong."))
+    for violation in said.violations:
+        if violation.condition == "frontier_inclusion":
+            fault = "leads to what is in force, and the set lacks it"
+        else:
+            fault = "is superseded, and nothing in the set supersedes it"
+        lines.append(Text.assemble(INDENT, words(violation.id, VOID), f" {fault}"))
+        if violation.path:
+            lines.append(Text.assemble(INDENT * 2, chain(violation.id, violation.path)))
+        lines.append(Text.assemble(INDENT * 2, "add ", words(" or ".join(violation.add), IN_FORCE)))
+    for label, ids in (("unknown", said.unknown), ("retracted", said.retracted)):
+        if ids:
+            lines.append(Text.assemble((f"{label}: ", WARN), words(", ".join(ids))))
+    if not said.holds:
+        lines.append(Text.assemble("the set repaired: ", words(" ".join(said.repaired), IN_FORCE)))
+    if said.certificate is not None:
+        lines.append(certificate_line(said.certificate))
+    return Lines(*lines)
+
+
+def frontier(said: Frontier) -> RenderableType:
+    """A scope: its active members, and those that are void through something else."""
+    members = "1 member" if said.members == 1 else f"{said.members} members"
+    lines = [Text.assemble(words(said.scope, "bold"), (f"  {members}, {len(said.active)} in force", FAINT))]
+    for document in said.active:
+        lines += [Text.assemble(INDENT, words(name(document), IN_FORCE)), Text.assemble(INDENT * 2, facts(document))]
+    for blocked in said.blocked:
+        reason = Text.assemble("void through ", words(blocked.scope), ":", arrow(blocked.rule), words(blocked.by))
+        lines += [Text.assemble(INDENT, words(name(blocked.document), VOID)), Text.assemble(INDENT * 2, reason)]
+    if not said.complete:
+        lines.append(Text("Not all members are shown.", WARN))
+    return Lines(*lines)
+
+
+def history(said: History) -> RenderableType:
+    """A scope's timeline: from when to when each member held, and what ended it."""
+    table = _table("from", "until", "document", "type", "ended by")
+    for held in said.members:
+        table.add_row(*_held(held))
+    rest = [] if said.complete else [Text("Not all members are shown.", WARN)]
+    return Lines(words(said.scope, "bold"), table, *rest)
+
+
+def _held(held: Held) -> tuple[Text, ...]:
+    style = VOID if held.ended else IN_FORCE
+    until = Text(day(held.ended.time)) if held.ended else Text("in force here", IN_FORCE)
+    by = words(f"{held.ended.id} ({held.ended.rule})") if held.ended else Text()
+    return Text(day(held.time)), until, words(held.title or held.id, style), words(held.type), by
+
+
+def told(said: Told) -> RenderableType:
+    """A change of a frontier, under its number."""
+    head = Text.assemble((f"{said.oseq:>6}  ", FAINT), words(said.change.scope, "bold"))
+    return Lines(head, *(Text.assemble(" " * 8, line) for line in change_lines(said.change)))
+
+
+def change_lines(change: FrontierChange) -> Iterator[Text]:
+    """One line for every member or run that entered or left, and because of what."""
+    cause = change.cause.title or change.cause.id
+    for member in change.left:
+        yield left_line(member, cause)
+    for run in change.left_runs:
+        yield Text.assemble(
+            ("- ", BAD), words(f"{run.count} × {run.type} {_run_ended(run)}{_because(cause, run.rule)}")
+        )
+    for member in change.entered:
+        yield Text.assemble(("+ ", IN_FORCE), words(member.id), words(f" {member.type} holds here now"))
+    for run in change.entered_runs:
+        yield Text.assemble(
+            ("+ ", IN_FORCE), words(f"{run.count} × {run.type} hold here now{_because(cause, run.rule)}")
+        )
+
+
+def left_line(member: Member, cause: str) -> Text:
+    """`- CVE-… advisory is void now, because of <title> (rule)`"""
+    ended = {"voided": "is void now", "link": "is void now", "holds": "holds no longer", "moved": "moved away"}
+    said = ended.get(member.why, f"was {member.why}")
+    return Text.assemble(
+        ("- ", BAD), words(member.id, VOID), words(f" {member.type}"), f" {said}", words(_because(cause, member.rule))
+    )
+
+
+def _run_ended(run: Run) -> str:
+    return {"voided": "are void now", "link": "are void now"}.get(run.why, f"left ({run.why})")
+
+
+def _because(cause: str, rule: str) -> str:
+    return f" because of {cause} ({rule})" if rule else f" because of {cause}"
+
+
+def explanation(said: Explanation) -> RenderableType:
+    """Why a document is or is not in force, scope by scope and link by link."""
+    head = Text.assemble(words(said.asked, "bold"), " is ", (said.status, STATUS_STYLE[said.status]))
+    lines: list[RenderableType] = [head]
+    if said.due is not None:
+        lines.append(Text(f"{INDENT}it waits for {day(said.due)}", WARN))
+    if said.document is not None:
+        lines += [Text.assemble(INDENT, words(said.document.title)), Text.assemble(INDENT, facts(said.document))]
+    if said.bonds:
+        lines.append(_bonds(said.bonds))
+    if said.group is not None and said.status != "active":
+        lines.append(Text("what controls it now:", "bold"))
+        lines.extend(group_lines(said.group, set(), 1))
+    if said.status == "unknown":
+        lines.append(
+            Text(f"{INDENT}No document, chunk or record has this name; was it rejected? stream-car rejected list", WARN)
+        )
+    return Lines(*lines)
+
+
+def _bonds(bonds: Iterable[Bond]) -> Table:
+    table = _table("scope or link", "holds", "void because of")
+    for bond in bonds:
+        holds = Text("yes", IN_FORCE) if bond.holds else Text("no", BAD)
+        table.add_row(words(bond.scope), holds, words(", ".join(f"{step.id} ({step.rule})" for step in bond.by)))
+    return table
+
+
+def rejected_table(items: Sequence[Rejected]) -> RenderableType:
+    """Refused input, one row each."""
+    if not items:
+        return Text("Nothing was rejected.", IN_FORCE)
+    table = _table("offset", "code", "id", "why")
+    for item in items:
+        table.add_row(str(item.offset), Text(item.code, BAD), words(item.id or ""), words(item.reason))
+    return Lines(table, Text("See one with its bytes: stream-car rejected show OFFSET", FAINT))
+
+
+def rejected(item: Rejected) -> RenderableType:
+    """One refused input with its bytes as text."""
+    bytes_shown = words(item.value.decode("utf-8", "backslashreplace"))
+    return Lines(
+        Text.assemble(f"input {item.offset} was rejected ", (item.code, BAD), f" at {day(item.append_time)}"),
+        words(item.reason),
+        Text(),
+        bytes_shown,
+    )
+
+
+def ranking(documents: Sequence[Evidence]) -> Iterator[Text]:
+    """What plain relevance would have answered: void documents are struck out."""
+    for number, document in enumerate(documents, 1):
+        mark = Text() if document.active else Text("  void", BAD)
+        yield Text.assemble((f"{number:>2} ", FAINT), words(name(document), "" if document.active else VOID), mark)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,85 @@
+"""`frontier`, `history`, `changes`, `pending`: what holds in a scope, what held, what changed, what waits."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from stream_car.cli import options, render
+from stream_car.cli.console import words
+from stream_car.cli.pieces import day
+
+NO_SCOPE = "No scope has these values. See which keys the rules use: stream-car rules show"
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A document revision that waits for its time."""
+
+    id: str
+    revision: int
+    time: int
+
+
+@click.command(
+    epilog=options.examples(
+        "stream-car frontier package=lodash",
+        "stream-car frontier vulnerability=CVE-2021-44228 package=log4j-core",
+        "stream-car frontier drug=ranitidine --as-of 2019-09-01 --json",
+    )
+)
+@options.scope
+@options.as_of
+@options.reading
+def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """Show what is in force in every scope that has these values.
+
+    Members that are void through another scope or a link are listed apart, with what voids them.
+    """
+    with options.opened(data, rules) as engine:
+        said = engine.frontier(parts, as_of=as_of)
+    options.answer_each(said, as_json=as_json, draw=render.frontier, nothing=NO_SCOPE)
+
+
+@click.command(
+    epilog=options.examples("stream-car history drug=ranitidine", "stream-car history package=lodash --json")
+)
+@options.scope
+@options.reading
+def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """Show the timeline of every scope that has these values: what held from when to when, and what ended it."""
+    with options.opened(data, rules) as engine:
+        said = engine.history(parts)
+    options.answer_each(said, as_json=as_json, draw=render.history, nothing=NO_SCOPE)
+
+
+@click.command(
+    epilog=options.examples(
+        "stream-car changes --limit 20",
+        "stream-car changes package=lodash",
+        "stream-car changes --after 1200 --json        go on where you stopped",
+    )
+)
+@click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Only changes behind this number (`oseq`).")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
+@options.reading
+def changes(parts: Mapping[str, str], after: int, limit: int, data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """List the changes of frontiers in order: what entered, what left, and because of what."""
+    with options.opened(data, rules) as engine:
+        said = engine.changes(parts or None, after=after, limit=limit)
+    options.answer_each(said, as_json=as_json, draw=render.told, nothing="Nothing has changed there.")
+
+
+@click.command(epilog=options.examples("stream-car pending", "stream-car pending --json"))
+@options.reading
+def pending(data: Path, rules: Sequence[str], as_json: bool) -> None:
+    """List the documents that wait for the time at which they take effect."""
+    with options.opened(data, rules) as engine:
+        said = [Waiting(id=name, revision=revision, time=time) for name, revision, time in engine.pending()]
+    options.answer_each(
+        said,
+        as_json=as_json,
+        draw=lambda item: words(f"{day(item.time)}  {item.id} (revision {item.revision})"),
+        nothing="Nothing waits.",
+    )

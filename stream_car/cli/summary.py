@@ -1,0 +1,102 @@
+"""What became of a publication, counted.
+
+Promise: every receipt counts exactly once under its outcome; a rejection keeps one example a code.
+Cost: memory for the kinds of trouble, never for the documents.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Self
+
+from msgspec import Struct
+from rich import box
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stream_car.cli.console import words
+from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN
+from stream_car.engine.answers import Receipt
+
+PLACED = frozenset({"accepted"})  # outcomes of documents that could have joined a scope
+MEANING = {
+    "accepted": "taken in",
+    "pending": "taken in, but wait for their time",
+    "duplicate": "known already, word for word",
+    "older": "a higher revision is known",
+    "retracted": "retractions",
+    "nothing": "retract what was never said",
+    "rejected": "refused and kept: stream-car rejected list",
+    "control": "records of the engine itself",
+}
+
+
+class Lacking(Struct, frozen=True, kw_only=True, order=True):
+    """How many documents of a type lacked a key that rules of the type go by."""
+
+    type: str
+    key: str
+    documents: int
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """How many were refused under a code, and the first one's reason."""
+
+    code: str
+    documents: int
+    example: str
+
+
+class Summary(Struct, kw_only=True):
+    """The counts so far."""
+
+    outcomes: Counter[str]
+    in_no_scope: int
+    lacking: list[Lacking]
+    rejected: list[Refused]
+
+    @classmethod
+    def of(cls, receipts: Iterable[Receipt]) -> Self:
+        """The summary of these receipts."""
+        outcomes: Counter[str] = Counter()
+        lacking: Counter[tuple[str, str]] = Counter()
+        codes: Counter[str] = Counter()
+        reasons: dict[str, str] = {}
+        in_no_scope = 0
+        for receipt in receipts:
+            outcomes[receipt.outcome] += 1
+            in_no_scope += receipt.outcome in PLACED and receipt.scopes == 0
+            lacking.update((receipt.type or "", key) for key in receipt.lacking)
+            if receipt.outcome == "rejected":
+                code = receipt.code or ""
+                codes[code] += 1
+                reasons.setdefault(code, receipt.reason or "")
+        return cls(
+            outcomes=outcomes,
+            in_no_scope=in_no_scope,
+            lacking=sorted(Lacking(type=kind, key=key, documents=n) for (kind, key), n in lacking.items()),
+            rejected=[Refused(code=code, documents=n, example=reasons[code]) for code, n in codes.most_common()],
+        )
+
+
+def draw(said: Summary) -> RenderableType:
+    """The summary for people."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table.add_column("outcome")
+    table.add_column("documents", justify="right")
+    table.add_column("", style=FAINT)
+    for outcome, count in said.outcomes.most_common():
+        style = BAD if outcome == "rejected" else IN_FORCE if outcome == "accepted" else ""
+        table.add_row(Text(outcome, style), f"{count:,}", MEANING.get(outcome, ""))
+    lines: list[RenderableType] = [table]
+    if said.in_no_scope:
+        lines.append(
+            Text(f"{said.in_no_scope:,} documents joined no scope: rules cannot void them or void by them.", WARN)
+        )
+    lines += [words(f"  {item.type} lacked {item.key} ({item.documents:,} documents)", WARN) for item in said.lacking]
+    if said.rejected:
+        lines.append(Text("Rejected:", BAD))
+        lines += [words(f"  {item.code} ({item.documents:,}), for one: {item.example}") for item in said.rejected]
+        lines.append(Text("See them with their bytes: stream-car rejected list", FAINT))
+    return Lines(*lines)
