@@ -1,0 +1,24 @@
+"""Bytes to values and values to bytes: the strict decoder of documents, and the encoder.
+
+Promise: what `decode` accepts, `encode` writes and `decode` reads back equal; what it refuses, it refuses
+everywhere alike, with a stable code. Format versions live here.
+"""
+
+from stream_car.codec.reading import FORMAT, decode
+from stream_car.codec.streams import documents_in
+from stream_car.codec.syntax import DEFAULTS, Limits
+from stream_car.codec.times import format_time, parse_time
+from stream_car.codec.writing import content_digest, encode, encode_mapping
+
+__all__ = [
+    "DEFAULTS",
+    "FORMAT",
+    "Limits",
+    "content_digest",
+    "decode",
+    "documents_in",
+    "encode",
+    "encode_mapping",
+    "format_time",
+    "parse_time",
+]
