@@ -1,0 +1,215 @@
+"""The document log in an SQLite file of its own: what `append` has returned for survives a power cut.
+
+Each record carries a hash over its own bytes and the hash before it, so an altered, missing or
+swapped record is found when it or its successor is read. Cost: one disk flush an append, whatever
+the number of messages; a read hashes what it returns. Its coroutines never suspend.
+"""
+
+import hashlib
+import sqlite3
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from stream_car.adapters.embedded.lock import FileLock
+from stream_car.adapters.embedded.sqlite import connect, transaction, translated
+from stream_car.errors import Halted
+from stream_car.ports import Clock, Message, Record
+
+FORMAT = 1
+CURE = "restore the file from a backup, or move it away and publish again"
+
+_PARTITION_BITS = 40  # a row's number is partition << 40 | offset: appends go to the end of a tree
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS records (
+    at INTEGER PRIMARY KEY, append_time INTEGER NOT NULL, key BLOB, value BLOB, headers BLOB, hash BLOB NOT NULL
+);
+"""
+_INSERT = "INSERT INTO records (at, append_time, key, value, headers, hash) VALUES (?, ?, ?, ?, ?, ?)"
+_SELECT = "SELECT at, append_time, key, value, headers, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?"
+
+Row = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes]
+_headers = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
+
+
+class Tip(Struct, frozen=True, gc=False):
+    """Where a partition ends: the next offset, and what the last record says."""
+
+    end: int
+    append_time: int
+    hash: bytes
+
+
+class SqliteLog:
+    """Implements `ports.Log` for one process; a second one is refused with the first one's process id."""
+
+    def __init__(self, path: Path | str, clock: Clock, partitions: int = 1) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._lock = FileLock(self._path.with_name(self._path.name + ".lock"), "the document log")
+        try:
+            with translated(self._path, CURE):
+                self._connection = connect(self._path, synchronous="FULL")
+            try:
+                with translated(self._path, CURE):
+                    self._check_format(partitions)
+                    self._tips = [self._read_tip(partition) for partition in range(partitions)]
+            except BaseException:
+                self._connection.close()
+                raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _check_format(self, partitions: int) -> None:
+        self._connection.executescript(_SCHEMA)
+        with transaction(self._connection):
+            about: dict[str, int] = dict(self._connection.execute("SELECT name, value FROM about"))
+            if not about:
+                rows = [("format", FORMAT), ("partitions", partitions)]
+                self._connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
+                return
+        if about.get("format") != FORMAT:
+            found = about.get("format")
+            raise Halted(
+                "format", f"{self._path.name} has format {found}, this release reads {FORMAT}; use its release"
+            )
+        if about.get("partitions") != partitions:
+            found = about.get("partitions")
+            raise Halted("partitions", f"{self._path.name} has {found} partitions for life, not {partitions}")
+
+    def _read_tip(self, partition: int) -> Tip:
+        row: tuple[int, int, bytes] | None = self._connection.execute(
+            "SELECT at, append_time, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at DESC LIMIT 1",
+            _bounds(partition),
+        ).fetchone()
+        if row is None:
+            return Tip(0, 0, _genesis(partition))
+        return Tip(row[0] - (partition << _PARTITION_BITS) + 1, row[1], row[2])
+
+    async def append(self, partition: int, messages: Sequence[Message]) -> int:
+        """Keep all messages or none, durably; the offset of the first. An empty batch returns the end."""
+        tip = self._tips[partition]
+        if not messages:
+            return tip.end
+        append_time = max(self._clock.now(), tip.append_time)
+        rows, link = [], tip.hash
+        base = partition << _PARTITION_BITS
+        for offset, message in enumerate(messages, tip.end):
+            headers = msgspec.msgpack.encode(message.headers) if message.headers else None
+            link = _link(link, offset, append_time, message.key, message.value, headers)
+            rows.append((base + offset, append_time, message.key, message.value, headers, link))
+        try:
+            with translated(self._path, CURE), transaction(self._connection):
+                self._connection.executemany(_INSERT, rows)
+        except BaseException:  # also an interrupt that came just after the commit
+            with suppress(sqlite3.Error):
+                self._tips[partition] = self._read_tip(partition)
+            raise
+        self._tips[partition] = Tip(tip.end + len(rows), append_time, link)
+        return tip.end
+
+    async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
+        """Up to `max_records` records from exactly `from_offset` on, their chain verified; none at the end."""
+        tip = self._tips[partition]
+        if from_offset > tip.end:
+            raise Halted(
+                "ahead",
+                f"record {from_offset} of {self._path.name} was asked for, but the log ends at {tip.end}: "
+                f"it has lost its end; {CURE}",
+            )
+        if from_offset == tip.end or max_records <= 0:
+            return ()
+        return tuple(self._verified(partition, from_offset, min(max_records, tip.end - from_offset)))
+
+    async def range(self, partition: int) -> tuple[int, int]:
+        """The first offset kept, and the offset that the next record will get."""
+        return self._first(partition), self._tips[partition].end
+
+    def verify(self) -> tuple[int, ...]:
+        """Walk every chain from its start; the end of each partition. Raises `Halted` at the first fault."""
+        for partition, tip in enumerate(self._tips):
+            for _ in self._verified(partition, 0, tip.end):
+                pass
+        return tuple(tip.end for tip in self._tips)
+
+    def _first(self, partition: int) -> int:
+        with translated(self._path, CURE):
+            row: tuple[int | None] = self._connection.execute(
+                "SELECT MIN(at) FROM records WHERE at BETWEEN ? AND ?", _bounds(partition)
+            ).fetchone()
+        return 0 if row[0] is None else row[0] - (partition << _PARTITION_BITS)
+
+    def _verified(self, partition: int, start: int, count: int) -> Iterator[Record]:
+        """The records from `start` on. The row before them is read too, for its hash."""
+        base = partition << _PARTITION_BITS
+        offset, link = start, _genesis(partition)
+        with translated(self._path, CURE):
+            rows = self._connection.execute(_SELECT, (base + max(start - 1, 0), base + start + count - 1, count + 1))
+            if start:
+                before: Row | None = rows.fetchone()
+                if before is None or before[0] != base + start - 1:
+                    raise self._missing(partition, start - 1)
+                link = before[5]
+            row: Row
+            for row in rows:
+                if row[0] != base + offset:
+                    raise self._missing(partition, offset)
+                try:
+                    link = _link(link, offset, *row[1:5])
+                    headers = _headers.decode(row[4]) if row[4] is not None else ()
+                except (TypeError, struct.error, msgspec.DecodeError) as error:
+                    raise self._damaged(partition, offset, "was altered") from error
+                if link != row[5]:
+                    raise self._damaged(partition, offset, "was altered")
+                yield Record(offset=offset, append_time=row[1], value=row[3], key=row[2], headers=headers)
+                offset += 1
+        if offset != start + count:
+            raise self._missing(partition, offset)
+
+    def _missing(self, partition: int, offset: int) -> Halted:
+        first = self._first(partition)
+        if offset < first:
+            return Halted("lost_history", f"{self._path.name} begins at record {first}, {offset} is gone; {CURE}")
+        return self._damaged(partition, offset, "is missing")
+
+    def _damaged(self, partition: int, offset: int, how: str) -> Halted:
+        return Halted("damaged", f"record {offset} of partition {partition} in {self._path.name} {how}; {CURE}")
+
+    def close(self) -> None:
+        """Let go of the file; again is harmless."""
+        try:
+            with translated(self._path, CURE):
+                self._connection.close()
+        finally:
+            self._lock.release()
+
+
+def _bounds(partition: int) -> tuple[int, int]:
+    return partition << _PARTITION_BITS, ((partition + 1) << _PARTITION_BITS) - 1
+
+
+def _genesis(partition: int) -> bytes:
+    return hashlib.sha256(b"stream-car log %d partition %d" % (FORMAT, partition)).digest()
+
+
+_fixed = struct.Struct(">qqqqq")
+
+
+def _link(
+    before: bytes, offset: int, append_time: int, key: bytes | None, value: bytes | None, headers: bytes | None
+) -> bytes:
+    """The next hash of the chain. Lengths go first (-1: null), so that no two records read alike."""
+    lengths = [-1 if part is None else len(part) for part in (key, value, headers)]
+    digest = hashlib.sha256(before)
+    digest.update(_fixed.pack(offset, append_time, *lengths))
+    digest.update(b"".join(part for part in (key, value, headers) if part is not None))
+    return digest.digest()
+
+
+__all__ = ["FORMAT", "SqliteLog"]
