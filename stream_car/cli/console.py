@@ -39,7 +39,7 @@ def emit(text: str) -> None:
 
 def clean(text: str) -> str:
     """The text on one line, without control characters and without marks that turn its direction."""
-    return "".join(char if char.isprintable() else " " for char in text).strip()
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def words(text: str, style: str = "") -> Text:

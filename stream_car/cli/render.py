@@ -90,13 +90,13 @@ def audit(said: Audit) -> RenderableType:
         lines.append(Text.assemble(("✘ does not hold", BAD), f": {count} {'thing' if count == 1 else 'things'} wrong."))
     for violation in said.violations:
         if violation.condition == "frontier_inclusion":
-            fault = "leads to what is in force, and the set lacks it"
+            fault, joint = "leads to what is in force, and the set lacks it", " and "
         else:
-            fault = "is superseded, and nothing in the set supersedes it"
+            fault, joint = "is superseded, and nothing in the set supersedes it", " or "
         lines.append(Text.assemble(INDENT, words(violation.id, VOID), f" {fault}"))
         if violation.path:
             lines.append(Text.assemble(INDENT * 2, chain(violation.id, violation.path)))
-        lines.append(Text.assemble(INDENT * 2, "add ", words(" or ".join(violation.add), IN_FORCE)))
+        lines.append(Text.assemble(INDENT * 2, "add ", words(joint.join(violation.add), IN_FORCE)))
     for label, ids in (("unknown", said.unknown), ("retracted", said.retracted)):
         if ids:
             lines.append(Text.assemble((f"{label}: ", WARN), words(", ".join(ids))))

@@ -1,0 +1,67 @@
+"""What programs see: every field, times as RFC 3339, bytes as text where they can be."""
+
+from typing import get_type_hints
+
+import msgspec
+import pytest
+
+from stream_car.cli.plain import TIMES, line, plain
+from stream_car.core import changes
+from stream_car.engine import answers
+from tests.unit.cli import examples as an
+
+
+class Shape(msgspec.Struct):
+    """What the tests look at of an answer."""
+
+    certificate: dict[str, object]
+    results: list[dict[str, object]]
+
+
+def test_defaults_are_written_out() -> None:
+    said = msgspec.json.decode(line(an.ANSWER), type=Shape)
+
+    assert said.certificate["complete"] is True
+    assert said.results[0]["active"] is True
+    assert said.results[0]["revision"] == 1
+
+
+def test_times_are_rfc_3339() -> None:
+    said = msgspec.json.decode(line(an.ANSWER), type=Shape)
+
+    assert said.results[0]["time"] == "2019-07-11T00:00:00Z"
+    assert said.certificate["as_of"] is None
+
+
+def test_the_ends_of_a_run_are_times_with_their_order() -> None:
+    text = line(an.TOLD)
+
+    assert '"start":{"time":"1970-01-01T00:00:00Z","order":0}' in text
+    assert '"end":{"time":"2019-07-11T00:00:00Z","order":0}' in text
+
+
+@pytest.mark.parametrize(("value", "said"), [(b"{", "{"), (b"\xff\x00", {"base64": "/wA="})])
+def test_bytes_are_text_where_they_can_be(value: bytes, said: object) -> None:
+    assert plain(value) == said
+
+
+def test_one_value_is_one_line() -> None:
+    for value in (an.ANSWER, an.AUDIT, an.FRONTIER, an.HISTORY, an.TOLD, an.EXPLANATION, an.REJECTED):
+        assert "\n" not in line(value)
+
+
+def test_every_field_that_holds_a_time_is_known_as_one() -> None:
+    structs = [
+        value
+        for module in (answers, changes)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct)
+    ]
+    named = {
+        name
+        for struct in structs
+        for name, hint in get_type_hints(struct).items()
+        if hint in (int, int | None) and ("time" in name or name in {"due", "as_of"})
+    }
+
+    assert named == TIMES
