@@ -52,6 +52,11 @@ class Held(Struct, frozen=True, array_like=True, gc=False):
         return not self.retracted and self.waiting is None
 
 
+def held_key(name: str) -> bytes:
+    """Where a shard keeps what it knows of an id."""
+    return b"d:" + name.encode()
+
+
 class Input(Struct, frozen=True, gc=False):
     """Where a statement stands in the log, and its content's digest if it is a document."""
 

@@ -136,6 +136,11 @@ def link_scope(name: str) -> str:
     return part_name(LINK, name)
 
 
+def record_scope(name: str) -> str:
+    """The scope of the editions of a record."""
+    return part_name(RECORD, name)
+
+
 def amended_scope(name: str) -> str:
     """The scope of those who amend the document or record called `name`."""
     return part_name(AMENDED, name)
@@ -297,6 +302,7 @@ __all__ = [
     "keys_of",
     "link_scope",
     "part_name",
+    "record_scope",
     "scope_name",
     "scope_parts",
 ]

@@ -96,6 +96,11 @@ def page_of(scope: Scope, pages: Pages, sheet: Sheet) -> Page:
     return page
 
 
+def scope_key(scope: str) -> bytes:
+    """Where a shard keeps the header of a scope."""
+    return b"s:" + scope.encode()
+
+
 def page_key(scope: Scope, stamp: int) -> bytes:
     """Where a page of this scope lies."""
     return b"p:%d:%b" % (stamp, scope.name.encode())
@@ -166,6 +171,35 @@ def between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None)
         start = bisect_left(page, low, key=_pair)
         end = len(page) if high is None else bisect_left(page, high, key=_pair)
         yield from page[start:end]
+
+
+def visited(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> Iterator[Entry]:
+    """Of `between`, the first member and those that could be void elsewhere; pages without such are not read."""
+    if not scope.sheets:
+        for at, entry in enumerate(between(scope, pages, kind, low, high)):
+            if not at or entry.elsewhere:
+                yield entry
+        return
+    first = True
+    sheets = sheets_between(scope, kind, low, high)
+    wanted = [sheet for at, sheet in enumerate(sheets) if sheet.visits or at == 0]
+    lacking = [key for sheet in wanted if (key := page_key(scope, sheet.stamp)) not in pages]
+    if lacking:
+        raise Absent(lacking)
+    for sheet in wanted:
+        for entry in page_of(scope, pages, sheet):
+            if low <= entry.pair and (high is None or entry.pair < high):
+                if first or entry.elsewhere:
+                    yield entry
+                first = False
+
+
+def everyone(scope: Scope, pages: Pages) -> Iterator[Entry]:
+    """All members, type by type in order. Raises `Absent`."""
+    if not scope.sheets:
+        yield from scope.entries
+    for sheet in scope.sheets:
+        yield from page_of(scope, pages, sheet)
 
 
 def at_hand(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:

@@ -14,9 +14,9 @@ from msgspec import Struct
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import Placement, place
-from stream_car.core.intake import SKEW, Held, Input, decide, release
+from stream_car.core.intake import SKEW, Held, Input, decide, held_key, release
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Absent, EditablePages, Entry, Page, Scope, add, drop
+from stream_car.core.timeline import Absent, EditablePages, Entry, Page, Scope, add, drop, scope_key
 from stream_car.engine.answers import Outcome
 from stream_car.errors import InvalidDocument
 
@@ -47,16 +47,6 @@ class Effects(Struct, gc=False):
     shown: list[str]
     rejection: Rejection | None = None
     scopes: int = 0
-
-
-def held_key(name: str) -> bytes:
-    """Where a shard keeps what it knows of an id."""
-    return b"d:" + name.encode()
-
-
-def scope_key(scope: str) -> bytes:
-    """Where a shard keeps the header of a scope."""
-    return b"s:" + scope.encode()
 
 
 def _pages(values: dict[bytes, Value]) -> EditablePages:

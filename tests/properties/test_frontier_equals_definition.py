@@ -8,8 +8,8 @@ from stream_car.core import authority, timeline
 from stream_car.core.documents import Document
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import LOWEST, Scope, between, types
-from stream_car.engine.fold import Fold, scope_key
+from stream_car.core.timeline import LOWEST, Scope, between, scope_key, types
+from stream_car.engine.fold import Fold
 from tests.properties.memory import Memory
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 

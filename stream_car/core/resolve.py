@@ -1,0 +1,423 @@
+"""Stage 2: from an anchor to the documents that control it now, with the path that leads there.
+
+Promise: the controlling set is the active part of `cl({anchor})` (Definition 3), as
+`authority.controlling` has it. In a scope the documents that supersede one of type U at a pair are,
+for every type that voids U, all later ones: so one reached pair a (scope, type) says it all, and
+only members that may be void elsewhere, that a `differ_on` rule may spare, or (where the shard has
+links) that a link may name are visited one by one. Cost: rules times log n a scope, plus the visited
+members and the output. Reads are asked for in rounds, by yielding keys.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import cast
+
+from msgspec import Struct
+
+from stream_car.core.differ import values_of
+from stream_car.core.documents import Pair
+from stream_car.core.frontier import Bar, bar_of, holds
+from stream_car.core.intake import Held, entry_of, held_key
+from stream_car.core.rules import Bearing, Ruleset, link_scope, record_scope
+from stream_car.core.timeline import (
+    LOWEST,
+    Absent,
+    Entry,
+    Page,
+    Pages,
+    Said,
+    Scope,
+    between,
+    count_between,
+    everyone,
+    greatest,
+    page_key,
+    scope_key,
+    size,
+    visited,
+)
+
+Values = dict[bytes, object]
+Rounds = Generator[list[bytes], None, None]
+COUNTED_MAX = 2000  # documents around an anchor that are counted by id; beyond, scope by scope
+
+
+class Node(Struct, gc=False):
+    """A document that the walk reached, and from where: `parent` is void through it by `rule` in `scope`."""
+
+    id: str
+    held: Held | None
+    entry: Entry
+    parent: str | None
+    rule: str
+    scope: str
+
+
+class Reach(Struct, gc=False):
+    """All members of a type in a scope beyond `low` are reached, from node `parent` by `rule`."""
+
+    low: Pair
+    parent: str
+    rule: str
+
+
+class Walked(Struct, gc=False):
+    """What a walk found. `paths` lead to each controlling document: (id, rule, scope), the anchor left out."""
+
+    anchor: str
+    held: Held
+    controlling: list[Entry]
+    paths: dict[str, tuple[tuple[str, str, str], ...]]
+    entries: dict[str, Entry]
+    is_active: bool
+    missing: tuple[str, ...]
+    cycle: tuple[str, ...]
+    closure: int
+    around: int
+    over_budget: bool
+
+
+def known(values: Values, keys: Iterable[bytes]) -> Rounds:
+    """Ask for the keys that are not at hand, in one round."""
+    lacking = list(dict.fromkeys(key for key in keys if key not in values))
+    if lacking:
+        yield lacking
+
+
+def scope_at(values: Values, name: str) -> Scope:
+    """A scope's header; one that was never seen is empty."""
+    found = values.get(scope_key(name))
+    return cast(Scope, found) if found is not None else Scope(name)
+
+
+def held_at(values: Values, name: str) -> Held | None:
+    """What is known of an id; `None` if it is not part of the corpus now."""
+    found = cast("Held | None", values.get(held_key(name)))
+    return found if found is not None and found.is_present else None
+
+
+def pages_of(values: Values) -> Pages:
+    """The pages among the values."""
+    return cast(Pages, cast("dict[bytes, Page]", values))
+
+
+class Walk:
+    """One walk from one anchor over decoded values; `run` yields the keys that it lacks, round by round."""
+
+    def __init__(
+        self,
+        anchor: str,
+        values: Values,
+        ruleset: Ruleset,
+        *,
+        has_links: bool,
+        as_of: int | None = None,
+        visits_max: int = 100_000,
+    ) -> None:
+        self.anchor = anchor
+        self.values = values
+        self.ruleset = ruleset
+        self.has_links = has_links
+        self.as_of = as_of
+        self.visits_max = visits_max
+        self.nodes: dict[str, Node] = {}
+        self.reach: dict[tuple[str, str], Reach] = {}
+        self.spared: dict[tuple[str, str, Said], Pair] = {}
+        self.spans: dict[str, list[tuple[str, str, Pair, Said, Said]]] = {}
+        self.link_edges: list[tuple[str, str]] = []
+        self.missing: dict[str, None] = {}
+        self.todo: list[Node] = []
+        self.visited: set[str] = set()
+        self.over_budget = False
+
+    def run(self) -> Generator[list[bytes], None, Walked | None]:
+        """The walk; `None` where the anchor is not part of the corpus (then, or at all)."""
+        yield from known(self.values, [held_key(self.anchor)])
+        held = held_at(self.values, self.anchor)
+        if held is None or not self._counts(held.time):
+            return None
+        self._reach_node(Node(self.anchor, held, entry_of(self.anchor, held, None), None, "", ""))
+        while self.todo:
+            level, self.todo = self.todo, []
+            if len(self.nodes) > self.visits_max:
+                self.over_budget = True
+                break
+            yield from self._visit(level)
+        return (yield from self._finish(held))
+
+    def _counts(self, time: int) -> bool:
+        return self.as_of is None or time <= self.as_of
+
+    def _reach_node(self, node: Node) -> None:
+        if node.id not in self.nodes:
+            self.nodes[node.id] = node
+            self.todo.append(node)
+
+    def _visit(self, level: list[Node]) -> Rounds:
+        yield from known(self.values, (held_key(n.id) for n in level if self._needs_held(n)))
+        for node in level:
+            if self._needs_held(node):
+                node.held = held_at(self.values, node.id)
+        yield from known(self.values, (key for node in level for key in self._keys_of(node)))
+        yield from self._load([name for node in level for name in self._named_scopes(node)])
+        self.visited.update(node.id for node in level)
+        for node in level:
+            for scope, entry in self._memberships(node):
+                yield from self._expand(node, scope, entry)
+            self._follow_names(node)
+            self._follow_links(node)
+
+    def _needs_held(self, node: Node) -> bool:
+        return node.held is None and (self.has_links or node.entry.elsewhere > 0 or node.rule in ("", "link"))
+
+    def _scopes(self, node: Node) -> tuple[str, ...]:
+        return node.held.scopes if node.held is not None else (node.scope,)
+
+    def _keys_of(self, node: Node) -> Iterator[bytes]:
+        for scope in self._scopes(node):
+            yield scope_key(scope)
+        for name in self._named_scopes(node):
+            yield scope_key(name)
+        for name in node.held.superseded_by if node.held is not None else ():
+            yield held_key(name)
+
+    def _named_scopes(self, node: Node) -> Iterator[str]:
+        for name in self._link_names(node):
+            yield link_scope(name)
+        for name in node.held.superseded_by if node.held is not None else ():
+            yield record_scope(name)
+
+    def _link_names(self, node: Node) -> tuple[str, ...]:
+        if not self.has_links or node.held is None:
+            return ()
+        return (node.id, *(record for record in node.held.records if record != node.id))
+
+    def _memberships(self, node: Node) -> Iterator[tuple[Scope, Entry]]:
+        if node.held is None:
+            yield scope_at(self.values, node.scope), node.entry
+            return
+        for at, name in enumerate(node.held.scopes):
+            yield scope_at(self.values, name), entry_of(node.id, node.held, at)
+
+    def _expand(self, node: Node, scope: Scope, entry: Entry) -> Rounds:
+        """Everything that voids this member in this scope, and what voids that in turn, becomes reached."""
+        bearing = self.ruleset.bearing(scope.name, entry.type)
+        for clause in bearing.voiders:
+            if clause.differ_on:
+                value = values_of(entry.said, bearing.attributes, clause.differ_on)
+                self._span(node, scope, clause.type, entry.pair, clause.differ_on, value)
+                yield from self._expand_differing(node, scope, clause.type, clause.rule, entry.pair, clause.differ_on, value)
+            else:
+                self._span(node, scope, clause.type, entry.pair, (), ())
+                yield from self._expand_plain(node, scope, clause.type, clause.rule, entry.pair)
+
+    def _span(self, node: Node, scope: Scope, kind: str, low: Pair, names: Said, value: Said) -> None:
+        if self.has_links:
+            self.spans.setdefault(node.id, []).append((scope.name, kind, low, names, value))
+
+    def _expand_plain(self, node: Node, scope: Scope, kind: str, rule: str, low: Pair) -> Rounds:
+        seen = self.reach.get((scope.name, kind))
+        if (seen is not None and seen.low <= low) or greatest(scope, kind) <= low:
+            return
+        self.reach[scope.name, kind] = Reach(low, node.id, rule)
+        high = _after(seen.low) if seen is not None else None
+        bearing = self.ruleset.bearing(scope.name, kind)
+        all_visited = self.has_links or any(clause.differ_on for clause in bearing.voiders)
+        first = True
+        for member in (yield from self._members(scope, kind, _after(low), high, visited_only=not all_visited)):
+            if not self._counts(member.time):
+                continue
+            if first or all_visited or member.elsewhere:
+                self._reach_node(Node(member.id, None, member, node.id, rule, scope.name))
+            first = False
+
+    def _expand_differing(
+        self, node: Node, scope: Scope, kind: str, rule: str, low: Pair, names: Said, value: Said
+    ) -> Rounds:
+        key = (scope.name, kind, value)
+        seen = self.spared.get(key)
+        if seen is not None and seen <= low:
+            return
+        self.spared[key] = low
+        bearing = self.ruleset.bearing(scope.name, kind)
+        high = _after(seen) if seen is not None else None
+        for member in (yield from self._members(scope, kind, _after(low), high, visited_only=False)):
+            if self._counts(member.time) and values_of(member.said, bearing.attributes, names) != value:
+                self._reach_node(Node(member.id, None, member, node.id, rule, scope.name))
+
+    def _members(
+        self, scope: Scope, kind: str, low: Pair, high: Pair | None, *, visited_only: bool
+    ) -> Generator[list[bytes], None, list[Entry]]:
+        """Members in a span: all, or the first and those that may be void elsewhere."""
+        while True:
+            try:
+                members = visited if visited_only else between
+                return list(members(scope, pages_of(self.values), kind, low, high))
+            except Absent as absent:
+                lacking = absent.keys
+            yield lacking
+
+    def _follow_links(self, node: Node) -> None:
+        for name in self._link_names(node):
+            scope = scope_at(self.values, link_scope(name))
+            for member in self._link_members(scope):
+                if member.id not in (name, node.id) and self._counts(member.time):
+                    self.link_edges.append((node.id, member.id))
+                    self._reach_node(Node(member.id, None, member, node.id, "link", scope.name))
+
+    def _link_members(self, scope: Scope) -> list[Entry]:
+        return list(everyone(scope, pages_of(self.values)))
+
+    def _load(self, names: list[str]) -> Rounds:
+        """The pages of link and record scopes that are large enough to have some."""
+        scopes = [scope_at(self.values, name) for name in names]
+        yield from known(self.values, (page_key(s, sheet.stamp) for s in scopes for sheet in s.sheets))
+
+    def _follow_names(self, node: Node) -> None:
+        if node.held is None:
+            return
+        for name in node.held.superseded_by:
+            found = [entry for entry in self._named(name) if entry.id != node.id]
+            if not found:
+                self.missing[name] = None
+            for entry in found:
+                if self._counts(entry.time):
+                    self.link_edges.append((node.id, entry.id))
+                    self._reach_node(Node(entry.id, None, entry, node.id, "link", link_scope(node.id)))
+
+    def _named(self, name: str) -> list[Entry]:
+        held = held_at(self.values, name)
+        found = [entry_of(name, held, None)] if held is not None else []
+        return found + self._link_members(scope_at(self.values, record_scope(name)))
+
+    def _finish(self, held: Held) -> Generator[list[bytes], None, Walked]:
+        controlling: dict[str, tuple[Entry, str | None]] = {}
+        for node in self.nodes.values():
+            if node.id in self.visited and (yield from self._is_active(node)):
+                controlling[node.id] = (node.entry, None)
+        closure, uncounted = set(self.nodes), 0
+        for (name, kind), reach in self.reach.items():
+            scope = scope_at(self.values, name)
+            bearing = self.ruleset.bearing(name, kind)
+            bar = yield from self._bar(scope, bearing)
+            low = _after(reach.low)
+            members = yield from self._members(scope, kind, max(low, bar.plain), None, visited_only=False)
+            for member in members:
+                if member.id not in self.nodes and self._counts(member.time):
+                    controlling.setdefault(member.id, (member, name))
+            ids, more = yield from self._beyond(scope, kind, low)
+            closure |= ids
+            uncounted += more
+        count = len(closure) + uncounted
+        paths = {name: self._path(name, entry, via) for name, (entry, via) in controlling.items()}
+        entries = {node.id: node.entry for node in self.nodes.values()}
+        entered = {name: entry for name, (entry, _) in controlling.items()}
+        return Walked(
+            self.anchor,
+            held,
+            sorted(entered.values(), key=lambda e: (e.id == self.anchor, -e.time, -e.order, e.id)),
+            paths,
+            entries | entered,
+            self.anchor in controlling,
+            tuple(self.missing),
+            tuple(self._cycle()),
+            count,
+            max(count, self._around(held)),
+            self.over_budget,
+        )
+
+    def _bar(self, scope: Scope, bearing: Bearing) -> Generator[list[bytes], None, Bar]:
+        while True:
+            try:
+                return bar_of(scope, pages_of(self.values), bearing, self.ruleset, upto=self.as_of)
+            except Absent as absent:
+                lacking = absent.keys
+            yield lacking
+
+    def _is_active(self, node: Node) -> Generator[list[bytes], None, bool]:
+        for scope, entry in self._memberships(node):
+            bearing = self.ruleset.bearing(scope.name, entry.type)
+            if bearing.voiders and not holds(entry, (yield from self._bar(scope, bearing)), bearing):
+                return False
+        return not self._is_void_by_link(node)
+
+    def _is_void_by_link(self, node: Node) -> bool:
+        for name in self._link_names(node):
+            for member in self._link_members(scope_at(self.values, link_scope(name))):
+                if member.id not in (name, node.id) and self._counts(member.time):
+                    return True
+        return any(self._is_effective(node.id, name) for name in (node.held.superseded_by if node.held else ()))
+
+    def _is_effective(self, own: str, name: str) -> bool:
+        found = [entry for entry in self._named(name) if entry.id != own]
+        return not found or any(self._counts(entry.time) for entry in found)
+
+    def _beyond(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[set[str], int]]:
+        """The members beyond `low`: their ids, or if they are many only how many."""
+        high = (self.as_of + 1, LOWEST[1]) if self.as_of is not None else None
+        while True:
+            try:
+                total = count_between(scope, pages_of(self.values), kind, low, high)
+                if total > COUNTED_MAX:
+                    return set(), total
+                return {member.id for member in between(scope, pages_of(self.values), kind, low, high)}, 0
+            except Absent as absent:
+                lacking = absent.keys
+            yield lacking
+
+    def _around(self, held: Held) -> int:
+        """How many documents share a scope with the anchor, counted once (Definition 5's `D_sigma`)."""
+        scopes = [scope_at(self.values, name) for name in held.scopes]
+        total = sum(size(scope) for scope in scopes)
+        if len(scopes) == 1 or total > COUNTED_MAX or any(scope.sheets for scope in scopes):
+            return total
+        return len({entry.id for scope in scopes for entry in scope.entries})
+
+    def _path(self, name: str, entry: Entry, via: str | None) -> tuple[tuple[str, str, str], ...]:
+        steps: list[tuple[str, str, str]] = []
+        if via is not None:
+            reach = self.reach[via, entry.type]
+            steps.append((name, reach.rule, via))
+            name = reach.parent
+        node = self.nodes[name]
+        while node.parent is not None:
+            steps.append((node.id, node.rule, node.scope))
+            node = self.nodes[node.parent]
+        return tuple(reversed(steps))
+
+    def _cycle(self) -> list[str]:
+        """The members of cycles; each holds a link, since rules only lead to later documents."""
+        if not self.link_edges:
+            return []
+        edges = {name: set(self._edges(name)) for name in self.nodes}
+        looped = {start for start, end in self.link_edges if start in _reachable(end, edges)}
+        members = {name for start in looped for name in _reachable(start, edges) if start in _reachable(name, edges)}
+        return sorted(members)
+
+    def _edges(self, name: str) -> Iterator[str]:
+        for start, end in self.link_edges:
+            if start == name:
+                yield end
+        for scope, kind, low, names, value in self.spans.get(name, ()):
+            bearing = self.ruleset.bearing(scope, kind)
+            for node in self.nodes.values():
+                if node.held is None or node.entry.type != kind or node.entry.pair <= low or scope not in node.held.scopes:
+                    continue
+                entry = entry_of(node.id, node.held, node.held.scopes.index(scope))
+                if not names or values_of(entry.said, bearing.attributes, names) != value:
+                    yield node.id
+
+
+def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
+    seen = {start}
+    todo = [start]
+    while todo:
+        for name in edges[todo.pop()]:
+            if name not in seen:
+                seen.add(name)
+                todo.append(name)
+    return seen
+
+
+def _after(pair: Pair) -> Pair:
+    """The least pair greater than this one."""
+    return pair[0], pair[1] + 1

@@ -1,0 +1,98 @@
+"""Stage 2 gives the active part of `cl({anchor})`, with a path that the definition accepts step by step."""
+
+from random import Random
+
+import pytest
+
+from stream_car.core import authority, timeline
+from stream_car.core.documents import Document
+from stream_car.core.intake import held_key
+from stream_car.core.resolve import Walk, Walked
+from stream_car.core.rules import Ruleset
+from stream_car.engine.fold import HEADER, Fold, Header, Value
+from tests.properties.memory import Memory
+from tests.properties.streams import random_rules, random_stream, remember_the_oracle
+
+
+def walk(
+    anchor: str, values: dict[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
+) -> tuple[Walked | None, int]:
+    mine: dict[bytes, object] = {}
+    steps = Walk(anchor, mine, ruleset, has_links=has_links, as_of=as_of).run()
+    rounds = 0
+    try:
+        while True:
+            keys = next(steps)
+            assert keys
+            assert not any(key in mine for key in keys)
+            mine.update((key, values.get(key)) for key in keys)
+            rounds += 1
+    except StopIteration as stop:
+        found: Walked | None = stop.value
+    return found, rounds
+
+
+def check_paths(found: Walked, corpus: dict[str, Document], ruleset: Ruleset) -> None:
+    for target, path in found.paths.items():
+        at = found.anchor
+        for name, rule, _ in path:
+            reason = authority.voids(later=corpus[name], earlier=corpus[at], ruleset=ruleset)
+            assert reason is not None, (at, name, rule)
+            at = name
+        assert at == target
+
+
+def check_seed(seed: int, steps: int) -> int:
+    random = Random(seed)
+    ruleset = random_rules(random)
+    stream = random_stream(random, steps, links=random.choice((0.0, 0.0, 0.15, 0.4)))
+    memory = Memory(Fold(ruleset, future="apply"))
+    for said in stream:
+        memory.feed(said)
+    corpus = authority.settle(stream)
+    header = memory.values[HEADER]
+    assert isinstance(header, Header)
+    checked = 0
+    for as_of in (None, random.randrange(12)):
+        here = authority.at(corpus, as_of)
+        above = authority.superseders(here, ruleset)
+        standing = authority.active(corpus, ruleset, as_of)
+        for anchor in corpus:
+            found, _ = walk(anchor, memory.values, ruleset, as_of, has_links=bool(header.links))
+            if anchor not in here:
+                assert found is None
+                continue
+            assert found is not None
+            expected = authority.closure([anchor], above) & standing
+            assert {entry.id for entry in found.controlling} == expected, (seed, anchor, as_of)
+            assert found.is_active == (anchor in standing), (seed, anchor, as_of)
+            assert found.closure == len(authority.closure([anchor], above)), (seed, anchor, as_of)
+            looped = {m for m in authority.closure([anchor], above) if m in above[m]}
+            assert set(found.cycle) == looped, (seed, anchor, as_of)
+            check_paths(found, corpus, ruleset)
+            checked += 1
+    return checked
+
+
+@pytest.fixture(autouse=True)
+def affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_the_oracle(monkeypatch.setattr)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_controlling_documents_paths_and_cycles_equal_the_definition(block: int) -> None:
+    checked = sum(check_seed(seed, 50) for seed in range(block * 60, block * 60 + 60))
+    assert checked > 500
+
+
+def test_they_do_so_in_small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "INLINE_MAX", 2)
+    monkeypatch.setattr(timeline, "PAGE_MAX", 4)
+    checked = sum(check_seed(seed, 60) for seed in range(20_000, 20_150))
+    assert checked > 1000
+
+
+def test_an_anchor_that_is_not_there_has_no_walk() -> None:
+    found, rounds = walk("nobody", {held_key("nobody"): None}, random_rules(Random(1)), None, has_links=False)
+    assert found is None
+    assert rounds == 1
