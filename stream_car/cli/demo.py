@@ -36,9 +36,10 @@ INTRODUCTION = (
 @click.command("demo", epilog=options.examples("stream-car demo", "stream-car demo --json | jq .question"))
 @options.as_json
 def command(as_json: bool) -> None:
-    """See the idea in a minute: documents flow in, frontiers change, questions are answered.
+    """See the idea in a minute.
 
-    The cases are real and well known (compliance events are made up). Nothing is left behind.
+    Documents flow in, frontiers change, questions are answered. The cases are real and well known
+    (compliance events are made up). Nothing is left behind.
     """
     with stream_car.open() as engine:
         if as_json:

@@ -58,9 +58,10 @@ class Ranked(Struct, frozen=True):
 def command(
     documents: Path, queries: Path, domains: Sequence[str], k: int, depth: int, out: Path, as_json: bool
 ) -> None:
-    """Publish a closed collection into a fresh engine, run queries, write `{"id", "docs"}` lines.
+    """Run the queries of a closed collection.
 
-    There is no present in a closed collection: every document counts, whatever its date.
+    Publishes it into a fresh engine and writes `{"id", "docs"}` lines for a scorer. There is no
+    present in a closed collection: every document counts, whatever its date.
     """
     asked = list(_queries(queries))
     started = perf_counter()

@@ -24,7 +24,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except StreamCarError as error:
             for text in _sentences(error):
-                err().print(text)
+                err().print(text, soft_wrap=True)
             ctx.exit(FAILED)
 
 

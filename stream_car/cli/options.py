@@ -46,8 +46,8 @@ def data(command: Callable[P, R]) -> Callable[P, R]:
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
         default=data_directory,
-        show_default=f"${DATA_VARIABLE} or ./{DATA_DEFAULT}",
-        help="The directory that holds the log and all that follows from it.",
+        metavar="DIR",
+        help=f"The directory of the log and all that follows from it.  [default: ${DATA_VARIABLE}, or {DATA_DEFAULT}]",
     )(command)
 
 

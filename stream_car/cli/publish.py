@@ -40,9 +40,10 @@ REFUSED = 1
 )
 @options.reading
 def command(files: Sequence[str], data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """Publish documents: newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input.
+    """Publish documents from files or a pipe.
 
-    What was accepted is on disk when the summary appears. Publishing the same again changes nothing.
+    Newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input. What was
+    accepted is on disk when the summary appears. Publishing the same again changes nothing.
     Exit code 1 where something was rejected; the rest is published all the same.
     """
     with stream_car.open(data, domains=rules) as engine:

@@ -23,7 +23,7 @@ UNSOUND = 1
 @options.as_of
 @options.reading
 def query(text: str, k: int, depth: int, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """Answer a question with the documents that are in force.
+    """Answer a question from what is in force.
 
     Relevance proposes anchors, authority leads from each to what controls it now. The last line says
     what the answer warrants.
@@ -74,9 +74,10 @@ def check(
     rules: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Audit a retrieved set: does it hold everything in force, and nothing void without its successor?
+    """Audit a retrieved set of documents.
 
-    Says which condition of Theorem 4 breaks and what repairs it. Exit code 1 where it does not hold.
+    Does it hold everything in force, and nothing void without its successor? Says which condition
+    of Theorem 4 breaks and what repairs it. Exit code 1 where it does not hold.
     """
     with options.opened(data, rules) as engine:
         said = engine.check(ids, question=question, depth=depth, as_of=as_of)
@@ -95,7 +96,10 @@ def check(
 @options.as_of
 @options.reading
 def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """Say why a document is, or is not, in force: scope by scope and link by link."""
+    """Say why a document is, or is not, in force.
+
+    Scope by scope and link by link, with the path to what controls it now.
+    """
     with options.opened(data, rules) as engine:
         said = engine.explain(name, as_of=as_of)
     options.answer_one(said, as_json=as_json, draw=render.explanation)

@@ -16,7 +16,7 @@ EVERY = 1_000_000_000
 
 @click.group("rejected")
 def group() -> None:
-    """Look at input that was refused; nothing of it is lost."""
+    """Look at input that was refused."""
 
 
 @group.command(

@@ -42,7 +42,7 @@ def group() -> None:
 @click.argument("names", nargs=-1, metavar="[NAME|FILE...]")
 @options.as_json
 def show_rules(names: Sequence[str], as_json: bool) -> None:
-    """Show packs: their types, what voids what in which scope, and how keys are read."""
+    """Show packs: what voids what in which scope."""
     ruleset = load(names)
     options.answer_each(ruleset.domains, as_json=as_json, draw=draw_pack, nothing="No pack is loaded.")
     if not as_json:
@@ -65,9 +65,10 @@ def show_rules(names: Sequence[str], as_json: bool) -> None:
 @click.option("--beside", multiple=True, metavar="NAME|FILE", help="A pack loaded beside it; may be repeated.")
 @options.as_json
 def check_rules(file: Path, sample: Path | None, beside: Sequence[str], as_json: bool) -> None:
-    """Say everything that is wrong with a pack, and show which documents it would connect.
+    """Check a pack of your own.
 
-    Exit code 2 where it cannot be loaded.
+    Says everything that is wrong with it, and shows which documents it would connect. Exit code 2
+    where it cannot be loaded.
     """
     documents, refused = _sampled(sample) if sample is not None else ([], Counter[str]())
     report = examine(file, documents, beside=beside)

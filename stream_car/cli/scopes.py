@@ -32,9 +32,10 @@ class Waiting(Struct, frozen=True, kw_only=True):
 @options.as_of
 @options.reading
 def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """Show what is in force in every scope that has these values.
+    """Show what is in force in a scope.
 
-    Members that are void through another scope or a link are listed apart, with what voids them.
+    Every scope that has these values is shown. Members that are void through another scope or a
+    link are listed apart, with what voids them.
     """
     with options.opened(data, rules) as engine:
         said = engine.frontier(parts, as_of=as_of)
@@ -47,7 +48,10 @@ def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Seq
 @options.scope
 @options.reading
 def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """Show the timeline of every scope that has these values: what held from when to when, and what ended it."""
+    """Show the timeline of a scope.
+
+    For every scope that has these values: what held from when to when, and what ended it.
+    """
     with options.opened(data, rules) as engine:
         said = engine.history(parts)
     options.answer_each(said, as_json=as_json, draw=render.history, nothing=NO_SCOPE)
@@ -65,7 +69,10 @@ def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], as_json:
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
 @options.reading
 def changes(parts: Mapping[str, str], after: int, limit: int, data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """List the changes of frontiers in order: what entered, what left, and because of what."""
+    """List what changed in frontiers, and because of what.
+
+    In order; `--after` goes on behind the last number that you have seen.
+    """
     with options.opened(data, rules) as engine:
         said = engine.changes(parts or None, after=after, limit=limit)
     options.answer_each(said, as_json=as_json, draw=render.told, nothing="Nothing has changed there.")
@@ -74,7 +81,7 @@ def changes(parts: Mapping[str, str], after: int, limit: int, data: Path, rules:
 @click.command(epilog=options.examples("stream-car pending", "stream-car pending --json"))
 @options.reading
 def pending(data: Path, rules: Sequence[str], as_json: bool) -> None:
-    """List the documents that wait for the time at which they take effect."""
+    """List the documents that wait for their time."""
     with options.opened(data, rules) as engine:
         said = [Waiting(id=name, revision=revision, time=time) for name, revision, time in engine.pending()]
     options.answer_each(

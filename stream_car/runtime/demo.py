@@ -14,10 +14,11 @@ from stream_car.codec import documents_in
 
 
 class Question(Struct, frozen=True):
-    """What to ask, and why the answer is worth a look."""
+    """What to ask, why the answer is worth a look, and which documents must control it."""
 
     question: str
     why: str
+    controlling: tuple[str, ...]
 
 
 def feed() -> tuple[bytes, ...]:
