@@ -38,7 +38,7 @@ from stream_car.core.timeline import (
 
 Values = dict[bytes, object]
 Rounds = Generator[list[bytes], None, None]
-COUNTED_MAX = 2000  # documents around an anchor that are counted by id; beyond, scope by scope
+COUNTED_MAX = 2000  # members of one scope that a closure names; beyond, they are counted
 
 
 class Node(Struct, gc=False):
@@ -61,7 +61,12 @@ class Reach(Struct, gc=False):
 
 
 class Walked(Struct, gc=False):
-    """What a walk found. `paths` lead to each controlling document: (id, rule, scope), the anchor left out."""
+    """What a walk found. `paths` lead to each controlling document: (id, rule, scope), the anchor left out.
+
+    `closure` is `cl({anchor})`, and `around` the documents that share a scope with the anchor; where a
+    scope has too many to name, `closure_more` and `around_more` count them. `voiders` are the direct
+    ones that the walk met first: id, rule, scope.
+    """
 
     anchor: str
     held: Held
@@ -71,8 +76,11 @@ class Walked(Struct, gc=False):
     is_active: bool
     missing: tuple[str, ...]
     cycle: tuple[str, ...]
-    closure: int
-    around: int
+    closure: set[str]
+    closure_more: int
+    around: set[str]
+    around_more: int
+    voiders: list[tuple[str, str, str]]
     over_budget: bool
 
 
@@ -307,7 +315,7 @@ class Walk:
             ids, more = yield from self._beyond(scope, kind, low)
             closure |= ids
             uncounted += more
-        count = len(closure) + uncounted
+        around, around_more = self._around(held)
         paths = {name: self._path(name, entry, via) for name, (entry, via) in controlling.items()}
         entries = {node.id: node.entry for node in self.nodes.values()}
         entered = {name: entry for name, (entry, _) in controlling.items()}
@@ -320,8 +328,11 @@ class Walk:
             self.anchor in controlling,
             tuple(self.missing),
             tuple(self._cycle()),
-            count,
-            max(count, self._around(held)),
+            closure,
+            uncounted,
+            around,
+            around_more,
+            [(n.id, n.rule, n.scope) for n in self.nodes.values() if n.parent == self.anchor],
             self.over_budget,
         )
 
@@ -364,13 +375,12 @@ class Walk:
                 lacking = absent.keys
             yield lacking
 
-    def _around(self, held: Held) -> int:
-        """How many documents share a scope with the anchor, counted once (Definition 5's `D_sigma`)."""
+    def _around(self, held: Held) -> tuple[set[str], int]:
+        """The documents that share a scope with the anchor (Definition 5's `D_sigma`), or how many they are."""
         scopes = [scope_at(self.values, name) for name in held.scopes]
-        total = sum(size(scope) for scope in scopes)
-        if len(scopes) == 1 or total > COUNTED_MAX or any(scope.sheets for scope in scopes):
-            return total
-        return len({entry.id for scope in scopes for entry in scope.entries})
+        ids = {self.anchor}
+        ids.update(entry.id for scope in scopes for entry in scope.entries if self._counts(entry.time))
+        return ids, sum(size(scope) for scope in scopes if scope.sheets)
 
     def _path(self, name: str, entry: Entry, via: str | None) -> tuple[tuple[str, str, str], ...]:
         steps: list[tuple[str, str, str]] = []

@@ -66,7 +66,7 @@ def check_seed(seed: int, steps: int) -> int:
             expected = authority.closure([anchor], above) & standing
             assert {entry.id for entry in found.controlling} == expected, (seed, anchor, as_of)
             assert found.is_active == (anchor in standing), (seed, anchor, as_of)
-            assert found.closure == len(authority.closure([anchor], above)), (seed, anchor, as_of)
+            assert found.closure == authority.closure([anchor], above), (seed, anchor, as_of)
             looped = {m for m in authority.closure([anchor], above) if m in above[m]}
             assert set(found.cycle) == looped, (seed, anchor, as_of)
             check_paths(found, corpus, ruleset)

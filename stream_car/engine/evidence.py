@@ -1,0 +1,103 @@
+"""From what a walk found to what an answer shows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from stream_car.core.documents import Document
+from stream_car.core.intake import Held
+from stream_car.core.resolve import Walked
+from stream_car.core.timeline import Entry
+from stream_car.engine.answers import Certificate, Controlling, Evidence, Group, Incomplete, Step
+
+
+def shown(entry: Entry | Held, name: str, body: Document | None, *, active: bool) -> Evidence:
+    """A document as answers show it; without its body only what authority knows of it."""
+    return Evidence(
+        id=name,
+        type=entry.type,
+        time=entry.time,
+        order=entry.order,
+        revision=entry.revision,
+        active=active,
+        title=body.title if body is not None else "",
+        text=body.text if body is not None else "",
+        source=body.source if body is not None else "",
+        url=body.url if body is not None else "",
+    )
+
+
+def steps_of(walked: Walked, name: str) -> tuple[Step, ...]:
+    """The path from the anchor to one of the documents that control it."""
+    return tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walked.paths[name])
+
+
+def names_in(walks: Iterable[Walked]) -> list[str]:
+    """Every document that groups of these walks show."""
+    names: dict[str, None] = {}
+    for walked in walks:
+        names[walked.anchor] = None
+        names.update(dict.fromkeys(entry.id for entry in walked.controlling))
+        names.update(dict.fromkeys(one for path in walked.paths.values() for one, _, _ in path))
+    return list(names)
+
+
+def group_of(walked: Walked, bodies: Mapping[str, Document], score: float = 0.0) -> Group:
+    """The group of an anchor: what controls it, and the superseded documents on the way."""
+    inside = {entry.id for entry in walked.controlling}
+    passed = dict.fromkeys(one for path in walked.paths.values() for one, _, _ in path if one not in inside)
+    reasons: list[Incomplete] = []
+    if walked.cycle:
+        reasons.append("cycle")
+    if walked.missing:
+        reasons.append("successor_missing")
+    if walked.over_budget:
+        reasons.append("budget")
+    return Group(
+        anchor=shown(walked.held, walked.anchor, bodies.get(walked.anchor), active=walked.is_active),
+        score=score,
+        controlling=tuple(
+            Controlling(
+                document=shown(entry, entry.id, bodies.get(entry.id), active=True), path=steps_of(walked, entry.id)
+            )
+            for entry in walked.controlling
+        ),
+        passed=tuple(shown(walked.entries[one], one, bodies.get(one), active=False) for one in passed),
+        complete=not reasons,
+        reasons=tuple(reasons),
+        missing=walked.missing,
+        cycle=walked.cycle,
+    )
+
+
+def certificate_of(
+    walks: Sequence[Walked],
+    not_covered: Sequence[str],
+    *,
+    generation: str,
+    cut: int | None,
+    as_of: int | None,
+    rounds: int,
+    lookups: int,
+    reasons: Sequence[Incomplete] = (),
+) -> Certificate:
+    """What an answer warrants for the anchors of these walks (Theorem 4, Definition 5)."""
+    closure = set[str]().union(*(walked.closure for walked in walks))
+    around = set[str]().union(*(walked.around for walked in walks))
+    closed = len(closure) + sum(walked.closure_more for walked in walks)
+    near = len(around | closure) + sum(walked.around_more for walked in walks)
+    kappa = max(1.0, near / closed) if closed else 1.0
+    found = dict.fromkeys(reasons)
+    for walked in walks:
+        found.update(dict.fromkeys(group_of(walked, {}).reasons))
+    return Certificate(
+        covered=tuple(walked.anchor for walked in walks),
+        not_covered=tuple(not_covered),
+        complete=not found,
+        reasons=tuple(found),
+        phi=1.0 / kappa,
+        kappa=kappa,
+        generation=generation,
+        cut=(cut,) if cut is not None else (),
+        as_of=as_of,
+        rounds=rounds,
+        lookups=lookups,
+    )
