@@ -31,6 +31,11 @@ class FileLock:
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, str(os.getpid()).encode(), 0)
 
+    @property
+    def released(self) -> bool:
+        """Whether it has been let go."""
+        return self._handle < 0
+
     def release(self) -> None:
         """Let the next one in; again is harmless."""
         if self._handle >= 0:
