@@ -1,0 +1,61 @@
+"""The code in the README and in `docs/` runs: Python blocks of a page in one namespace, shell blocks as one script."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+WITH_SHELL = [page for page in PAGES if blocks(page, "bash")]
+
+
+def test_the_readme_teaches_in_python_and_in_the_shell() -> None:
+    assert ROOT / "README.md" in WITH_PYTHON
+    assert ROOT / "README.md" in WITH_SHELL
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=named)
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = blocks(page, "python")
+    namespace: dict[str, object] = {"__name__": "page"}
+    for number, block in enumerate(code, 1):
+        exec(compile(block, f"{named(page)}, Python block {number}", "exec"), namespace)
+
+    assert any("assert " in block for block in code), "an example shows what comes out"
+
+
+@pytest.mark.parametrize("page", WITH_SHELL, ids=named)
+def test_the_shell_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    command = tmp_path / "bin" / "stream-car"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c 'from stream_car.cli import main; main()' \"$@\"\n")
+    command.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "STREAM_CAR_DATA": str(tmp_path / "data"),
+    }
+    script = "set -eu\n" + "\n".join(blocks(page, "bash"))
+    run = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
