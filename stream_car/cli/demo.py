@@ -43,19 +43,21 @@ def command(as_json: bool) -> None:
     """
     with stream_car.open() as engine:
         if as_json:
-            _publish_silently(engine)
+            engine.publish(feed())
             for asked in questions():
-                emit(line({"question": asked.question, "why": asked.why, **_both(engine, asked)}))
+                emit(line(_told(engine, asked)))
         else:
             _perform(engine, out())
 
 
-def _both(engine: stream_car.Engine, asked: Question) -> dict[str, object]:
-    return {"relevance": engine.relevance(asked.question, K), "answer": engine.query(asked.question, k=K)}
-
-
-def _publish_silently(engine: stream_car.Engine) -> None:
-    engine.publish(feed())
+def _told(engine: stream_car.Engine, asked: Question) -> dict[str, object]:
+    return {
+        "question": asked.question,
+        "why": asked.why,
+        "controlling": asked.controlling,
+        "relevance": engine.relevance(asked.question, K),
+        "answer": engine.query(asked.question, k=K),
+    }
 
 
 def _perform(engine: stream_car.Engine, console: Console) -> None:

@@ -1,0 +1,236 @@
+"""The command line from end to end: publish, ask in every way, and hear about trouble."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from stream_car.cli import main
+
+ADVISORY = {
+    "id": "CVE-2021-44228",
+    "type": "advisory",
+    "time": "2021-12-10T00:00:00Z",
+    "scope": {"cve": ["CVE-2021-44228"], "package": ["log4j-core"]},
+    "title": "Log4Shell: remote code execution",
+    "text": "Logging a string runs code from the attacker's server.",
+}
+RELEASE = {
+    "id": "log4j-2.15.0",
+    "type": "release_note",
+    "time": "2021-12-13T00:00:00Z",
+    "scope": {"cve": ["CVE-2021-44228"], "package": ["log4j-core"]},
+    "title": "Log4j 2.15.0",
+}
+LOOSE = {"id": "loose", "type": "advisory", "time": "2021-12-11T00:00:00Z", "title": "About nothing in particular"}
+LATER = {"id": "later", "type": "fact", "time": "2199-01-01T00:00:00Z", "scope": {"subject": "x", "relation": "y"}}
+
+Run = Callable[..., Result]
+
+
+def lines(*documents: object) -> str:
+    return "".join(msgspec.json.encode(document).decode() + "\n" for document in documents)
+
+
+def said(result: Result) -> list[dict[str, object]]:
+    return [msgspec.json.decode(line, type=dict[str, object]) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    data = tmp_path / "data"
+
+    def invoke(*arguments: str, text: str | None = None) -> Result:
+        return CliRunner(env={"STREAM_CAR_DATA": str(data)}).invoke(main, arguments, input=text)
+
+    return invoke
+
+
+@pytest.fixture
+def filled(run: Run) -> Run:
+    assert run("publish", "-", text=lines(ADVISORY, RELEASE)).exit_code == 0
+    return run
+
+
+def test_publishing_sums_up_outcomes_scopes_and_lacking_keys(run: Run) -> None:
+    result = run("publish", "-", text=lines(ADVISORY, ADVISORY, LOOSE))
+
+    assert result.exit_code == 0
+    assert "accepted" in result.stdout
+    assert "duplicate" in result.stdout
+    assert "1 documents joined no scope" in result.stdout
+    assert "advisory lacked package" in result.stdout
+
+
+def test_publishing_reads_files_in_the_order_given(run: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.json"
+    first.write_text(lines(ADVISORY))
+    second.write_text(f"[{lines(RELEASE)}]")
+    (counts,) = said(run("publish", str(first), str(second), "--json"))
+
+    assert counts["outcomes"] == {"accepted": 2}
+
+
+def test_what_is_rejected_is_named_kept_and_shown_with_its_bytes(run: Run) -> None:
+    result = run("publish", "-", text=lines(ADVISORY) + '{"id": "half\n')
+
+    assert result.exit_code == 1
+    assert "syntax (1)" in result.stdout
+    (item,) = said(run("rejected", "list", "--json"))
+    assert item["code"] == "syntax"
+    assert "syntax" in run("rejected", "list").stdout
+    assert '{"id": "half' in run("rejected", "show", str(item["offset"])).stdout
+    assert run("rejected", "show", str(item["offset"]), "--bytes").stdout == '{"id": "half'
+
+
+def test_asking_for_a_rejection_that_is_none_says_where_to_look(filled: Run) -> None:
+    result = filled("rejected", "show", "0")
+
+    assert result.exit_code == 2
+    assert "stream-car rejected list" in result.stderr
+
+
+def test_a_question_is_answered_with_what_controls_its_anchor(filled: Run) -> None:
+    people = filled("query", "remote code execution")
+    (program,) = said(filled("query", "remote code execution", "--json"))
+
+    assert people.exit_code == 0
+    assert "CVE-2021-44228 ──release-fixes-advisory──▶ log4j-2.15.0" in people.stdout
+    assert "✔ complete" in people.stdout
+    assert [document["id"] for document in msgspec.convert(program["results"], list[dict[str, object]])] == [
+        "log4j-2.15.0"
+    ]
+
+
+def test_as_of_an_earlier_day_the_advisory_was_in_force(filled: Run) -> None:
+    then = filled("query", "remote code execution", "--as-of", "2021-12-11").stdout
+
+    assert "Log4Shell: remote code execution" in then
+    assert "log4j-2.15.0" not in then
+
+
+def test_ids_resolve_to_what_controls_them(filled: Run) -> None:
+    first, second = said(filled("resolve", "CVE-2021-44228#2", "nobody", "--json"))
+
+    assert (first["status"], first["via"]) == ("void", "chunk")
+    assert second["status"] == "unknown"
+
+
+@pytest.mark.parametrize(("ids", "code"), [(["CVE-2021-44228"], 1), (["log4j-2.15.0"], 0)])
+def test_a_check_ends_with_1_where_the_set_does_not_hold(filled: Run, ids: list[str], code: int) -> None:
+    result = filled("check", *ids)
+
+    assert result.exit_code == code
+    assert ("✔ holds" in result.stdout) is (code == 0)
+
+
+def test_scopes_are_found_by_any_of_their_values(filled: Run) -> None:
+    assert "1 in force" in filled("frontier", "package=LOG4J-core").stdout
+    (scope,) = said(filled("frontier", "cve=CVE-2021-44228", "--json"))
+    assert scope["scope"] == "package=log4j-core, vulnerability=CVE-2021-44228"
+    assert "No scope has these values" in filled("frontier", "package=unheard-of").stdout
+
+
+def test_a_history_tells_what_ended_each_member(filled: Run) -> None:
+    assert "log4j-2.15.0 (release-fixes-advisory)" in filled("history", "package=log4j-core").stdout
+
+
+def test_changes_go_on_behind_a_number(filled: Run) -> None:
+    every = said(filled("changes", "--json"))
+    rest = said(filled("changes", "--json", "--after", str(every[0]["oseq"])))
+
+    assert len(every) >= 2
+    assert rest == every[1:]
+    assert "CVE-2021-44228 advisory is void now because of Log4j 2.15.0" in filled("changes").stdout
+
+
+def test_an_explanation_names_the_scope_and_what_voids(filled: Run) -> None:
+    text = filled("explain", "CVE-2021-44228").stdout
+
+    assert "CVE-2021-44228 is void" in text
+    assert "log4j-2.15.0 (release-fixes-advisory)" in text
+
+
+def test_a_document_ahead_of_its_time_is_pending(run: Run) -> None:
+    run("publish", "-", text=lines(LATER))
+    (waiting,) = said(run("pending", "--json"))
+
+    assert waiting == {"id": "later", "revision": 1, "time": "2199-01-01T00:00:00Z"}
+    assert "2199-01-01  later (revision 1)" in run("pending").stdout
+
+
+def test_asking_before_anything_was_published_says_what_to_do(run: Run, tmp_path: Path) -> None:
+    result = run("query", "anything")
+
+    assert result.exit_code == 2
+    assert "stream-car publish FILE" in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["frontier", "package"], "is not KEY=VALUE"),
+        (["frontier", "package=a", "package=b"], "given twice"),
+        (["query", "x", "--as-of", "yesterday"], "2024-01-31"),
+        (["query", "x", "--k", "0"], "--k"),
+        (["publish", "no-such-file"], "no-such-file"),
+        (["rules", "show", "no-such-pack"], "no-such-pack"),
+    ],
+)
+def test_a_wrong_request_ends_with_2_and_says_what_is_wrong(filled: Run, arguments: list[str], complaint: str) -> None:
+    result = filled(*arguments)
+
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_pack_is_checked_on_a_sample(run: Run, tmp_path: Path) -> None:
+    pack, sample = tmp_path / "p.toml", tmp_path / "s.jsonl"
+    pack.write_text(
+        'name = "p"\n[types]\na = "an a"\nb = "a b"\n'
+        '[[rules]]\nname = "b-voids-a"\nsuperseding = "b"\nsuperseded = "a"\nscope = ["x"]\n'
+    )
+    rows = [
+        {"id": kind, "type": kind, "time": f"2024-01-0{day}T00:00:00Z", "scope": {"x": "1"}}
+        for day, kind in ((1, "a"), (2, "b"))
+    ]
+    sample.write_text(lines(*rows))
+    result = run("rules", "check", str(pack), "--sample", str(sample))
+
+    assert result.exit_code == 0
+    assert "a ──b-voids-a──▶ b  x=1" in result.stdout
+    pack.write_text('name = "p"\nnonsense = 1\n')
+    broken = run("rules", "check", str(pack), "--json")
+    assert broken.exit_code == 2
+    assert said(broken)[0]["problems"]
+
+
+def test_an_evaluation_writes_controlling_documents_for_a_scorer(tmp_path: Path) -> None:
+    documents, queries, out = (tmp_path / name for name in ("d.jsonl", "q.jsonl", "run.jsonl"))
+    documents.write_text(lines(ADVISORY, RELEASE | {"time": "2035-01-01T00:00:00Z"}))
+    queries.write_text(lines({"id": "q1", "text": "remote code execution", "gold": ["log4j-2.15.0"]}))
+    arguments = ["eval", "--documents", documents, "--queries", queries, "--domain", "security", "--out", out]
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+    assert result.exit_code == 0
+    assert out.read_text() == '{"id":"q1","docs":["log4j-2.15.0"]}\n'
+    assert "1 queries" in result.stderr
+
+
+def test_the_demo_answers_every_question_with_what_controls_it(run: Run) -> None:
+    for scene in said(run("demo", "--json")):
+        answer = msgspec.convert(scene["answer"], dict[str, object])
+        results = msgspec.convert(answer["results"], list[dict[str, object]])
+        assert results[0]["id"] in msgspec.convert(scene["controlling"], list[str]), scene["question"]
+
+
+def test_the_demo_shows_changes_and_both_answers(run: Run) -> None:
+    text = run("demo").stdout
+
+    assert "- CVE-2021-44228 advisory is void now because of Log4j 2.15.0" in text
+    assert "plain relevance answers" in text
+    assert "Stream-CAR answers" in text
