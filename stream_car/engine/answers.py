@@ -90,6 +90,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pending: int = 0  # documents that wait for their time
 
 
+Via = Literal["id", "chunk", "record", ""]
 Status = Literal["active", "void", "pending", "retracted", "unknown"]
 
 
@@ -98,7 +99,7 @@ class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     asked: str
     status: Status
-    via: Literal["id", "chunk", "record", ""] = ""
+    via: Via = ""
     groups: tuple[Group, ...] = ()
 
 

@@ -1,0 +1,268 @@
+"""Two-stage answers against the live frontier: relevance finds anchors, authority leads on from them.
+
+Promise: an answer is `front(cl(A_k(q)))` (Definition 3) as of one cut; superseded documents appear
+only as evidence, and the certificate says what is covered. Cost: one search, then few rounds of
+reads that serve all anchors together.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from stream_car.core.intake import Held, held_key
+from stream_car.core.resolve import Walked
+from stream_car.core.rules import Ruleset, record_scope
+from stream_car.engine.answers import (
+    Answer,
+    Audit,
+    Certificate,
+    Evidence,
+    Group,
+    Incomplete,
+    Resolution,
+    Status,
+    Via,
+    Violation,
+)
+from stream_car.engine.evidence import certificate_of, group_of, names_in, shown, steps_of
+from stream_car.engine.reader import Moved, Reader
+from stream_car.errors import InvalidRequest
+from stream_car.ports import AnchorIndex, Hit, Store
+
+K_MAX = 1000
+DEPTH_MAX = 1000
+TEXT_MAX = 100_000
+NAMES_MAX = 10_000
+EDITIONS_MAX = 100
+ATTEMPTS = 20
+
+T = TypeVar("T")
+
+
+class Queries:
+    """Questions about anchors and names; `Scopes` answers those about scopes."""
+
+    def __init__(self, *, store: Store, index: AnchorIndex, ruleset: Ruleset, generation: str) -> None:
+        self.store = store
+        self.index = index
+        self.ruleset = ruleset
+        self.generation = generation
+
+    async def _steadily(self, as_of: int | None, ask: Callable[[Reader], Awaitable[T]]) -> T:
+        """Ask with a reader of one cut; begin again where the shard moved meanwhile."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await ask(Reader(self.store, self.ruleset, as_of=as_of))
+            except Moved:
+                continue
+        raise InvalidRequest("in_flight", "the shard moved faster than it could be read; ask again")
+
+    async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
+        """What relevance alone would answer: the best `k` anchors, void or not."""
+        _require(text, k, k)
+
+        async def ask(reader: Reader) -> tuple[Evidence, ...]:
+            hits, walks = await self._anchors(reader, text, k)
+            bodies = await self.index.documents([hit.id for hit in hits])
+            return tuple(
+                shown(walk.held, walk.anchor, bodies.get(walk.anchor), active=walk.is_active) for walk in walks
+            )
+
+        return await self._steadily(None, ask)
+
+    async def _anchors(self, reader: Reader, text: str, depth: int) -> tuple[list[Hit], list[Walked]]:
+        """The first `depth` hits that are part of the corpus then, with their walks."""
+        asked = depth
+        while True:
+            found = await self.index.search(text, min(asked, DEPTH_MAX * 4))
+            walks = await reader.walk([hit.id for hit in found])
+            here = [(hit, walk) for hit, walk in zip(found, walks, strict=True) if walk is not None][:depth]
+            if len(here) == depth or len(found) < asked or asked >= DEPTH_MAX * 4:
+                return [hit for hit, _ in here], [walk for _, walk in here]
+            asked *= 4
+
+    async def query(self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None) -> Answer:
+        """The `k` best controlling documents of the first `depth` anchors, group by group.
+
+        `as_of` is a valid time (microseconds UTC). Raises `InvalidRequest`.
+        """
+        _require(text, k, depth)
+        return await self._steadily(as_of, lambda reader: self._answer(reader, text, k, depth))
+
+    async def _answer(self, reader: Reader, text: str, k: int, depth: int) -> Answer:
+        hits, walks = await self._anchors(reader, text, depth)
+        results: dict[str, None] = {}
+        shown_walks: list[tuple[Hit, Walked]] = []
+        covered = 0
+        is_prefix = True
+        passed: set[str] = set()
+        for hit, walk in zip(hits, walks, strict=True):
+            new = [entry.id for entry in walk.controlling if entry.id not in results]
+            if len(results) == k and new:
+                break
+            if new or hit.id not in passed:
+                shown_walks.append((hit, walk))
+            room = k - len(results)
+            results.update(dict.fromkeys(new[:room]))
+            passed |= {*walk.closure, *results}
+            is_prefix = is_prefix and len(new) <= room
+            covered += is_prefix
+        bodies = await self.index.documents(names_in(walk for _, walk in shown_walks))
+        groups = tuple(group_of(walk, bodies, hit.score) for hit, walk in shown_walks)
+        best = {c.document.id: c.document for group in groups for c in group.controlling}
+        certificate = self._certificate(
+            reader, walks[:covered], [hit.id for hit in hits[covered:]], ["no_anchor"] if not hits else []
+        )
+        waiting = (await reader.header()).waiting
+        return Answer(
+            question=text,
+            results=tuple(best[name] for name in results),
+            groups=groups,
+            certificate=certificate,
+            pending=waiting,
+        )
+
+    def _certificate(
+        self, reader: Reader, walks: Sequence[Walked], not_covered: Sequence[str], reasons: Sequence[Incomplete] = ()
+    ) -> Certificate:
+        return certificate_of(
+            walks,
+            not_covered,
+            generation=self.generation,
+            cut=reader.cut,
+            as_of=reader.as_of,
+            rounds=reader.rounds,
+            lookups=reader.lookups,
+            reasons=reasons,
+        )
+
+    async def resolve(self, names: Sequence[str], *, as_of: int | None = None) -> tuple[Resolution, ...]:
+        """What controls these now: document ids, chunk ids (`doc#chunk`) or records, in that order of reading."""
+        _require_names(names)
+        return await self._steadily(as_of, lambda reader: self._resolve(reader, names))
+
+    async def _resolve(self, reader: Reader, names: Sequence[str]) -> tuple[Resolution, ...]:
+        await reader.load([held_key(name) for name in names])
+        read = [await self.read_name(reader, name) for name in names]
+        ids = list(dict.fromkeys(one for found in read for one in found.ids))
+        walks = {name: walk for name, walk in zip(ids, await reader.walk(ids), strict=True) if walk is not None}
+        bodies = await self.index.documents(names_in(walks.values()))
+        groups = {name: group_of(walk, bodies) for name, walk in walks.items()}
+        return tuple(_resolution(found, groups) for found in read)
+
+    async def read_name(self, reader: Reader, name: str) -> "Named":
+        """What a name stands for: an exact id, then a chunk of one, then a record."""
+        held = await reader.held(name)
+        if held is not None:
+            return Named(name, "id", (name,), _standing(held))
+        owner = name.rpartition("#")[0]
+        if owner:
+            held = await reader.held(owner)
+            if held is not None:
+                return Named(name, "chunk", (owner,), _standing(held))
+        for record in (name, owner):
+            scope = await reader.scope(record_scope(record)) if record else None
+            if scope is not None and (scope.entries or scope.sheets):
+                entries = scope.entries[-EDITIONS_MAX:]
+                return Named(name, "record", tuple(entry.id for entry in entries), "active")
+        return Named(name, "", (), "unknown")
+
+    async def check(
+        self, ids: Sequence[str], *, question: str | None = None, depth: int = 20, as_of: int | None = None
+    ) -> Audit:
+        """Whether a retrieved set meets both conditions of Theorem 4, and what would repair it.
+
+        Frontier inclusion is judged for `A_depth(question)`, without a question for the set itself.
+        """
+        _require_names(ids)
+        if question is not None:
+            _require(question, 1, depth)
+        return await self._steadily(as_of, lambda reader: self._check(reader, ids, question, depth))
+
+    async def _check(self, reader: Reader, ids: Sequence[str], question: str | None, depth: int) -> Audit:
+        await reader.load([held_key(name) for name in ids])
+        read = {name: await self.read_name(reader, name) for name in dict.fromkeys(ids)}
+        members = list(dict.fromkeys(one for found in read.values() for one in found.ids))
+        walks = {name: w for name, w in zip(members, await reader.walk(members), strict=True) if w is not None}
+        anchors = list(walks.values()) if question is None else (await self._anchors(reader, question, depth))[1]
+        inside = set(walks)
+        violations = [*_ignored(walks, inside), *_excluded(anchors, inside)]
+        wanted = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
+        wanted.update(dict.fromkeys(entry.id for walk in (*walks.values(), *anchors) for entry in walk.controlling))
+        return Audit(
+            holds=not violations,
+            violations=tuple(violations),
+            repaired=tuple(wanted),
+            unknown=tuple(name for name, found in read.items() if found.status == "unknown"),
+            retracted=tuple(name for name, found in read.items() if found.status == "retracted"),
+            certificate=self._certificate(reader, anchors, ()),
+        )
+
+
+class Named:
+    """A name as it was read: the documents that it stands for, and how it was understood."""
+
+    def __init__(self, asked: str, via: Via, ids: tuple[str, ...], status: Status) -> None:
+        self.asked = asked
+        self.via = via
+        self.ids = ids
+        self.status: Status = status
+
+
+def _standing(held: Held) -> Status:
+    if held.retracted:
+        return "retracted"
+    return "pending" if held.waiting is not None else "active"
+
+
+def _resolution(found: Named, groups: dict[str, Group]) -> Resolution:
+    mine = tuple(groups[name] for name in found.ids if name in groups)
+    status = found.status
+    if status == "active":
+        if not mine:
+            status = "pending"
+        elif not any(group.anchor.active for group in mine):
+            status = "void"
+    return Resolution(asked=found.asked, status=status, via=found.via, groups=mine)
+
+
+def _ignored(walks: dict[str, Walked], inside: set[str]) -> list[Violation]:
+    """Theorem 4 (ii): superseded members none of whose superseders is in the set."""
+    found = []
+    for name, walk in walks.items():
+        above = walk.closure - {name} | {one for one in walk.cycle if one == name}
+        if (above or walk.closure_more) and not above & inside:
+            repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(above))
+            path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.paths else ()
+            found.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
+    return found
+
+
+def _excluded(anchors: Sequence[Walked], inside: set[str]) -> list[Violation]:
+    """Theorem 4 (i): anchors some of whose controlling documents the set lacks."""
+    found = []
+    told: set[str] = set()
+    for walk in anchors:
+        lacking = [entry.id for entry in walk.controlling if entry.id not in inside and entry.id not in told]
+        told.update(lacking)
+        if lacking:
+            path = steps_of(walk, lacking[0])
+            found.append(Violation(condition="frontier_inclusion", id=walk.anchor, add=tuple(lacking), path=path))
+    return found
+
+
+def _require(text: str, k: int, depth: int) -> None:
+    if not text.strip():
+        raise InvalidRequest("query", "the question is empty; say what you look for")
+    if len(text) > TEXT_MAX:
+        raise InvalidRequest("query", f"the question has {len(text)} characters; at most {TEXT_MAX} are read")
+    if not 1 <= k <= K_MAX:
+        raise InvalidRequest("k", f"k must be from 1 to {K_MAX}, not {k}")
+    if not 1 <= depth <= DEPTH_MAX:
+        raise InvalidRequest("depth", f"depth must be from 1 to {DEPTH_MAX}, not {depth}")
+
+
+def _require_names(names: Sequence[str]) -> None:
+    if isinstance(names, str):
+        raise InvalidRequest("names", "give a list of names, not one string")
+    if len(names) > NAMES_MAX:
+        raise InvalidRequest("names", f"{len(names)} names at once are too many; ask for at most {NAMES_MAX}")

@@ -1,0 +1,270 @@
+"""Questions about scopes and single documents: frontier, history, changes, explanation.
+
+Promise: the same state that queries see. Cost: the members of the scopes asked for, at most
+`MEMBERS_MAX` of each.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from stream_car.core.changes import FrontierChange, Rejection
+from stream_car.core.differ import values_of
+from stream_car.core.frontier import Bar, bar_of, holds
+from stream_car.core.intake import entry_of
+from stream_car.core.resolve import Walked, pages_of
+from stream_car.core.rules import scope_parts
+from stream_car.core.timeline import LOWEST, Entry, Scope, between, everyone, size, types
+from stream_car.engine.answers import (
+    Blocked,
+    Bond,
+    Ending,
+    Explanation,
+    Frontier,
+    Held,
+    History,
+    Rejected,
+    Step,
+    Told,
+)
+from stream_car.engine.evidence import group_of, names_in, shown
+from stream_car.engine.fold import WAITING
+from stream_car.engine.query import Queries
+from stream_car.engine.reader import Reader
+from stream_car.engine.shard import CHANGES, REJECTED
+from stream_car.errors import InvalidRequest
+from stream_car.ports import Journal, Log
+
+MEMBERS_MAX = 2000
+SCOPES_MAX = 200
+VOIDERS_MAX = 5
+
+Parts = Mapping[str, str] | str
+
+
+class Scopes:
+    """What scopes hold, held and said, and why a document is or is not active."""
+
+    def __init__(self, queries: Queries, *, journal: Journal, log: Log, shard: int = 0) -> None:
+        self.queries = queries
+        self.journal = journal
+        self.log = log
+        self.shard = shard
+
+    async def named(self, parts: Parts) -> list[str]:
+        """The scopes that have all these pairs, in order of name; link scopes by their exact name.
+
+        Raises `InvalidRequest` where the text is no list of `key=value`.
+        """
+        try:
+            pairs = list(scope_parts(parts)) if isinstance(parts, str) else list(parts.items())
+        except ValueError as error:
+            raise InvalidRequest("scope", f"{error}; write KEY=VALUE, several joined by commas") from error
+        if not pairs:
+            raise InvalidRequest("scope", "name at least one KEY=VALUE")
+        read = [self.queries.ruleset.read_part(None, key, value) for key, value in pairs]
+        return list(await self.queries.index.scopes(read, SCOPES_MAX))
+
+    async def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
+        """The active members of every scope that has these pairs, and apart those void elsewhere."""
+        names = await self.named(parts)
+
+        async def ask(reader: Reader) -> tuple[Frontier, ...]:
+            found = [await self._frontier(reader, name) for name in names]
+            return tuple(one for one in found if one.members)
+
+        return await self.queries._steadily(as_of, ask)
+
+    async def _frontier(self, reader: Reader, name: str) -> Frontier:
+        scope = await reader.scope(name)
+        held = await reader.with_pages(lambda: _holding(scope, reader))
+        walks = [walk for walk in await reader.walk([entry.id for entry in held[:MEMBERS_MAX]]) if walk is not None]
+        bodies = await self.queries.index.documents([walk.anchor for walk in walks])
+        active = [w for w in walks if w.is_active]
+        return Frontier(
+            scope=name,
+            active=tuple(shown(w.held, w.anchor, bodies.get(w.anchor), active=True) for w in active),
+            blocked=tuple(
+                Blocked(
+                    document=shown(w.held, w.anchor, bodies.get(w.anchor), active=False),
+                    scope=cause.scope,
+                    by=cause.id,
+                    rule=cause.rule,
+                )
+                for w in walks
+                if not w.is_active
+                for cause in [_cause(w)]
+            ),
+            members=size(scope),
+            seq=scope.seq,
+            complete=len(held) <= MEMBERS_MAX,
+        )
+
+    async def history(self, parts: Parts) -> tuple[History, ...]:
+        """The timeline of every scope that has these pairs: who held from when, and what ended it."""
+        names = await self.named(parts)
+
+        async def ask(reader: Reader) -> tuple[History, ...]:
+            found = [await self._history(reader, name) for name in names]
+            return tuple(one for one in found if one.members)
+
+        return await self.queries._steadily(None, ask)
+
+    async def _history(self, reader: Reader, name: str) -> History:
+        scope = await reader.scope(name)
+        entries = await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
+        entries.sort(key=lambda e: (e.time, e.order, e.id))
+        chosen = entries[-MEMBERS_MAX:]
+        bodies = await self.queries.index.documents([e.id for e in chosen])
+        members = []
+        for entry in chosen:
+            first = await reader.with_pages(lambda entry=entry: _voiders(scope, entry, reader, 1))  # type: ignore[misc]
+            ended = Ending(time=first[0][1].time, id=first[0][1].id, rule=first[0][0]) if first else None
+            body = bodies.get(entry.id)
+            members.append(
+                Held(
+                    id=entry.id,
+                    type=entry.type,
+                    revision=entry.revision,
+                    time=entry.time,
+                    order=entry.order,
+                    ended=ended,
+                    offset=entry.offset,
+                    append_time=entry.append_time,
+                    title=body.title if body is not None else "",
+                )
+            )
+        return History(scope=name, members=tuple(members), complete=len(entries) <= MEMBERS_MAX)
+
+    async def changes(
+        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000
+    ) -> tuple[Told, ...]:
+        """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs."""
+        if limit < 1 or after < 0:
+            raise InvalidRequest("limit", "limit must be at least 1 and after at least 0")
+        keys: Sequence[bytes | None] = [None]
+        if parts is not None:
+            keys = [name.encode() for name in await self.named(parts)]
+        events = [e for key in keys for e in await self.journal.read(self.shard, CHANGES, after=after, limit=limit, key=key)]
+        events.sort(key=lambda event: event.oseq)
+        return tuple(
+            Told(
+                position=f"{self.queries.generation}/{self.shard}/{event.oseq}",
+                oseq=event.oseq,
+                change=msgspec.json.decode(event.value, type=FrontierChange),
+            )
+            for event in events[:limit]
+        )
+
+    async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
+        """Input that was refused, with its bytes, oldest first."""
+        found = []
+        for event in await self.journal.read(self.shard, REJECTED, after=after, limit=limit):
+            refused = msgspec.json.decode(event.value, type=Rejection)
+            [record] = await self.log.fetch(self.shard, refused.offset, 1)
+            found.append(
+                Rejected(
+                    offset=refused.offset,
+                    code=refused.code,
+                    reason=refused.reason,
+                    append_time=record.append_time,
+                    id=refused.id,
+                    value=record.value or b"",
+                )
+            )
+        return tuple(found)
+
+    async def pending(self, limit: int = 1000) -> tuple[tuple[str, int, int], ...]:
+        """Documents that wait for their time: id, revision, time; the next one due first."""
+
+        async def ask(reader: Reader) -> tuple[tuple[str, int, int], ...]:
+            await reader.load([WAITING])
+            queue = reader.values[WAITING]
+            if not isinstance(queue, Scope):
+                return ()
+            entries = await reader.with_pages(lambda: list(everyone(queue, pages_of(reader.values))))
+            return tuple((entry.id, entry.revision, entry.time) for entry in entries[:limit])
+
+        return await self.queries._steadily(None, ask)
+
+    async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
+        """Why a document is or is not active, scope by scope and link by link, and what controls it."""
+        return await self.queries._steadily(as_of, lambda reader: self._explain(reader, name))
+
+    async def _explain(self, reader: Reader, name: str) -> Explanation:
+        read = await self.queries.read_name(reader, name)
+        if not read.ids:
+            return Explanation(asked=name, status=read.status)
+        own = read.ids[0]
+        [walk] = await reader.walk([own])
+        if walk is None:
+            held = await reader.held(own)
+            due = held.time if held is not None and read.status == "pending" else None
+            return Explanation(asked=name, status=read.status if read.status != "active" else "pending", due=due)
+        bodies = await self.queries.index.documents([own, *names_in([walk])])
+        return Explanation(
+            asked=name,
+            status="active" if walk.is_active else "void",
+            document=shown(walk.held, own, bodies.get(own), active=walk.is_active),
+            bonds=await self._bonds(reader, own, walk),
+            group=group_of(walk, bodies),
+        )
+
+    async def _bonds(self, reader: Reader, own: str, walk: Walked) -> tuple[Bond, ...]:
+        bonds = []
+        for at, scope_name in enumerate(walk.held.scopes):
+            scope = await reader.scope(scope_name)
+            entry = entry_of(own, walk.held, at)
+            found = await reader.with_pages(lambda s=scope, e=entry: _voiders(s, e, reader, VOIDERS_MAX))  # type: ignore[misc]
+            by = tuple(Step(id=other.id, rule=rule, scope=scope_name) for rule, other in found)
+            bonds.append(Bond(scope=scope_name, holds=not by, by=by))
+        links = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.voiders if rule == "link")
+        links += tuple(Step(id=one, rule="link", scope=f"document={own}") for one in walk.missing if walk.held.superseded_by)
+        if links:
+            bonds.append(Bond(scope=links[0].scope, holds=False, by=links))
+        return tuple(bonds)
+
+
+def _holding(scope: Scope, reader: Reader) -> list[Entry]:
+    """The members that this scope does not void, latest first. Raises `Absent`."""
+    pages = pages_of(reader.values)
+    found = []
+    for kind in types(scope):
+        bearing = reader.ruleset.bearing(scope.name, kind)
+        bar: Bar = bar_of(scope, pages, bearing, reader.ruleset, upto=reader.as_of)
+        low = LOWEST if bar.names else bar.plain
+        found += [
+            entry
+            for entry in between(scope, pages, kind, low, None)
+            if (reader.as_of is None or entry.time <= reader.as_of) and holds(entry, bar, bearing)
+        ]
+    return sorted(found, key=lambda e: (-e.time, -e.order, e.id))
+
+
+def _voiders(scope: Scope, entry: Entry, reader: Reader, most: int) -> list[tuple[str, Entry]]:
+    """The first members that void this one through the scope, with the rule. Raises `Absent`."""
+    bearing = reader.ruleset.bearing(scope.name, entry.type)
+    low = (entry.time, entry.order + 1)
+    found: list[tuple[str, Entry]] = []
+    for clause in bearing.voiders:
+        theirs = reader.ruleset.bearing(scope.name, clause.type).attributes
+        said = values_of(entry.said, bearing.attributes, clause.differ_on)
+        count = 0
+        for other in between(scope, pages_of(reader.values), clause.type, low, None):
+            if reader.as_of is not None and other.time > reader.as_of:
+                break
+            if clause.differ_on and values_of(other.said, theirs, clause.differ_on) == said:
+                continue
+            found.append((clause.rule, other))
+            count += 1
+            if count == most:
+                break
+    found.sort(key=lambda pair: (pair[1].time, pair[1].order, pair[1].id))
+    return found[:most]
+
+
+def _cause(walk: Walked) -> Step:
+    """The first thing that voids an anchor which its own scope does not."""
+    for one, rule, scope in walk.voiders:
+        return Step(id=one, rule=rule, scope=scope)
+    return Step(id=walk.missing[0] if walk.missing else "", rule="link", scope=f"document={walk.anchor}")

@@ -1,0 +1,334 @@
+"""The embedded engine: one process, no server, a folder of files.
+
+Promise: what `publish` has returned for is durable, folded and found by the next question. The log
+is the only truth: state and index are built from it when they are missing, behind, damaged or made
+with other rules. Not to be used from several threads at once.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from stream_car import domains as packs
+from stream_car.adapters.embedded.clock import SystemClock
+from stream_car.adapters.embedded.index import TantivyIndex
+from stream_car.adapters.embedded.log import SqliteLog
+from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.codec import decode, encode, encode_mapping
+from stream_car.core.documents import Document, Retraction
+from stream_car.core.intake import SKEW, Held, held_key
+from stream_car.core.rules import Ruleset
+from stream_car.engine.answers import (
+    Answer,
+    Audit,
+    Evidence,
+    Explanation,
+    Frontier,
+    History,
+    Published,
+    Receipt,
+    Rejected,
+    Resolution,
+    Told,
+)
+from stream_car.engine.fold import Fold, Future
+from stream_car.engine.query import Queries
+from stream_car.engine.scopes import Parts, Scopes
+from stream_car.engine.shard import TICK, Handled, Shard
+from stream_car.engine.stored import decode_value
+from stream_car.errors import Halted, InvalidDocument, StreamCarError
+from stream_car.ports import Clock, Message, Posting
+
+PUBLISH_MAX = 4000  # messages appended to the log at once
+PUBLISH_BYTES_MAX = 16 << 20
+REPLAY_MAX = 2000
+
+Publishable = Document | Retraction | Mapping[str, object] | bytes | str
+T = TypeVar("T")
+
+
+def at_once(work: Coroutine[object, object, T]) -> T:
+    """The result of a coroutine that never suspends, as those of the embedded adapters are."""
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    work.close()
+    raise RuntimeError("an embedded adapter waited for something")
+
+
+class Engine:
+    """Publish documents and ask what is in force. Use it as a context manager, or `close` it."""
+
+    def __init__(
+        self,
+        path: Path | str | None = None,
+        *,
+        ruleset: Ruleset,
+        future: Future = "wait",
+        clock: Clock | None = None,
+    ) -> None:
+        self._temporary = Path(tempfile.mkdtemp(prefix="stream-car-")) if path is None else None
+        self.path = self._temporary if self._temporary is not None else Path(path or ".")
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.ruleset = ruleset
+        self._clock = clock if clock is not None else SystemClock()
+        self._due: int | None = None
+        self._listeners: list[Callable[[Told], None]] = []
+        self._log = SqliteLog(self.path / "documents.sqlite", self._clock)
+        try:
+            self._file = StateFile(self.path / "state.sqlite")
+            self._index = TantivyIndex(self.path / "index")
+            self._journal = SqliteJournal(self._file)
+            self._store = SqliteStore(self._file)
+            fold = Fold(ruleset, future=future)
+            self._shard = Shard(shard=0, log=self._log, store=self._store, journal=self._journal, fold=fold)
+            self._queries = Queries(
+                store=self._store, index=self._index, ruleset=ruleset, generation=self._shard.generation
+            )
+            self._scopes = Scopes(self._queries, journal=self._journal, log=self._log)
+            self._recover()
+        except BaseException:
+            self._log.close()
+            raise
+
+    @property
+    def generation(self) -> str:
+        """Names the rules and the format that the state was built with."""
+        return self._shard.generation
+
+    @property
+    def next_offset(self) -> int:
+        """How many records of the log have been applied."""
+        return self._shard.next_offset
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the files go. A temporary engine's files are removed."""
+        try:
+            self._index.close()
+            self._file.close()
+        finally:
+            self._log.close()
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _recover(self) -> None:
+        try:
+            at_once(self._shard.start())
+        except Halted as halted:
+            if halted.code not in ("generation", "damaged"):
+                raise
+            self._file.reset()
+            at_once(self._shard.start())
+        _, end = at_once(self._log.range(0))
+        if at_once(self._index.position()) > end:
+            self._index.reset()
+        self._catch_up_index(self.next_offset)
+        for _ in self._pump():
+            pass
+        self._tick_if_due()
+
+    def _catch_up_index(self, upto: int) -> None:
+        """Feed the index what it lacks of the records that the state has applied already."""
+        at = at_once(self._index.position())
+        while at < upto:
+            records = at_once(self._log.fetch(0, at, min(REPLAY_MAX, upto - at)))
+            fed: dict[str, Posting | None] = {}
+            for record in records:
+                try:
+                    said = None if TICK in record.headers else decode(record.value, key=record.key, headers=record.headers)
+                except InvalidDocument:
+                    continue
+                if said is not None:
+                    held = self._held(said.id)
+                    if held is not None and held.offset == record.offset:
+                        is_here = isinstance(said, Document) and not held.retracted
+                        fed[said.id] = self._posting(said) if is_here and isinstance(said, Document) else None
+            at = records[-1].offset + 1
+            self._feed(fed, at)
+
+    def _held(self, name: str) -> Held | None:
+        key = held_key(name)
+        _, found = at_once(self._store.peek(0, [key]))
+        value = decode_value(key, found.get(key))
+        return value if isinstance(value, Held) else None
+
+    def _posting(self, document: Document) -> Posting:
+        anchor = document.type in self._anchor_types
+        return Posting(document=document, scopes=self.ruleset.scopes(document), anchor=anchor)
+
+    @property
+    def _anchor_types(self) -> frozenset[str]:
+        return self.ruleset.anchor_types()
+
+    def _feed(self, fed: Mapping[str, Posting | None], position: int) -> None:
+        postings = [posting for posting in fed.values() if posting is not None]
+        at_once(self._index.apply(postings, [name for name, posting in fed.items() if posting is None], position))
+
+    def _pump(self) -> Iterator[Handled]:
+        """Apply what the log holds beyond the state, and make it findable."""
+        fed: dict[str, Posting | None] = {}
+        while True:
+            handled = at_once(self._shard.run_once())
+            for one in handled:
+                said = one.said
+                if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
+                    fed[said.id] = self._posting(said)
+                elif one.effects.outcome == "retracted" and said is not None:
+                    fed[said.id] = None
+                yield one
+            if len(fed) >= PUBLISH_MAX or not handled:
+                if fed or at_once(self._index.position()) < self.next_offset:
+                    self._feed(fed, self.next_offset)
+                fed = {}
+            if not handled:
+                return
+
+    def _append(self, messages: Sequence[Message]) -> list[Receipt]:
+        at_once(self._log.append(0, messages))
+        receipts = [self._receipt(one) for one in self._pump()]
+        self._note_due()
+        return receipts
+
+    def _note_due(self) -> None:
+        waiting = at_once(self._scopes.pending(1))
+        self._due = waiting[0][2] - SKEW if waiting else None
+
+    def _tick_if_due(self) -> None:
+        if self._due is not None and self._clock.now() >= self._due:
+            self._append([Message(value=None, headers=(TICK,))])
+
+    def _receipt(self, handled: Handled) -> Receipt:
+        effects, said = handled.effects, handled.said
+        document = said if isinstance(said, Document) else None
+        refused = effects.rejection
+        joins_none = document is not None and not effects.scopes and effects.outcome in ("accepted", "pending")
+        return Receipt(
+            offset=handled.record.offset,
+            outcome=effects.outcome,
+            id=said.id if said is not None else (refused.id if refused is not None else None),
+            revision=said.revision if said is not None else None,
+            type=document.type if document is not None else None,
+            code=refused.code if refused is not None else None,
+            reason=refused.reason if refused is not None else None,
+            scopes=effects.scopes,
+            lacking=self.ruleset.lacking(document) if joins_none and document is not None else (),
+        )
+
+    def publish(self, documents: Iterable[Publishable]) -> Published:
+        """Keep documents durably and apply them; a receipt for each, in order.
+
+        A document is a `Document`, a mapping, or JSON as text or bytes. Bad input is no error here:
+        its receipt says `rejected`, with a code, and its bytes are kept.
+        """
+        receipts: list[Receipt] = []
+        for messages in _batches(documents):
+            receipts += self._append(messages)
+        return Published(receipts=tuple(receipts))
+
+    def retract(self, name: str, revision: int | None = None) -> Receipt:
+        """Say that a document should never have been said: its revision, or the one now stored."""
+        return self.publish([Retraction(id=name, revision=revision)]).receipts[0]
+
+    def query(self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None) -> Answer:
+        """The documents in force for a question, best first, each with the path that leads to it."""
+        self._tick_if_due()
+        return at_once(self._queries.query(text, k=k, depth=depth, as_of=as_of))
+
+    def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
+        """What plain search would answer, void or not: Stage 1 alone."""
+        self._tick_if_due()
+        return at_once(self._queries.relevance(text, k))
+
+    def resolve(self, names: Sequence[str], *, as_of: int | None = None) -> tuple[Resolution, ...]:
+        """What controls these now: document ids, chunk ids (`doc#chunk`) or records."""
+        self._tick_if_due()
+        return at_once(self._queries.resolve(names, as_of=as_of))
+
+    def check(
+        self, ids: Sequence[str], *, question: str | None = None, depth: int = 20, as_of: int | None = None
+    ) -> Audit:
+        """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
+        self._tick_if_due()
+        return at_once(self._queries.check(ids, question=question, depth=depth, as_of=as_of))
+
+    def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
+        """The active members of every scope that has these `key=value` pairs."""
+        self._tick_if_due()
+        return at_once(self._scopes.frontier(parts, as_of=as_of))
+
+    def history(self, parts: Parts) -> tuple[History, ...]:
+        """The timeline of every scope that has these pairs: from when each member held, and what ended it."""
+        self._tick_if_due()
+        return at_once(self._scopes.history(parts))
+
+    def changes(self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000) -> tuple[Told, ...]:
+        """Frontier changes in the order in which they happened, from the one after `after` on."""
+        self._tick_if_due()
+        return at_once(self._scopes.changes(parts, after=after, limit=limit))
+
+    def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
+        """Why a document is or is not active, and what controls it."""
+        self._tick_if_due()
+        return at_once(self._scopes.explain(name, as_of=as_of))
+
+    def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
+        """Input that was refused, with its bytes, oldest first."""
+        return at_once(self._scopes.rejected(after=after, limit=limit))
+
+    def pending(self) -> tuple[tuple[str, int, int], ...]:
+        """Documents that wait for their time: id, revision, time."""
+        self._tick_if_due()
+        return at_once(self._scopes.pending())
+
+
+def _batches(documents: Iterable[Publishable]) -> Iterator[list[Message]]:
+    batch: list[Message] = []
+    size = 0
+    for document in documents:
+        message = Message(value=_bytes(document))
+        batch.append(message)
+        size += len(message.value or b"")
+        if len(batch) == PUBLISH_MAX or size > PUBLISH_BYTES_MAX:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _bytes(document: Publishable) -> bytes:
+    if isinstance(document, bytes):
+        return document
+    if isinstance(document, str):
+        return document.encode("utf-8", "surrogatepass")
+    if isinstance(document, Document):
+        return encode(document)
+    if isinstance(document, Retraction):
+        revision = {} if document.revision is None else {"revision": document.revision}
+        return encode_mapping({"id": document.id, **revision, "retracted": True})
+    if isinstance(document, Mapping):
+        return encode_mapping(document)
+    raise StreamCarError(f"cannot publish a {type(document).__name__}; give a Document, a mapping or JSON")
+
+
+def open_engine(
+    path: Path | str | None = None, *, domains: Sequence[str | Path] = (), future: Future = "wait"
+) -> Engine:
+    """An engine over a folder, which is made if need be; without a path a temporary one.
+
+    `domains` are names of shipped rule packs or paths of pack files; none means all shipped packs.
+    `future="apply"` makes documents count whatever their date, as a closed collection needs it.
+    """
+    return Engine(path, ruleset=packs.load(domains), future=future)
