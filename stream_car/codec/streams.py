@@ -15,13 +15,15 @@ from typing import BinaryIO
 from stream_car.codec.syntax import DEFAULTS, Limits, depth_change, outline
 
 _BLANK = b" \t\r\n"
+# In an object printed over many lines, such a line stands further to the right or ends in a comma.
+_WHOLE = re.compile(rb'(?=.*"id")\{[ \t]*".*\}[ \t]*\Z')
 _SIGN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 
 
 def documents_in(stream: BinaryIO, *, limits: Limits = DEFAULTS) -> Iterator[bytes]:
     """The documents of newline-delimited JSON, of objects printed in any shape, or of one JSON array.
 
-    A line that is a whole object also ends a broken one before it, so one bad line costs one document.
+    A line that is a whole object with an id also ends a broken one before it, so one bad line costs one document.
     """
     most = limits.document
     line = stream.readline(most + 2)
@@ -52,7 +54,7 @@ def _objects(lines: Iterator[bytes], most: int) -> Iterator[bytes]:
     size = level = 0
     for line in lines:
         change = depth_change(outline(line))
-        if parts and change == 0 and line.startswith(b"{"):
+        if parts and change == 0 and _WHOLE.match(line) is not None:
             yield _joined(parts, most)
             parts, level = [], 0
         if not parts:

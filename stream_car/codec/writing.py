@@ -107,9 +107,7 @@ def _bytes(said: dict[str, Any], name: str | None) -> bytes:
         return _encode(said)
     except UnicodeEncodeError:
         raise InvalidDocument("encoding", "a text holds half a surrogate pair; send whole characters", name) from None
-    except OverflowError:
-        raise InvalidDocument("range", "integers end at 2^53-1; send it as a string", name) from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDocument("type", f"this is no JSON value: {error}", name) from None
 
 
