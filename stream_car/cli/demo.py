@@ -18,8 +18,8 @@ from stream_car.cli import options
 from stream_car.cli.console import emit, out, words
 from stream_car.cli.pieces import FAINT, certificate_line
 from stream_car.cli.plain import line
-from stream_car.cli.render import groups_of, left_line, ranking
-from stream_car.core.changes import Member
+from stream_car.cli.render import group_list, left_line, ranking, telling
+from stream_car.core.changes import Cause, Member
 from stream_car.engine.answers import Answer, Evidence, Told
 from stream_car.runtime.demo import Question, feed, questions
 
@@ -87,21 +87,16 @@ def _happenings(engine: stream_car.Engine, documents: Sequence[bytes]) -> Iterat
             yield left_line(member, cause)
 
 
-def _ended(changes: Sequence[Told]) -> dict[str, tuple[Member, str]]:
+def _ended(changes: Sequence[Told]) -> dict[str, tuple[Member, Cause]]:
     """The documents that left some frontier, each once however many scopes it left."""
-    return {
-        member.id: (member, told.change.cause.title or told.change.cause.id)
-        for told in changes
-        for member in told.change.left
-        if member.why != "holds"
-    }
+    return {member.id: (member, told.change.cause) for told in changes for member in told.change.left}
 
 
 def _scene(asked: Question, relevant: Sequence[Evidence], said: Answer, width: int) -> RenderableType:
     """A question, what plain relevance answers, and what Stream-CAR answers with the chain to it."""
     head = [words(asked.question, "bold"), words(asked.why, FAINT)]
-    plain = Lines(*ranking(relevant))
-    ours = Lines(*groups_of(said), certificate_line(said.certificate))
+    plain = ranking(relevant)
+    ours = Lines(group_list(telling(said)[:1]), certificate_line(said.certificate))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", expand=True, pad_edge=False)
     if width < WIDE:
         table.add_column("plain relevance answers")

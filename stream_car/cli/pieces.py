@@ -3,9 +3,12 @@
 Promise: values in, rich texts out; nothing here prints, reads or decides.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from stream_car.cli.console import words
@@ -17,7 +20,6 @@ VOID = "strike dim"
 FAINT = "dim"
 BAD = "bold red"
 WARN = "yellow"
-INDENT = "   "
 
 REASONS: Mapping[Incomplete, str] = {
     "cycle": "documents void one another",
@@ -64,34 +66,46 @@ def chain(start: str, path: Sequence[Step], end_style: str = IN_FORCE) -> Text:
     return said
 
 
-def group_lines(group: Group, shown: set[str], number: int) -> Iterator[Text]:
-    """A group: what is in force, how the anchor leads there, and the void documents passed on the way.
+def group_lines(group: Group, shown: set[str]) -> Iterator[Text]:
+    """A group: what is in force, how the anchor leads there, and what is amiss.
 
     Documents in `shown` were printed in full before; they get their chain only, and new ones are added.
     """
-    lead = f"{number:>2} "
     for control in group.controlling:
         document = control.document
         if document.id not in shown:
             shown.add(document.id)
-            yield Text.assemble((lead, FAINT), words(name(document), IN_FORCE))
-            yield Text.assemble(INDENT, facts(document))
-            lead = INDENT
+            yield words(name(document), IN_FORCE)
+            yield facts(document)
         if control.path:
-            yield Text.assemble(lead, chain(group.anchor.id, control.path))
-            lead = INDENT
+            yield chain(group.anchor.id, control.path)
     if not group.controlling:
-        yield Text.assemble((lead, FAINT), ("nothing in force controls ", WARN), words(name(group.anchor), VOID))
+        yield Text.assemble(("nothing in force controls ", WARN), words(name(group.anchor), VOID))
     if not group.anchor.active:
-        yield Text.assemble(INDENT, ("void: ", FAINT), words(f"{name(group.anchor)} ({day(group.anchor.time)})", VOID))
+        yield Text.assemble(("void: ", FAINT), words(f"{name(group.anchor)} ({day(group.anchor.time)})", VOID))
     yield from _troubles(group)
 
 
 def _troubles(group: Group) -> Iterator[Text]:
     if group.missing:
-        yield Text.assemble(INDENT, ("named as successor, but not here: ", WARN), words(", ".join(group.missing), WARN))
+        yield Text.assemble(("named as successor, but not here: ", WARN), words(", ".join(group.missing), WARN))
     if group.cycle:
-        yield Text.assemble(INDENT, ("these void one another: ", WARN), words(", ".join(group.cycle), WARN))
+        yield Text.assemble(("these void one another: ", WARN), words(", ".join(group.cycle), WARN))
+
+
+def numbered(items: Iterable[RenderableType]) -> Table:
+    """The items, each behind its number; what wraps stays behind it."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", style=FAINT, no_wrap=True, min_width=2)
+    grid.add_column(overflow="fold")
+    for number, item in enumerate(items, 1):
+        grid.add_row(str(number), item)
+    return grid
+
+
+def indented(item: RenderableType, level: int = 1) -> Padding:
+    """The item moved to the right, with all of its lines."""
+    return Padding.indent(item, 3 * level)
 
 
 def why(reasons: Sequence[Incomplete]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich import box
 from rich.console import Group as Lines
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +18,6 @@ from stream_car.cli.pieces import (
     BAD,
     FAINT,
     IN_FORCE,
-    INDENT,
     VOID,
     WARN,
     arrow,
@@ -26,9 +26,11 @@ from stream_car.cli.pieces import (
     day,
     facts,
     group_lines,
+    indented,
     name,
+    numbered,
 )
-from stream_car.core.changes import FrontierChange, Member, Run
+from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -36,11 +38,13 @@ from stream_car.engine.answers import (
     Evidence,
     Explanation,
     Frontier,
+    Group,
     Held,
     History,
     Rejected,
     Resolution,
     Told,
+    Violation,
 )
 
 STATUS_STYLE = {"active": IN_FORCE, "void": BAD, "pending": WARN, "retracted": BAD, "unknown": WARN}
@@ -48,26 +52,34 @@ STATUS_STYLE = {"active": IN_FORCE, "void": BAD, "pending": WARN, "retracted": B
 
 def answer(said: Answer) -> RenderableType:
     """The groups that the results come from, each with its chain; then the certificate."""
-    lines = [words(said.question, "bold"), Text(), *groups_of(said)]
-    lines += [Text(), certificate_line(said.certificate)]
+    lines = [words(said.question, "bold"), Text(), groups_of(said), Text(), certificate_line(said.certificate)]
     if said.pending:
         lines.append(Text(f"{said.pending} documents wait for their time: stream-car pending", WARN))
     return Lines(*lines)
 
 
-def groups_of(said: Answer) -> Iterator[Text]:
+def groups_of(said: Answer) -> RenderableType:
     """The groups that the results come from, and those that could not be told whole."""
+    groups = telling(said)
+    if not groups:
+        return Text("Nothing found. Try other words, or look at a scope: stream-car frontier KEY=VALUE", WARN)
+    return group_list(groups)
+
+
+def telling(said: Answer) -> list[Group]:
+    """The groups of an answer that a person should see."""
     wanted = {document.id for document in said.results}
-    groups = [
+    return [
         group
         for group in said.groups
         if not group.complete or any(control.document.id in wanted for control in group.controlling)
     ]
+
+
+def group_list(groups: Iterable[Group]) -> RenderableType:
+    """Groups behind their numbers, each document in full once."""
     shown: set[str] = set()
-    for number, group in enumerate(groups, 1):
-        yield from group_lines(group, shown, number)
-    if not groups:
-        yield Text("Nothing found. Try other words, or look at a scope: stream-car frontier KEY=VALUE", WARN)
+    return numbered([Lines(*group_lines(group, shown)) for group in groups])
 
 
 def resolution(said: Resolution) -> RenderableType:
@@ -75,28 +87,19 @@ def resolution(said: Resolution) -> RenderableType:
     head = Text.assemble(words(said.asked, "bold"), " is ", (said.status, STATUS_STYLE[said.status]))
     if said.via in {"chunk", "record"}:
         head.append(f" (read as a {said.via})", FAINT)
-    shown: set[str] = set()
-    lines = [line for number, group in enumerate(said.groups, 1) for line in group_lines(group, shown, number)]
-    return Lines(head, *lines)
+    return Lines(head, group_list(said.groups)) if said.groups else head
 
 
 def audit(said: Audit) -> RenderableType:
     """Whether a set satisfies Theorem 4, and if not, what repairs it."""
-    lines: list[Text] = []
     if said.holds:
-        lines.append(Text.assemble(("✔ holds", IN_FORCE), ": nothing in force is missing, nothing void stands alone."))
+        head = Text.assemble(("✔ holds", IN_FORCE), ": nothing in force is missing, nothing void stands alone.")
     else:
         count = len(said.violations)
-        lines.append(Text.assemble(("✘ does not hold", BAD), f": {count} {'thing' if count == 1 else 'things'} wrong."))
+        head = Text.assemble(("✘ does not hold", BAD), f": {count} {'thing' if count == 1 else 'things'} wrong.")
+    lines: list[RenderableType] = [head]
     for violation in said.violations:
-        if violation.condition == "frontier_inclusion":
-            fault, joint = "leads to what is in force, and the set lacks it", " and "
-        else:
-            fault, joint = "is superseded, and nothing in the set supersedes it", " or "
-        lines.append(Text.assemble(INDENT, words(violation.id, VOID), f" {fault}"))
-        if violation.path:
-            lines.append(Text.assemble(INDENT * 2, chain(violation.id, violation.path)))
-        lines.append(Text.assemble(INDENT * 2, "add ", words(joint.join(violation.add), IN_FORCE)))
+        lines.extend(_violation(violation))
     for label, ids in (("unknown", said.unknown), ("retracted", said.retracted)):
         if ids:
             lines.append(Text.assemble((f"{label}: ", WARN), words(", ".join(ids))))
@@ -107,15 +110,27 @@ def audit(said: Audit) -> RenderableType:
     return Lines(*lines)
 
 
+def _violation(violation: Violation) -> Iterator[RenderableType]:
+    if violation.condition == "frontier_inclusion":
+        fault, joint = "leads to what is in force, and the set lacks it", " and "
+    else:
+        fault, joint = "is superseded, and nothing in the set supersedes it", " or "
+    yield indented(Text.assemble(words(violation.id, VOID), f" {fault}"))
+    if violation.path:
+        yield indented(chain(violation.id, violation.path), 2)
+    yield indented(Text.assemble("add ", words(joint.join(violation.add), IN_FORCE)), 2)
+
+
 def frontier(said: Frontier) -> RenderableType:
     """A scope: its active members, and those that are void through something else."""
     members = "1 member" if said.members == 1 else f"{said.members} members"
-    lines = [Text.assemble(words(said.scope, "bold"), (f"  {members}, {len(said.active)} in force", FAINT))]
+    head = Text.assemble(words(said.scope, "bold"), (f"  {members}, {len(said.active)} in force", FAINT))
+    lines: list[RenderableType] = [head]
     for document in said.active:
-        lines += [Text.assemble(INDENT, words(name(document), IN_FORCE)), Text.assemble(INDENT * 2, facts(document))]
+        lines += [indented(words(name(document), IN_FORCE)), indented(facts(document), 2)]
     for blocked in said.blocked:
         reason = Text.assemble("void through ", words(blocked.scope), ":", arrow(blocked.rule), words(blocked.by))
-        lines += [Text.assemble(INDENT, words(name(blocked.document), VOID)), Text.assemble(INDENT * 2, reason)]
+        lines += [indented(words(name(blocked.document), VOID)), indented(reason, 2)]
     if not said.complete:
         lines.append(Text("Not all members are shown.", WARN))
     return Lines(*lines)
@@ -140,12 +155,12 @@ def _held(held: Held) -> tuple[Text, ...]:
 def told(said: Told) -> RenderableType:
     """A change of a frontier, under its number."""
     head = Text.assemble((f"{said.oseq:>6}  ", FAINT), words(said.change.scope, "bold"))
-    return Lines(head, *(Text.assemble(" " * 8, line) for line in change_lines(said.change)))
+    return Lines(head, *(Padding.indent(line, 8) for line in change_lines(said.change)))
 
 
 def change_lines(change: FrontierChange) -> Iterator[Text]:
     """One line for every member or run that entered or left, and because of what."""
-    cause = change.cause.title or change.cause.id
+    cause = change.cause
     for member in change.left:
         yield left_line(member, cause)
     for run in change.left_runs:
@@ -153,28 +168,32 @@ def change_lines(change: FrontierChange) -> Iterator[Text]:
             ("- ", BAD), words(f"{run.count} × {run.type} {_run_ended(run)}{_because(cause, run.rule)}")
         )
     for member in change.entered:
-        yield Text.assemble(("+ ", IN_FORCE), words(member.id), words(f" {member.type} holds here now"))
+        yield Text.assemble(("+ ", IN_FORCE), words(f"{_member(member)} holds here now"))
     for run in change.entered_runs:
         yield Text.assemble(
             ("+ ", IN_FORCE), words(f"{run.count} × {run.type} hold here now{_because(cause, run.rule)}")
         )
 
 
-def left_line(member: Member, cause: str) -> Text:
+def left_line(member: Member, cause: Cause) -> Text:
     """`- CVE-… advisory is void now, because of <title> (rule)`"""
     ended = {"voided": "is void now", "link": "is void now", "holds": "holds no longer", "moved": "moved away"}
     said = ended.get(member.why, f"was {member.why}")
-    return Text.assemble(
-        ("- ", BAD), words(member.id, VOID), words(f" {member.type}"), f" {said}", words(_because(cause, member.rule))
-    )
+    because = ": it names its successor" if member.id == cause.id else _because(cause, member.rule)
+    return Text.assemble(("- ", BAD), words(_member(member), VOID), f" {said}", words(because))
+
+
+def _member(member: Member) -> str:
+    return f"{member.id} {member.type}".strip()
 
 
 def _run_ended(run: Run) -> str:
     return {"voided": "are void now", "link": "are void now"}.get(run.why, f"left ({run.why})")
 
 
-def _because(cause: str, rule: str) -> str:
-    return f" because of {cause} ({rule})" if rule else f" because of {cause}"
+def _because(cause: Cause, rule: str) -> str:
+    said = f", because of {cause.title or cause.id}"
+    return f"{said} ({rule})" if rule else said
 
 
 def explanation(said: Explanation) -> RenderableType:
@@ -182,18 +201,16 @@ def explanation(said: Explanation) -> RenderableType:
     head = Text.assemble(words(said.asked, "bold"), " is ", (said.status, STATUS_STYLE[said.status]))
     lines: list[RenderableType] = [head]
     if said.due is not None:
-        lines.append(Text(f"{INDENT}it waits for {day(said.due)}", WARN))
+        lines.append(indented(Text(f"it waits for {day(said.due)}", WARN)))
     if said.document is not None:
-        lines += [Text.assemble(INDENT, words(said.document.title)), Text.assemble(INDENT, facts(said.document))]
+        lines += [indented(words(said.document.title)), indented(facts(said.document))]
     if said.bonds:
         lines.append(_bonds(said.bonds))
     if said.group is not None and said.status != "active":
         lines.append(Text("what controls it now:", "bold"))
-        lines.extend(group_lines(said.group, set(), 1))
+        lines.append(group_list([said.group]))
     if said.status == "unknown":
-        lines.append(
-            Text(f"{INDENT}No document, chunk or record has this name; was it rejected? stream-car rejected list", WARN)
-        )
+        lines.append(indented(Text("Nothing has this name. Was it rejected? stream-car rejected list", WARN)))
     return Lines(*lines)
 
 
@@ -226,11 +243,14 @@ def rejected(item: Rejected) -> RenderableType:
     )
 
 
-def ranking(documents: Sequence[Evidence]) -> Iterator[Text]:
+def ranking(documents: Sequence[Evidence]) -> RenderableType:
     """What plain relevance would have answered: void documents are struck out."""
-    for number, document in enumerate(documents, 1):
-        mark = Text() if document.active else Text("  void", BAD)
-        yield Text.assemble((f"{number:>2} ", FAINT), words(name(document), "" if document.active else VOID), mark)
+    return numbered(
+        Text.assemble(
+            words(name(document), "" if document.active else VOID), ("" if document.active else "  void", BAD)
+        )
+        for document in documents
+    )
 
 
 def _table(*columns: str) -> Table:

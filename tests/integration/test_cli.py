@@ -1,7 +1,7 @@
 """The command line from end to end: publish, ask in every way, and hear about trouble."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import pytest
@@ -27,7 +27,11 @@ RELEASE = {
 LOOSE = {"id": "loose", "type": "advisory", "time": "2021-12-11T00:00:00Z", "title": "About nothing in particular"}
 LATER = {"id": "later", "type": "fact", "time": "2199-01-01T00:00:00Z", "scope": {"subject": "x", "relation": "y"}}
 
-Run = Callable[..., Result]
+
+class Run(Protocol):
+    """Calls `stream-car` on one directory of data."""
+
+    def __call__(self, *arguments: str, text: str | None = None) -> Result: ...
 
 
 def lines(*documents: object) -> str:
@@ -143,7 +147,7 @@ def test_changes_go_on_behind_a_number(filled: Run) -> None:
 
     assert len(every) >= 2
     assert rest == every[1:]
-    assert "CVE-2021-44228 advisory is void now because of Log4j 2.15.0" in filled("changes").stdout
+    assert "CVE-2021-44228 advisory is void now, because of Log4j 2.15.0" in filled("changes").stdout
 
 
 def test_an_explanation_names_the_scope_and_what_voids(filled: Run) -> None:
@@ -191,7 +195,7 @@ def test_a_wrong_request_ends_with_2_and_says_what_is_wrong(filled: Run, argumen
 def test_a_pack_is_checked_on_a_sample(run: Run, tmp_path: Path) -> None:
     pack, sample = tmp_path / "p.toml", tmp_path / "s.jsonl"
     pack.write_text(
-        'name = "p"\n[types]\na = "an a"\nb = "a b"\n'
+        'name = "p"\n[types]\na = "an a"\nb = "a b"\n[keys.x]\n'
         '[[rules]]\nname = "b-voids-a"\nsuperseding = "b"\nsuperseded = "a"\nscope = ["x"]\n'
     )
     rows = [
@@ -231,6 +235,6 @@ def test_the_demo_answers_every_question_with_what_controls_it(run: Run) -> None
 def test_the_demo_shows_changes_and_both_answers(run: Run) -> None:
     text = run("demo").stdout
 
-    assert "- CVE-2021-44228 advisory is void now because of Log4j 2.15.0" in text
+    assert "- CVE-2021-44228 advisory is void now, because of Log4j 2.15.0" in text
     assert "plain relevance answers" in text
     assert "Stream-CAR answers" in text

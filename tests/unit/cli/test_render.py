@@ -104,8 +104,8 @@ def test_a_change_has_one_line_for_everything_that_entered_or_left() -> None:
 
     assert lines == [
         f"41  {an.SCOPE}",
-        f"- GHSA-jf85 advisory is void now {because} (release_voids_advisory)",
-        f"- 1200 × workaround are void now {because} (release_voids_notes)",
+        f"- GHSA-jf85 advisory is void now, {because} (release_voids_advisory)",
+        f"- 1200 × workaround are void now, {because} (release_voids_notes)",
         "+ lodash-4.17.12 release_note holds here now",
     ]
 
@@ -134,7 +134,7 @@ def test_rejected_bytes_cannot_steer_a_terminal() -> None:
 
 def test_titles_cannot_turn_the_direction_of_text() -> None:
     evil = Evidence(id="x", type="advisory", time=0, title="safe \u202eevil\x1b[2J\nnext")
-    text = "".join(drawn(line) for line in render.ranking([evil]))
+    text = drawn(render.ranking([evil]))
 
     assert "\u202e" not in text
     assert "\x1b" not in text
