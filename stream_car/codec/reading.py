@@ -86,14 +86,14 @@ def _document(name: str, said: dict[str, Any], limits: Limits) -> Document:
     except ValueError as error:
         raise InvalidDocument("time", f"`time` is {shown(time_text)}: {error}") from None
     kind = _line(said, "type")
-    if not kind or len(kind.encode()) > limits.id:
+    if not kind or _exceeds(kind, limits.id):
         raise InvalidDocument("type", f"`type` must be a text of 1 to {limits.id} bytes")
     text = said.get("text", "")
     if text.__class__ is not str:
         raise InvalidDocument("type", "`text` must be a string")
     if "\0" in text:
         raise InvalidDocument("control_char", "`text` holds a NUL character")
-    if len(text) > limits.text // 4 and len(text.encode()) > limits.text:
+    if _exceeds(text, limits.text):
         raise InvalidDocument("size", f"`text` may have {limits.text} bytes; cut it and keep the rest behind `url`")
     attributes = _attributes(said)
     if finer_than_microseconds(time_text):
@@ -161,7 +161,7 @@ def _key_id(key: bytes | None, limits: Limits) -> str:
 
 
 def _id(text: Any, what: str, limits: Limits) -> str:
-    if text.__class__ is not str or not text or (len(text) > limits.id // 4 and len(text.encode()) > limits.id):
+    if text.__class__ is not str or not text or _exceeds(text, limits.id):
         raise InvalidDocument("id", f"{what} must be a text of 1 to {limits.id} bytes")
     if has_control(text):
         raise InvalidDocument("control_char", f"{what} holds a control character")
@@ -251,11 +251,9 @@ def _scope(said: Any, limits: Limits) -> tuple[ScopeMap, ...]:
 def _scope_map(claimed: dict[str, Any], limits: Limits) -> dict[str, tuple[str, ...]]:
     part: dict[str, tuple[str, ...]] = {}
     for key, values in claimed.items():
-        name = key if key.isascii() and key.isidentifier() else _scope_key(key)
+        name = _scope_key(key, limits)
         if name in _RESERVED_KEYS:
             raise InvalidDocument("scope", f"the scope key `{name}` is reserved; use `supersedes` or `amends`")
-        if len(name) > limits.id // 4 and len(name.encode()) > limits.id:
-            raise InvalidDocument("size", f"a scope key may have {limits.id} bytes")
         if name in part:
             raise InvalidDocument("duplicate_key", f"the scope key {shown(name)} comes twice in normal form")
         if values.__class__ is str:
@@ -268,19 +266,31 @@ def _scope_map(claimed: dict[str, Any], limits: Limits) -> dict[str, tuple[str, 
     return part
 
 
-def _scope_key(key: str) -> str:
+def _scope_key(key: str, limits: Limits) -> str:
+    if key.isascii() and key.isidentifier() and len(key) <= limits.id:
+        return key
     if not key or any(sign in key for sign in '=," \u00a0'):
         raise InvalidDocument("scope", f'the scope key {shown(key)} must be a word without spaces and any of = , "')
-    return normal(key, "the scope key")
+    return _word(key, "the scope key", limits.id)
 
 
 def _scope_value(value: Any, name: str, limits: Limits) -> str:
     if value.__class__ is not str or not value:
         raise InvalidDocument("scope", f"each value of the scope key {shown(name)} must be a text that is not empty")
-    word = normal(value, "the scope value")
-    if len(word) > limits.scope_value // 4 and len(word.encode()) > limits.scope_value:
-        raise InvalidDocument("size", f"a scope value may have {limits.scope_value} bytes")
-    return word
+    return _word(value, "the scope value", limits.scope_value)
+
+
+def _word(text: str, what: str, most: int) -> str:
+    """The text in normal form; its size counts before, because long runs of accents are slow to sort, and after."""
+    if not _exceeds(text, most):
+        word = normal(text, what)
+        if word is text or not _exceeds(word, most):
+            return word
+    raise InvalidDocument("size", f"{what} {shown(text)} may have {most} bytes")
+
+
+def _exceeds(text: str, most: int) -> bool:
+    return len(text) > most // 4 and len(text.encode()) > most
 
 
 def _respelled(said: Any) -> bool:
