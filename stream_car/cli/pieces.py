@@ -59,11 +59,10 @@ def arrow(rule: str) -> Text:
 
 def chain(start: str, path: Sequence[Step], end_style: str = IN_FORCE) -> Text:
     """The way from a document to what controls it: `anchor ──rule──▶ ... ──rule──▶ controlling`."""
-    said = words(start, VOID if path else end_style)
+    said = [words(start, VOID if path else end_style)]
     for step in path:
-        said.append_text(arrow(step.rule))
-        said.append_text(words(step.id, end_style if step is path[-1] else VOID))
-    return said
+        said += [arrow(step.rule), words(step.id, end_style if step is path[-1] else VOID)]
+    return Text.assemble(*said)
 
 
 def group_lines(group: Group, shown: set[str]) -> Iterator[Text]:

@@ -63,6 +63,8 @@ def test_void_documents_are_struck_out_and_documents_in_force_are_green() -> Non
 
     assert "\x1b[1;32mlodash 4.17.12 mends prototype pollution" in text
     assert "\x1b[2;9mPrototype Pollution in lodash" in text
+    assert "\x1b[2;9mGHSA-jf85\x1b[0m\x1b[36m ──" in text
+    assert "\x1b[1;32mlodash-4.17.12\x1b[0m" in text
 
 
 def test_a_resolution_says_how_the_name_was_read() -> None:
