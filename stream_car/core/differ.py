@@ -84,5 +84,9 @@ def _members_backwards(
     members: list[Entry], kind: str, without: Place | None, upto: int | None
 ) -> Iterator[tuple[Pair, Said]]:
     for member in reversed(members):
-        if member.type == kind and (without is None or member.id != without[2]) and (upto is None or member.time <= upto):
+        if (
+            member.type == kind
+            and (without is None or member.id != without[2])
+            and (upto is None or member.time <= upto)
+        ):
             yield member.pair, member.said

@@ -14,7 +14,7 @@ from msgspec import Struct
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
 from stream_car.core.differ import NO_TOPS, Tops, tops, values_of
 from stream_car.core.documents import Pair
-from stream_car.core.rules import Bearing, Clause, Ruleset, scope_parts
+from stream_car.core.rules import NOTHING, Bearing, Bearings, Clause, Ruleset, scope_parts
 from stream_car.core.timeline import (
     LOWEST,
     EditablePages,
@@ -84,6 +84,23 @@ class _Edit(Struct, frozen=True, gc=False):
     new_bearing: Bearing
 
 
+class _Sifting(Struct, frozen=True, gc=False):
+    """Which members of an interval a change speaks about."""
+
+    edit: _Edit
+    bearing: Bearing
+    names: Said
+
+    def lets(self, member: Entry, interval: _Interval) -> bool:
+        """Not the cause's own document; and what the member says is meant."""
+        if self.edit.old is not None and member.id == self.edit.old[1][2]:
+            return False
+        if not self.names:
+            return True
+        value = values_of(member.said, self.bearing.attributes, self.names)
+        return value == interval.including if interval.including is not None else value not in interval.excluding
+
+
 def bar_of(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, *, upto: int | None = None) -> Bar:
     """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `Absent`."""
     if upto is None:
@@ -144,9 +161,7 @@ def _bar(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, edit: _
             plain = pair
     if not differing:
         return Bar(plain)
-    found = tops(
-        scope, pages, _with_bearings(scope, differing, ruleset), without=old[1] if old else None, extra=entry
-    )
+    found = tops(scope, pages, _with_bearings(scope, differing, ruleset), without=old[1] if old else None, extra=entry)
     return Bar(plain, found, differing[0].differ_on)
 
 
@@ -190,9 +205,13 @@ def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierCha
         return None
     if after:
         left = (Member(id=target, why="link", rule="link"),)
-        return FrontierChange(scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, left=left)
+        return FrontierChange(
+            scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, left=left
+        )
     entered = (Member(id=target, rule="link"),)
-    return FrontierChange(scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, entered=entered)
+    return FrontierChange(
+        scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, entered=entered
+    )
 
 
 def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> None:
@@ -213,14 +232,62 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> N
 
 def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
     _require_edited_pages(scope, pages, placement)
+    bearings = ruleset.bearings(scope.name)
+    entry = placement.entry
+    if placement.old is None and entry is not None:
+        bearing = bearings.get(entry.type, NOTHING)
+        if bearing.is_plain:
+            return _insert_plain(scope, pages, placement, entry, bearing, bearings)
+    return _replace(scope, pages, placement, ruleset, bearings)
+
+
+def _insert_plain(
+    scope: Scope, pages: Pages, placement: Placement, entry: Entry, bearing: Bearing, bearings: Bearings
+) -> FrontierChange | None:
+    """A new member where no rule looks at what is said: the most frequent step, and the short one."""
+    pair = entry.pair
+    left: list[Member] = []
+    runs: list[Run] = []
+    for clause in bearing.victims:
+        before = _plain_bar(scope, bearings[clause.type])
+        if pair > before:
+            members, run = _changed(scope, pages, clause.type, _Interval(before, pair, False), None, clause.rule)
+            left += members
+            if run is not None:
+                runs.append(run)
+    holds_now = pair >= _plain_bar(scope, bearing)
+    if not (holds_now or left or runs):
+        return None
+    return FrontierChange(
+        scope=scope.name,
+        seq=scope.seq + 1,
+        cause=placement.cause,
+        offset=placement.offset,
+        entered=(_member(entry, "holds", ""),) if holds_now else (),
+        left=tuple(left),
+        left_runs=tuple(runs),
+    )
+
+
+def _plain_bar(scope: Scope, bearing: Bearing) -> Pair:
+    bar = LOWEST
+    for clause in bearing.voiders:
+        pair = greatest(scope, clause.type)
+        if pair > bar:
+            bar = pair
+    return bar
+
+
+def _replace(
+    scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset, bearings: Bearings
+) -> FrontierChange | None:
     name = scope.name
     entry, old = placement.entry, placement.old
-    nothing = Bearing()
     edit = _Edit(
         (old[0], (old[1], old[2], placement.id)) if old is not None else None,
         entry,
-        ruleset.bearing(name, old[0]) if old is not None else nothing,
-        ruleset.bearing(name, entry.type) if entry is not None else nothing,
+        bearings.get(old[0], NOTHING) if old is not None else NOTHING,
+        bearings.get(entry.type, NOTHING) if entry is not None else NOTHING,
     )
     entered: list[Member] = []
     left: list[Member] = []
@@ -231,14 +298,14 @@ def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Rule
     if entry is not None and holds(entry, _bar(scope, pages, edit.new_bearing, ruleset, edit), edit.new_bearing):
         entered.append(_member(entry, "holds", ""))
     for kind, rules in _victims(edit).items():
-        bearing = ruleset.bearing(name, kind)
+        bearing = bearings[kind]
         before = _bar(scope, pages, bearing, ruleset, None)
         after = _bar(scope, pages, bearing, ruleset, edit)
         if before == after:
             continue
         for interval in _intervals(before, after):
             rule = rules[0] if interval.entered else rules[1]
-            members, run = _changed(scope, pages, kind, interval, bearing, after.names, edit, rule)
+            members, run = _changed(scope, pages, kind, interval, _Sifting(edit, bearing, after.names), rule)
             (entered if interval.entered else left).extend(members)
             if run is not None:
                 (entered_runs if interval.entered else left_runs).append(run)
@@ -266,9 +333,7 @@ def _victims(edit: _Edit) -> dict[str, tuple[str, str]]:
     return rules
 
 
-def _own_leaving(
-    scope: Scope, pages: Pages, edit: _Edit, cause: Cause, ruleset: Ruleset, left: list[Member]
-) -> None:
+def _own_leaving(scope: Scope, pages: Pages, edit: _Edit, cause: Cause, ruleset: Ruleset, left: list[Member]) -> None:
     assert edit.old is not None
     kind, where = edit.old
     former = next(e for e in between(scope, pages, kind, where[:2], (where[0], where[1] + 1)) if e.id == where[2])
@@ -314,24 +379,18 @@ def _changed(
     pages: Pages,
     kind: str,
     interval: _Interval,
-    bearing: Bearing,
-    names: Said,
-    edit: _Edit,
+    sifting: _Sifting | None,
     rule: str,
 ) -> tuple[list[Member], Run | None]:
     """The members of an interval, less the cause's own document: listed, or as a run if they are many."""
     why: Why = "holds" if interval.entered else "voided"
-    if not names and scope.sheets:
+    if scope.sheets and (sifting is None or not sifting.names):
         total = count_between(scope, pages, kind, interval.low, interval.high)
-        total -= _is_inside(edit.old, kind, interval)
+        total -= sifting is not None and _is_inside(sifting.edit.old, kind, interval)
         if total > LISTED_MAX:
             return [], _run(kind, interval, total, why, rule)
-    own = edit.old[1][2] if edit.old is not None else None
-    changed = [
-        member
-        for member in between(scope, pages, kind, interval.low, interval.high)
-        if member.id != own and _is_meant(member, interval, bearing, names)
-    ]
+    members = between(scope, pages, kind, interval.low, interval.high)
+    changed = [member for member in members if sifting is None or sifting.lets(member, interval)]
     if len(changed) > LISTED_MAX:
         return [], _run(kind, interval, len(changed), why, rule)
     return [_member(member, why, rule) for member in changed], None
@@ -352,10 +411,3 @@ def _run(kind: str, interval: _Interval, count: int, why: Why, rule: str) -> Run
         including=interval.including,
         excluding=interval.excluding,
     )
-
-
-def _is_meant(member: Entry, interval: _Interval, bearing: Bearing, names: Said) -> bool:
-    if not names:
-        return True
-    value = values_of(member.said, bearing.attributes, names)
-    return value == interval.including if interval.including is not None else value not in interval.excluding

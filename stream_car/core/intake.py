@@ -140,10 +140,6 @@ def _replace_waiting(held: Held) -> Held:
 
 def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None) -> Held:
     kind = document.type
-    said = tuple(ruleset.said(scope, document) for scope in scopes)
-    can_void = [ruleset.is_voidable(scope, kind) for scope in scopes]
-    total = sum(can_void)
-    elsewhere = tuple(total - own for own in can_void)
     return Held(
         document.revision,
         False,
@@ -154,8 +150,8 @@ def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ..
         at.offset,
         at.append_time,
         scopes,
-        said if any(said) else (),
-        elsewhere if any(elsewhere) else (),
+        ruleset.said(scopes, document),
+        ruleset.elsewhere(scopes, kind),
         document.supersedes,
         document.superseded_by,
         document.amends,
@@ -193,10 +189,12 @@ def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> 
     here = old if old is not None and old.is_present else None
     there = new if new.is_present else None
     stood = (here.type, here.time, here.order) if here is not None else None
+    if here is None and there is not None and not (there.supersedes or there.superseded_by or there.amends):
+        return tuple([_joining(scope, name, there, at, None, cause, offset) for at, scope in enumerate(there.scopes)])
     found: list[Placement] = []
-    for rule_scopes, is_link in ((True, False), (False, True)):
-        was = _scopes(name, here, rule_scopes)
-        now = _scopes(name, there, rule_scopes)
+    for is_link in (False, True):
+        was = _scopes(name, here, is_link)
+        now = _scopes(name, there, is_link)
         found += [
             Placement(scope=s, id=name, entry=None, old=stood, cause=_leaving(cause), offset=offset, is_link=is_link)
             for s in was
@@ -204,18 +202,17 @@ def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> 
         ]
         if there is not None:
             found += [
-                Placement(
-                    scope=scope,
-                    id=name,
-                    entry=entry_of(name, there, at if rule_scopes else None),
-                    old=stood if scope in was else None,
-                    cause=cause,
-                    offset=offset,
-                    is_link=is_link,
-                )
+                _joining(scope, name, there, None if is_link else at, stood if scope in was else None, cause, offset)
                 for at, scope in enumerate(now)
             ]
     return tuple(found)
+
+
+def _joining(
+    scope: str, name: str, there: Held, at: int | None, stood: tuple[str, int, int] | None, cause: Cause, offset: int
+) -> Placement:
+    entry = entry_of(name, there, at)
+    return Placement(scope=scope, id=name, entry=entry, old=stood, cause=cause, offset=offset, is_link=at is None)
 
 
 def _leaving(cause: Cause) -> Cause:
@@ -226,7 +223,7 @@ def _leaving(cause: Cause) -> Cause:
     )
 
 
-def _scopes(name: str, held: Held | None, rule_scopes: bool) -> tuple[str, ...]:
+def _scopes(name: str, held: Held | None, is_link: bool) -> tuple[str, ...]:
     if held is None:
         return ()
-    return held.scopes if rule_scopes else link_scopes(name, held)
+    return link_scopes(name, held) if is_link else held.scopes

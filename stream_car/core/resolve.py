@@ -213,7 +213,9 @@ class Walk:
             if clause.differ_on:
                 value = values_of(entry.said, bearing.attributes, clause.differ_on)
                 self._span(node, scope, clause.type, entry.pair, clause.differ_on, value)
-                yield from self._expand_differing(node, scope, clause.type, clause.rule, entry.pair, clause.differ_on, value)
+                yield from self._expand_differing(
+                    node, scope, clause.type, clause.rule, entry.pair, clause.differ_on, value
+                )
             else:
                 self._span(node, scope, clause.type, entry.pair, (), ())
                 yield from self._expand_plain(node, scope, clause.type, clause.rule, entry.pair)
@@ -410,7 +412,12 @@ class Walk:
         for scope, kind, low, names, value in self.spans.get(name, ()):
             bearing = self.ruleset.bearing(scope, kind)
             for node in self.nodes.values():
-                if node.held is None or node.entry.type != kind or node.entry.pair <= low or scope not in node.held.scopes:
+                if (
+                    node.held is None
+                    or node.entry.type != kind
+                    or node.entry.pair <= low
+                    or scope not in node.held.scopes
+                ):
                     continue
                 entry = entry_of(node.id, node.held, node.held.scopes.index(scope))
                 if not names or values_of(entry.said, bearing.attributes, names) != value:

@@ -5,7 +5,8 @@ document takes part, and what those scopes are called. Cost: one dictionary look
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Literal
@@ -71,6 +72,10 @@ class Bearing(Struct, frozen=True, gc=False):
     victims: tuple[Clause, ...] = ()  # the types that it voids
     voiders: tuple[Clause, ...] = ()  # the types that void it
     attributes: tuple[str, ...] = ()  # what its entries must say there, sorted
+    is_plain: bool = True  # no `differ_on` rule voids it, or any of its victims
+
+
+Bearings = Mapping[str, Bearing]  # by type, for the scopes of one key set
 
 
 _QUOTED = frozenset('",=\\')
@@ -153,27 +158,43 @@ class Ruleset:
         self.domains = tuple(sorted(domains, key=lambda domain: domain.name))
         self.rules = {rule.name: rule for domain in self.domains for rule in domain.rules}
         self.domain_of = {kind: domain for domain in self.domains for kind in domain.types}
-        self._bearings: dict[tuple[str, str], Bearing] = {}
-        self._key_sets: dict[str, tuple[Keys, ...]] = {}
-        self._voidable: dict[str, frozenset[Keys]] = {}
+        self._bearings: dict[str, dict[str, Bearing]] = {}
+        self._key_sets = {kind: self._keys_for(kind) for kind in self.domain_of}
+        self._readings = {kind: self._reading(domain) for kind, domain in self.domain_of.items()}
         for kind in self.domain_of:
             self._compile(kind)
+        self._silent = {kind for kind in self.domain_of if not any(b.attributes for b in self._all_of(kind))}
+        self._voidable = {kind for kind in self.domain_of if any(b.voiders for b in self._all_of(kind))}
+
+    def _keys_for(self, kind: str) -> tuple[Keys, ...]:
+        mine = {
+            rule.scope_keys for rule in self.rules.values() if kind in (rule.superseding_type, rule.superseded_type)
+        }
+        return tuple(sorted({tuple(sorted(keys)) for keys in mine} | {(RECORD,)}))
+
+    def _reading(self, domain: Domain) -> dict[str, tuple[str, Fold]]:
+        """How the keys of a pack's documents are called and folded."""
+        table: dict[str, tuple[str, Fold]] = {}
+        for key, spec in domain.keys.items():
+            name = spec.rename or key
+            table[key] = (name, spec.fold if spec.fold != "none" else domain.keys.get(name, spec).fold)
+        return table
 
     def _compile(self, kind: str) -> None:
-        mine = [rule for rule in self.rules.values() if kind in (rule.superseding_type, rule.superseded_type)]
-        self._key_sets[kind] = tuple(sorted({rule.scope_keys for rule in mine} | {(RECORD,)}))
-        voided = {r.scope_keys for r in mine if r.superseded_type == kind and r.effect == "supersede"}
-        self._voidable[kind] = frozenset(voided)
+        supersede = sorted((r for r in self.rules.values() if r.effect == "supersede"), key=lambda rule: rule.name)
         for keys in self._key_sets[kind]:
-            rules = sorted(
-                (rule for rule in mine if rule.scope_keys == keys and rule.effect == "supersede"),
-                key=lambda rule: rule.name,
+            rules = [rule for rule in supersede if tuple(sorted(rule.scope_keys)) == keys]
+            mine = [rule for rule in rules if kind in (rule.superseding_type, rule.superseded_type)]
+            victims = {rule.superseded_type for rule in mine if rule.superseding_type == kind}
+            self._bearings.setdefault(", ".join(keys), {})[kind] = Bearing(
+                tuple(_clause(r, r.superseded_type) for r in mine if r.superseding_type == kind),
+                tuple(_clause(r, r.superseding_type) for r in mine if r.superseded_type == kind),
+                tuple(sorted({name for rule in mine for name in rule.differ_on})),
+                not any(rule.differ_on for rule in rules if rule.superseded_type in {kind, *victims}),
             )
-            self._bearings[", ".join(sorted(keys)), kind] = Bearing(
-                tuple(_clause(r, r.superseded_type) for r in rules if r.superseding_type == kind),
-                tuple(_clause(r, r.superseding_type) for r in rules if r.superseded_type == kind),
-                tuple(sorted({name for rule in rules for name in rule.differ_on})),
-            )
+
+    def _all_of(self, kind: str) -> list[Bearing]:
+        return [by_type[kind] for by_type in self._bearings.values() if kind in by_type]
 
     @cached_property
     def digest(self) -> str:
@@ -185,67 +206,71 @@ class Ruleset:
         """Whether some loaded pack declares this type."""
         return kind in self.domain_of
 
+    def bearings(self, scope: str) -> Bearings:
+        """What each type voids, and what voids it, in a scope of this name."""
+        return self._bearings.get(keys_of(scope), _NONE)
+
     def bearing(self, scope: str, kind: str) -> Bearing:
         """What `kind` voids, and what voids it, in a scope of this name."""
-        return self._bearings.get((keys_of(scope), kind), _NOTHING)
+        return self.bearings(scope).get(kind, NOTHING)
 
-    def said(self, scope: str, document: Document) -> tuple[str, ...]:
-        """The values, as canonical JSON, of the attributes that rules compare in this scope."""
-        names = self.bearing(scope, document.type).attributes
-        return tuple(canonical(document.attributes.get(name)) for name in names) if names else ()
+    def said(self, scopes: Sequence[str], document: Document) -> tuple[tuple[str, ...], ...]:
+        """For each scope the values, as canonical JSON, that rules compare there; empty if there are none."""
+        if document.type in self._silent:
+            return ()
+        every = tuple(
+            tuple(canonical(document.attributes.get(name)) for name in self.bearing(scope, document.type).attributes)
+            for scope in scopes
+        )
+        return every if any(every) else ()
 
-    def is_voidable(self, scope: str, kind: str) -> bool:
-        """Whether a rule can void documents of `kind` in this scope."""
-        return bool(self.bearing(scope, kind).voiders)
+    def elsewhere(self, scopes: Sequence[str], kind: str) -> tuple[int, ...]:
+        """For each scope in how many of the others a rule could void this type; empty if in none."""
+        if len(scopes) < 2 or kind not in self._voidable:
+            return ()
+        voidable = [bool(self.bearing(scope, kind).voiders) for scope in scopes]
+        total = sum(voidable)
+        return tuple(total - own for own in voidable) if total else ()
 
     def anchor_types(self) -> frozenset[str]:
         """The types that Stage 1 may return."""
         return frozenset(t for d in self.domains for t in (d.anchor_types or d.types))
 
-    def read_part(self, kind: str | None, key: str, value: str) -> tuple[str, str]:
-        """A scope part as this type's pack reads it; without a type, as any pack that knows the key does."""
-        domains = [self.domain_of[kind]] if kind is not None else self.domains
-        for domain in domains:
-            spec = domain.keys.get(key)
-            if spec is not None:
-                name = spec.rename or key
-                return name, folded(value, domain.keys.get(name, spec).fold if spec.fold == "none" else spec.fold)
+    def read_part(self, key: str, value: str) -> tuple[str, str]:
+        """A scope part of a question, as the packs that know its key read it."""
+        for kind in self.domain_of:
+            if key in self._readings[kind]:
+                name, fold = self._readings[kind][key]
+                return name, folded(value, fold)
         return key, value
 
-    def read_scope(self, document: Document) -> tuple[dict[str, tuple[str, ...]], ...]:
+    def read_scope(self, document: Document) -> tuple[Mapping[str, tuple[str, ...]], ...]:
         """The scope maps of a document after its pack's renaming, folding and fixed values."""
-        kind = document.type
-        fixed = self.domain_of[kind].fixed.get(kind, {})
-        return tuple(self._read_map(kind, part, fixed) for part in document.scope or ((fixed and ({},)) or ()))
-
-    def _read_map(self, kind: str, part: ScopeMap, fixed: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        read: dict[str, dict[str, None]] = {key: dict.fromkeys(values) for key, values in fixed.items()}
-        for key, values in part.items():
-            for value in values:
-                name, text = self.read_part(kind, key, value)
-                read.setdefault(name, {})[text] = None
-        return {key: tuple(values) for key, values in read.items()}
+        fixed = self.domain_of[document.type].fixed.get(document.type)
+        reading = self._readings[document.type]
+        maps = document.scope if document.scope or not fixed else ({},)
+        return tuple([_read_map(reading, part, fixed) for part in maps])
 
     def scopes(self, document: Document) -> tuple[str, ...]:
         """The names of the scopes that a document joins by its rules, sorted; links apart.
 
         Raises `InvalidDocument` (`scope_count`) where they are more than 1,024.
         """
-        found: set[str] = set()
-        maps = self.read_scope(document)
-        for part in maps:
+        found: list[str] = []
+        for part in self.read_scope(document):
             for keys in self._key_sets[document.type]:
-                values = [part.get(key, ()) for key in keys]
-                if all(values):
-                    count = 1
-                    for some in values:
-                        count *= len(some)
-                    if count > SCOPES_MAX:
-                        raise _too_many(document)
-                    found.update(scope_name(zip(keys, chosen, strict=True)) for chosen in product(*values))
-                    if len(found) > SCOPES_MAX:
-                        raise _too_many(document)
-        return tuple(sorted(found))
+                values = [part[key] for key in keys if key in part]
+                if len(values) < len(keys):
+                    continue
+                if math.prod(map(len, values)) > SCOPES_MAX:
+                    raise _too_many(document)
+                found += [", ".join(map(part_name, keys, chosen)) for chosen in product(*values)]
+        if len(found) < 2:
+            return tuple(found)
+        names = tuple(sorted(set(found)))
+        if len(names) > SCOPES_MAX:
+            raise _too_many(document)
+        return names
 
     def lacking(self, document: Document) -> tuple[str, ...]:
         """The keys of the type's rules that no scope map of the document has."""
@@ -262,7 +287,20 @@ def _too_many(document: Document) -> InvalidDocument:
     return InvalidDocument("scope_count", f"it would join more than {SCOPES_MAX} scopes", document.id)
 
 
-_NOTHING = Bearing()
+NOTHING = Bearing()
+_NONE: Bearings = {}
+
+
+def _read_map(
+    reading: Mapping[str, tuple[str, Fold]], part: ScopeMap, fixed: Mapping[str, tuple[str, ...]] | None
+) -> Mapping[str, tuple[str, ...]]:
+    read = dict(fixed) if fixed else {}
+    for key, values in part.items():
+        name, fold = reading.get(key, (key, "none"))
+        if fold != "none":
+            values = tuple(dict.fromkeys([folded(value, fold) for value in values]))
+        read[name] = values if name not in read else tuple(dict.fromkeys((*read[name], *values)))
+    return read
 
 
 def keys_of(scope: str) -> str:

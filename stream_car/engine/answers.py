@@ -236,5 +236,3 @@ class Published(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Receipts in the order of the messages."""
 
     receipts: tuple[Receipt, ...] = ()
-
-

@@ -233,4 +233,3 @@ class Fold:
                 lacking = absent.keys
             yield lacking
         effects.touched.append(WAITING)
-

@@ -62,7 +62,7 @@ class Scopes:
             raise InvalidRequest("scope", f"{error}; write KEY=VALUE, several joined by commas") from error
         if not pairs:
             raise InvalidRequest("scope", "name at least one KEY=VALUE")
-        read = [self.queries.ruleset.read_part(None, key, value) for key, value in pairs]
+        read = [self.queries.ruleset.read_part(key, value) for key, value in pairs]
         return list(await self.queries.index.scopes(read, SCOPES_MAX))
 
     async def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
@@ -136,16 +136,16 @@ class Scopes:
             )
         return History(scope=name, members=tuple(members), complete=len(entries) <= MEMBERS_MAX)
 
-    async def changes(
-        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000
-    ) -> tuple[Told, ...]:
+    async def changes(self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000) -> tuple[Told, ...]:
         """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs."""
         if limit < 1 or after < 0:
             raise InvalidRequest("limit", "limit must be at least 1 and after at least 0")
         keys: Sequence[bytes | None] = [None]
         if parts is not None:
             keys = [name.encode() for name in await self.named(parts)]
-        events = [e for key in keys for e in await self.journal.read(self.shard, CHANGES, after=after, limit=limit, key=key)]
+        events = [
+            e for key in keys for e in await self.journal.read(self.shard, CHANGES, after=after, limit=limit, key=key)
+        ]
         events.sort(key=lambda event: event.oseq)
         return tuple(
             Told(
@@ -219,7 +219,9 @@ class Scopes:
             by = tuple(Step(id=other.id, rule=rule, scope=scope_name) for rule, other in found)
             bonds.append(Bond(scope=scope_name, holds=not by, by=by))
         links = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.voiders if rule == "link")
-        links += tuple(Step(id=one, rule="link", scope=f"document={own}") for one in walk.missing if walk.held.superseded_by)
+        links += tuple(
+            Step(id=one, rule="link", scope=f"document={own}") for one in walk.missing if walk.held.superseded_by
+        )
         if links:
             bonds.append(Bond(scope=links[0].scope, holds=False, by=links))
         return tuple(bonds)

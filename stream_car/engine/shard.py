@@ -74,7 +74,9 @@ class Shard:
         claim = await self.store.claim(self.shard)
         known = (await self.store.read(claim, [GENERATION])).get(GENERATION)
         if claim.next_offset and known != self.generation.encode():
-            raise Halted("generation", "the state was built with other rules or another format; build it anew from the log")
+            raise Halted(
+                "generation", "the state was built with other rules or another format; build it anew from the log"
+            )
         first, end = await self.log.range(self.shard)
         if claim.next_offset > end:
             lost = f"the state has applied {claim.next_offset} records but the log holds only {end}"

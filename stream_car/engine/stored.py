@@ -37,4 +37,6 @@ def decode_value(key: bytes, value: bytes | None) -> Value:
     try:
         return _DECODERS[key[:1]](value)
     except (msgspec.DecodeError, KeyError) as error:
-        raise Halted("damaged", f"the stored value of {key!r} cannot be read; rebuild the state from the log") from error
+        raise Halted(
+            "damaged", f"the stored value of {key!r} cannot be read; rebuild the state from the log"
+        ) from error

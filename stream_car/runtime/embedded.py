@@ -148,7 +148,9 @@ class Engine:
             fed: dict[str, Posting | None] = {}
             for record in records:
                 try:
-                    said = None if TICK in record.headers else decode(record.value, key=record.key, headers=record.headers)
+                    said = (
+                        None if TICK in record.headers else decode(record.value, key=record.key, headers=record.headers)
+                    )
                 except InvalidDocument:
                     continue
                 if said is not None:

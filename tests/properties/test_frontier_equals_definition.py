@@ -82,4 +82,3 @@ def test_they_do_so_when_scopes_are_kept_in_small_pages(block: int, monkeypatch:
     monkeypatch.setattr(timeline, "PAGE_MAX", 4)
     steps = sum(check_stream(seed, 60) for seed in range(10_000 + block * 40, 10_000 + block * 40 + 40))
     assert steps == 2400
-
