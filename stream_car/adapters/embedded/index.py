@@ -5,7 +5,7 @@ not; memory and disk are scored alike, with the statistics of both together (a r
 counts twice until tantivy merges it away; means of length are the disk's). The index is derived: a
 folder that is unreadable, damaged or of another release is begun anew at position 0.
 Cost: `apply` hands a document to tantivy's threads, about 20 us; a commit takes 50-100 ms and
-happens every thousand documents that are searched in memory, or 8,000 of a bulk load; a search about
+happens every 500 documents that are searched in memory, or 8,000 of a bulk load; a search about
 a millisecond at 10^5 documents, more where very many documents tie. Its coroutines never suspend.
 """
 
@@ -41,7 +41,7 @@ from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Hit, Posting
 
 TERMS_MAX = 256  # distinct words of a question that count, the first ones
-TAIL_MAX = 1000  # documents searched in memory
+TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
 

@@ -1,0 +1,276 @@
+"""What every anchor index promises."""
+
+import random
+from math import log
+
+import pytest
+
+from stream_car.core.documents import Document
+from stream_car.ports import AnchorIndex, Posting
+from tests.contracts.backends import Backend
+
+WORDS = [first + second for first in "bdfgklmnprst" for second in ("ando", "erix", "olut", "umak", "ivel", "yrop")]
+BATCHES = [1, 7, 3000]  # one by one; in parts; all at once
+
+
+def posting(name: str, text: str, *, scopes: tuple[str, ...] = (), anchor: bool = True, title: str = "") -> Posting:
+    return Posting(
+        document=Document(id=name, type="advisory", time=1, title=title, text=text), scopes=scopes, anchor=anchor
+    )
+
+
+def written(count: int, seed: int = 0) -> list[Posting]:
+    """Texts of unlike lengths, in words of unlike frequency."""
+    dice = random.Random(seed)
+    weights = [1 / (n + 1) for n in range(len(WORDS))]
+    return [posting(f"d{n:04d}", " ".join(dice.choices(WORDS, weights, k=dice.randint(3, 90)))) for n in range(count)]
+
+
+async def feed(index: AnchorIndex, postings: list[Posting], batch: int) -> None:
+    for start in range(0, len(postings), batch):
+        await index.apply(postings[start : start + batch], (), start + batch)
+
+
+async def names(index: AnchorIndex, text: str, depth: int = 10) -> list[str]:
+    return [hit.id for hit in await index.search(text, depth)]
+
+
+async def test_a_new_index_is_empty_and_wants_all_input(index: AnchorIndex) -> None:
+    assert await index.position() == 0
+    assert list(await index.search("anything", 10)) == []
+    assert await index.documents(["a"]) == {}
+    assert list(await index.scopes([("package", "axios")], 10)) == []
+
+
+async def test_what_was_applied_is_found_by_the_next_call(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "the server leaks memory", scopes=("package=axios",))], (), 1)
+
+    assert await names(index, "memory leak") == ["a"]
+    assert set(await index.documents(["a"])) == {"a"}
+    assert list(await index.scopes([("package", "axios")], 10)) == ["package=axios"]
+    assert await index.position() == 1
+
+
+async def test_a_large_batch_is_found_by_the_next_call(index: AnchorIndex) -> None:
+    await feed(index, [posting(f"d{n}", f"report number{n} of many") for n in range(5000)], 5000)
+
+    assert await names(index, "number4999") == ["d4999"]
+    assert await names(index, "number0") == ["d0"]
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+async def test_a_document_is_given_back_whole(index: AnchorIndex, batch: int) -> None:
+    document = Document(
+        id="GHSA-1@2 é/#",
+        type="patch",
+        time=-5,
+        order=3,
+        revision=2,
+        scope=({"package": ("axios", "axios-x"), "cve": ("CVE-1",)}, {}),
+        supersedes=("x",),
+        superseded_by=("y", "z"),
+        amends=("w",),
+        attributes={"severity": "high", "score": 9.5, "deep": {"list": [1, None, True]}},
+        title="Title",
+        text="Text\x00 ünd 文字",
+        source="someone",
+        url="https://example.org/1",
+    )
+    await feed(index, [Posting(document=document), *written(700)], batch if batch > 1 else 100)
+    await index.search("words", 1)
+
+    assert await index.documents([document.id, "unknown", document.id]) == {document.id: document}
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+async def test_a_later_document_of_the_same_id_replaces_the_former(index: AnchorIndex, batch: int) -> None:
+    postings = [posting(f"d{n}", f"former{n}") for n in range(40)] + [posting(f"d{n}", f"latter{n}") for n in range(20)]
+    await feed(index, postings, batch)
+
+    assert await names(index, "former3") == []
+    assert await names(index, "latter3") == ["d3"]
+    assert await names(index, "former30") == ["d30"]
+    assert (await index.documents(["d3"]))["d3"].text == "latter3"
+
+
+async def test_a_dropped_document_is_not_found_and_can_come_back(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "memory"), posting("b", "memory")], (), 2)
+    await index.apply([], ["a", "never"], 3)
+    assert await names(index, "memory") == ["b"]
+    assert set(await index.documents(["a", "b"])) == {"b"}
+
+    await index.apply([posting("a", "memory again")], (), 4)
+    assert sorted(await names(index, "memory")) == ["a", "b"]
+
+
+async def test_what_is_no_anchor_is_kept_but_not_found_by_its_words(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "memory leak"), posting("b", "memory leak", anchor=False)], (), 2)
+
+    assert await names(index, "memory") == ["a"]
+    assert set(await index.documents(["a", "b"])) == {"a", "b"}
+
+
+async def test_the_best_anchors_are_found_behind_many_that_are_none(index: AnchorIndex) -> None:
+    await feed(index, [posting(f"n{n:04d}", "leak leak leak", anchor=False) for n in range(1500)], 1500)
+    await feed(index, [posting(f"a{n}", "leak of memory in a server") for n in range(3)], 3)
+
+    assert await names(index, "leak", 5) == ["a0", "a1", "a2"]
+
+
+async def test_results_are_ordered_by_score_and_ties_by_id(index: AnchorIndex) -> None:
+    await index.apply([posting(name, "kernel panic") for name in ("c", "a", "d", "b")], (), 4)
+    await index.apply([posting("z", "kernel panic kernel panic")], (), 5)
+
+    hits = list(await index.search("panic", 10))
+
+    assert [hit.id for hit in hits] == ["z", "a", "b", "c", "d"]
+    assert hits[0].score > hits[1].score == hits[4].score > 0
+
+
+@pytest.mark.parametrize("batch", [90, 3000])
+async def test_ties_at_the_depth_are_cut_by_id(index: AnchorIndex, batch: int) -> None:
+    ids = [f"t{n:03d}" for n in range(400)]
+    random.Random(1).shuffle(ids)
+    await feed(index, [posting(name, "kernel panic") for name in ids], batch)
+
+    assert await names(index, "panic", 7) == [f"t{n:03d}" for n in range(7)]
+
+
+async def test_depth_limits_the_results(index: AnchorIndex) -> None:
+    await feed(index, written(50), 50)
+
+    assert len(await names(index, " ".join(WORDS), 3)) == 3
+    assert await names(index, " ".join(WORDS), 0) == []
+
+
+async def test_words_match_whatever_their_case_accents_and_endings(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "Café servers were LEAKING secrets")], (), 1)
+
+    for question in ("cafe", "CAFÉ", "server", "leaks", "secret"):
+        assert await names(index, question) == ["a"], question
+
+
+async def test_stop_words_find_nothing(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "the cat is on the mat")], (), 1)
+
+    assert await names(index, "the is on") == []
+
+
+async def test_a_title_counts_where_the_text_does_not_repeat_it(index: AnchorIndex) -> None:
+    await index.apply(
+        [posting("a", "some words", title="Kernel panic"), posting("b", "Kernel panic some words")], (), 2
+    )
+    await index.apply([posting("c", "Kernel panic some words", title="Kernel panic")], (), 3)
+
+    hits = list(await index.search("kernel", 10))
+
+    assert [hit.id for hit in hits] == ["a", "b", "c"]
+    assert len({hit.score for hit in hits}) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "   ", '"', "((", "AND OR NOT", "id:a", "leak AND NOT memory", 'words:"leak"~3', "-leak", "leak^100", "*",
+        "/le.*/", "[a TO z]", "\x00leak\x00", "\ud800 leak \udfff", "leak " * 50_000, "文字 leak ﬁ 🙂", "\\",
+        "position", " ".join(f"word{n}" for n in range(5000)),
+    ],
+)  # fmt: skip
+async def test_any_text_may_be_asked(index: AnchorIndex, text: str) -> None:
+    await index.apply([posting("a", "memory leak"), posting("b", "other things")], (), 2)
+
+    assert await names(index, text) == (["a"] if "leak" in text else [])
+
+
+async def test_question_syntax_is_only_words(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "memory leak"), posting("b", "memory only")], (), 2)
+
+    assert sorted(await names(index, "memory AND NOT leak")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+async def test_how_documents_arrived_does_not_change_what_is_found(index: AnchorIndex, batch: int) -> None:
+    """Small and large batches take different ways through an index; all must score by BM25.
+
+    An index may keep lengths in one byte, and means as they were a while ago: 6 % covers both.
+    """
+    postings = written(600)
+    await feed(index, postings[:500], batch)
+    await index.search("anything", 1)
+    await feed(index, postings[500:], batch)
+    dice = random.Random(7)
+    for _ in range(20):
+        question = " ".join(dice.sample(WORDS, dice.randint(1, 6)))
+        hits = list(await index.search(question, 20))
+        best = bm25(postings, question)
+        assert len(hits) == min(20, len(best))
+        for rank, hit in enumerate(hits):
+            assert hit.score == pytest.approx(best[hit.id], rel=0.06)
+            assert hit.score >= sorted(best.values(), reverse=True)[rank] * 0.94
+
+
+def bm25(postings: list[Posting], question: str) -> dict[str, float]:
+    """The formula, over exact lengths; the words are their own stems."""
+    texts = {p.document.id: p.document.text.split() for p in postings}
+    mean = sum(map(len, texts.values())) / len(texts)
+    scores: dict[str, float] = {}
+    for word in question.split():
+        having = [name for name, text in texts.items() if word in text]
+        for name in having:
+            count, length = texts[name].count(word), len(texts[name])
+            weight = log(1 + (len(texts) - len(having) + 0.5) / (len(having) + 0.5))
+            part = weight * 2.2 * count / (count + 1.2 * (0.25 + 0.75 * length / mean))
+            scores[name] = scores.get(name, 0.0) + part
+    return scores
+
+
+async def test_scopes_are_found_by_any_of_their_pairs(index: AnchorIndex) -> None:
+    scopes = ("cve=CVE-1, package=axios", "cve=CVE-2, package=axios", 'package="a, b=c"', "package=lodash")
+    await index.apply([posting("a", "x", scopes=scopes)], (), 1)
+
+    assert list(await index.scopes([("package", "axios")], 10)) == list(scopes[:2])
+    assert list(await index.scopes([("cve", "CVE-2")], 10)) == [scopes[1]]
+    assert list(await index.scopes([("cve", "CVE-1"), ("package", "axios")], 10)) == [scopes[0]]
+    assert list(await index.scopes([("package", "axios"), ("cve", "CVE-1"), ("package", "axios")], 10)) == [scopes[0]]
+    assert list(await index.scopes([("package", "a, b=c")], 10)) == [scopes[2]]
+    assert list(await index.scopes([("cve", "CVE-1"), ("package", "lodash")], 10)) == []
+    assert list(await index.scopes([("package", "axio")], 10)) == []
+
+
+async def test_scopes_come_in_order_of_name_up_to_the_limit(index: AnchorIndex) -> None:
+    for n in (3, 1, 2, 0):
+        await index.apply([posting(f"d{n}", "x", scopes=(f"host=h{n}, team=a",))], (), 4 - n)
+
+    assert list(await index.scopes([("team", "a")], 3)) == [f"host=h{n}, team=a" for n in range(3)]
+
+
+async def test_after_a_crash_feeding_from_the_position_restores_everything(
+    backend: Backend, index: AnchorIndex
+) -> None:
+    postings = [posting(f"d{n}", f"number{n} word", scopes=(f"host=h{n}, team=a",)) for n in range(60)]
+    for at, one in enumerate(postings[:-1]):
+        await index.apply([one], (), at + 1)
+        if at % 7 == 0:
+            await index.search("word", 5)
+    await index.apply([postings[-1]], ["d3"], 60)
+
+    index = await backend.index()
+
+    at = await index.position()
+    assert 0 <= at <= 60
+    for offset in range(at, 60):
+        await index.apply([postings[offset]], ["d3"] if offset == 59 else (), offset + 1)
+    assert await index.position() == 60
+    assert await names(index, "number3") == []
+    assert set(await index.documents([f"d{n}" for n in range(60)])) == {f"d{n}" for n in range(60)} - {"d3"}
+    assert len(await index.scopes([("team", "a")], 100)) >= 59
+
+
+async def test_feeding_input_again_changes_nothing(index: AnchorIndex) -> None:
+    postings = written(30)
+    await feed(index, postings, 30)
+    before = list(await index.search(" ".join(WORDS[:5]), 30))
+
+    await feed(index, postings, 7)
+
+    assert list(await index.search(" ".join(WORDS[:5]), 30)) == before

@@ -1,0 +1,282 @@
+"""The tantivy index: memory against disk, commits, damage, crashes and strangers' files."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from stream_car.adapters.embedded import index as indexes
+from stream_car.adapters.embedded.index import TantivyIndex
+from stream_car.adapters.embedded.tail import LENGTHS, Tail, idf, kept_length
+from stream_car.core.documents import Document
+from stream_car.errors import StreamCarError
+from stream_car.ports import Posting
+from tests.unit.adapters.files import flip
+
+WORDS = ["bando", "derix", "folut", "gumak", "kivel", "lyrop", "mando", "nerix", "polut", "rumak"]
+
+
+def posting(name: str, text: str) -> Posting:
+    return Posting(document=Document(id=name, type="advisory", time=1, text=text), scopes=(f"host={name}, team=a",))
+
+
+def written(count: int, prefix: str = "d") -> list[Posting]:
+    dice = random.Random(2)
+    return [
+        posting(f"{prefix}{n:04d}", " ".join(dice.choices(WORDS, range(1, 11), k=dice.randint(1, 200))))
+        for n in range(count)
+    ]
+
+
+async def filled(folder: Path, count: int = 30) -> None:
+    index = TantivyIndex(folder)
+    await index.apply(written(count), (), count)
+    index.close()
+
+
+def test_lengths_are_kept_exactly_up_to_forty_and_then_to_an_eighth() -> None:
+    assert [kept_length(n) for n in range(41)] == list(range(41))
+    assert (kept_length(41), kept_length(43), kept_length(57), kept_length(90)) == (40, 42, 56, 88)
+    assert len(LENGTHS) == 256
+    assert all(7 * (later - length) <= length for length, later in pairwise(LENGTHS[41:]))
+
+
+def test_a_tail_forgets_what_is_removed() -> None:
+    tail = Tail()
+    tail.add("a", ["x", "x", "y"])
+    tail.add("b", ["y"])
+    tail.remove("a")
+    tail.remove("never")
+
+    assert (len(tail), tail.having("x"), tail.having("y"), tail.average_length()) == (1, 0, 1, 1.0)
+    assert set(tail.scores({"x": 1.0, "y": 1.0}, 1.0)) == {"b"}
+
+
+def test_rarer_terms_weigh_more() -> None:
+    assert idf(100, 1) > idf(100, 50) > idf(100, 100) > 0
+
+
+async def test_memory_scores_as_tantivy_does(tmp_path: Path) -> None:
+    """The same text once on disk and once in memory gets the same score to four digits."""
+    index = TantivyIndex(tmp_path)
+    texts = written(200)
+    await index.apply(texts, (), 200)
+    index._commit()
+    copies = [posting("copy-" + one.document.id, one.document.text) for one in texts[:100]]
+    await index.apply(copies, (), 300)
+
+    for question in ("bando", "derix gumak", "rumak polut nerix", "bando bando derix"):
+        scores = {hit.id: hit.score for hit in await index.search(question, 300)}
+        compared = [name for name in scores if name.startswith("copy-")]
+        assert len(compared) > 30
+        for name in compared:
+            assert scores[name] == pytest.approx(scores[name.removeprefix("copy-")], rel=2e-4)
+    assert len(index._tail) == 100
+    index.close()
+
+
+async def test_a_single_document_does_not_wait_for_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = TantivyIndex(tmp_path)
+    await index.apply(written(600), (), 600)
+    await index.search("bando", 1)
+    commits = []
+    monkeypatch.setattr(index, "_commit", lambda: commits.append(1))
+
+    for n, one in enumerate(written(400, prefix="e")):
+        await index.apply([one], (), 601 + n)
+        assert (await index.documents([one.document.id])) != {}
+        await index.search(one.document.text, 5)
+
+    assert commits == []
+    monkeypatch.undo()
+    index.close()
+
+
+async def test_memory_is_bounded_without_a_single_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "UNCOMMITTED_MAX", 50)
+    index = TantivyIndex(tmp_path)
+
+    for n, one in enumerate(written(200)):
+        await index.apply([one], (), n + 1)
+        assert len(index._pending) < 50
+
+    assert index._statistics.position == 200
+    index.close()
+
+
+async def test_closing_keeps_everything(tmp_path: Path) -> None:
+    await filled(tmp_path)
+    index = TantivyIndex(tmp_path)
+
+    assert await index.position() == 30
+    assert len(await index.search("rumak", 100)) > 20
+    assert len(await index.documents([f"d{n:04d}" for n in range(30)])) == 30
+    assert len(await index.scopes([("team", "a")], 100)) == 30
+    index.close()
+    index.close()
+
+
+async def test_a_position_alone_is_kept_on_closing(tmp_path: Path) -> None:
+    index = TantivyIndex(tmp_path)
+    await index.apply([], [], 12)
+    index.close()
+
+    index = TantivyIndex(tmp_path)
+    assert await index.position() == 12
+    index.close()
+
+
+async def test_another_releases_index_is_begun_anew(tmp_path: Path) -> None:
+    await filled(tmp_path)
+    (tmp_path / "format").write_text("stream-car index 0, tantivy 0.1\n")
+
+    index = TantivyIndex(tmp_path)
+
+    assert await index.position() == 0
+    assert list(await index.search("rumak", 5)) == []
+    assert list(await index.scopes([("team", "a")], 5)) == []
+    index.close()
+
+
+async def test_any_damaged_file_lets_the_index_begin_anew(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    await filled(whole)
+    files = [file for file in (whole / "tantivy").iterdir() if file.stat().st_size and file.suffix != ".json"]
+    dice = random.Random(4)
+    for kind in ("flip", "cut", "gone"):
+        for file in files:
+            if file.name.startswith("."):
+                continue
+            copy = tmp_path / "copy"
+            shutil.copytree(whole, copy)
+            target = copy / "tantivy" / file.name
+            if kind == "flip":
+                flip(target, dice.randrange(target.stat().st_size), dice.randrange(8))
+            elif kind == "cut":
+                target.write_bytes(target.read_bytes()[: target.stat().st_size // 2])
+            else:
+                target.unlink()
+            index = TantivyIndex(copy)
+            at = await index.position()
+            assert at in (0, 30), (kind, file.name)
+            await index.apply(written(30)[at:], (), 30)
+            assert len(await index.documents([f"d{n:04d}" for n in range(30)])) == 30, (kind, file.name)
+            assert len(await index.search("rumak", 100)) > 20, (kind, file.name)
+            index.close()
+            shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize("name", ["tantivy/meta.json", "tantivy/.managed.json", "scopes.sqlite"])
+async def test_unreadable_side_files_let_the_index_begin_anew(tmp_path: Path, name: str) -> None:
+    await filled(tmp_path)
+    (tmp_path / name).write_bytes(b"{ nothing of use")
+
+    index = TantivyIndex(tmp_path)
+
+    assert await index.position() == 0
+    index.close()
+
+
+async def test_a_flipped_bit_in_a_kept_document_is_noticed_while_open(tmp_path: Path) -> None:
+    index = TantivyIndex(tmp_path)
+    await index.apply([posting("a", "word " * 5000)], (), 1)
+    index._commit()
+    store = max((tmp_path / "tantivy").glob("*.store"), key=lambda file: file.stat().st_size)
+    with store.open("r+b") as handle:
+        content = bytearray(handle.read())
+        for at in range(10, 60):
+            content[at] ^= 0x55
+        handle.seek(0)
+        handle.write(content)
+
+    with pytest.raises(StreamCarError, match="reset"):
+        await index.documents(["a"])
+    index.reset()
+    assert await index.position() == 0
+    index.close()
+
+
+async def test_reset_forgets_everything(tmp_path: Path) -> None:
+    index = TantivyIndex(tmp_path)
+    await index.apply(written(10), (), 10)
+    index._commit()
+    await index.apply(written(20), (), 20)
+
+    index.reset()
+
+    assert await index.position() == 0
+    assert list(await index.search("rumak", 5)) == []
+    assert await index.documents(["d0001"]) == {}
+    assert list(await index.scopes([("team", "a")], 5)) == []
+    await index.apply(written(20), (), 20)
+    assert len(await index.documents(["d0001"])) == 1
+    index.close()
+
+
+async def test_beginning_anew_leaves_other_peoples_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "format").write_text("something else")
+
+    index = TantivyIndex(tmp_path)
+    index.reset()
+    index.close()
+
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+async def test_a_second_opener_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+    index = TantivyIndex(tmp_path)
+    await index.apply(written(5), (), 5)
+
+    with pytest.raises(StreamCarError, match=f"process {os.getpid()}"):
+        TantivyIndex(tmp_path)
+
+    assert len(await index.search("rumak", 5)) > 0
+    index.close()
+
+
+FEEDING = """
+import asyncio, sys
+from pathlib import Path
+from stream_car.adapters.embedded import index as indexes
+from tests.unit.adapters.test_embedded_index import posting
+
+indexes.UNCOMMITTED_MAX = 20
+
+async def main() -> None:
+    index = indexes.TantivyIndex(Path(sys.argv[1]))
+    at = await index.position()
+    while True:
+        await index.apply([posting(f"d{n}", f"number{n} word") for n in range(at, at + 7)], (), at + 7)
+        at += 7
+        print(at, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_after_kill_9_everything_before_the_position_is_there(tmp_path: Path) -> None:
+    dice = random.Random(8)
+    root = Path(__file__).parents[3]
+    reached = 0
+    for _ in range(3):
+        command = [sys.executable, "-c", FEEDING, str(tmp_path / "index")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root) as process:
+            assert process.stdout is not None
+            for _ in range(dice.randint(4, 30)):
+                process.stdout.readline()
+            process.kill()
+        index = TantivyIndex(tmp_path / "index")
+        at = await index.position()
+        assert at > reached
+        assert len(await index.documents([f"d{n}" for n in range(at)])) == at
+        assert len(await index.scopes([("team", "a")], 100_000)) >= at
+        for n in dice.sample(range(at), 10):
+            assert [hit.id for hit in await index.search(f"number{n}", 5)] == [f"d{n}"]
+        index.close()
+        reached = at
