@@ -86,10 +86,10 @@ def superseders(corpus: Corpus, ruleset: Ruleset) -> dict[str, set[str]]:
         old.id: {new.id for new in corpus.values() if voids(later=new, earlier=old, ruleset=ruleset)}
         for old in corpus.values()
     }
-    for middle in above:
+    for middle, beyond in above.items():
         for reached in above.values():
             if middle in reached:
-                reached |= above[middle]
+                reached |= beyond
     return above
 
 

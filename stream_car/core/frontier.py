@@ -157,8 +157,7 @@ def _bar(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, edit: _
             pair = greatest(scope, clause.type)
         if entry is not None and entry.type == clause.type and entry.pair > pair:
             pair = entry.pair
-        if pair > plain:
-            plain = pair
+        plain = max(plain, pair)
     if not differing:
         return Bar(plain)
     found = tops(scope, pages, _with_bearings(scope, differing, ruleset), without=old[1] if old else None, extra=entry)
@@ -251,7 +250,9 @@ def _insert_plain(
     for clause in bearing.victims:
         before = _plain_bar(scope, bearings[clause.type])
         if pair > before:
-            members, run = _changed(scope, pages, clause.type, _Interval(before, pair, False), None, clause.rule)
+            members, run = _changed(
+                scope, pages, clause.type, _Interval(before, pair, entered=False), None, clause.rule
+            )
             left += members
             if run is not None:
                 runs.append(run)
@@ -272,9 +273,7 @@ def _insert_plain(
 def _plain_bar(scope: Scope, bearing: Bearing) -> Pair:
     bar = LOWEST
     for clause in bearing.voiders:
-        pair = greatest(scope, clause.type)
-        if pair > bar:
-            bar = pair
+        bar = max(bar, greatest(scope, clause.type))
     return bar
 
 

@@ -9,6 +9,7 @@ held but placed nowhere. Cost: the number of scopes that the document is in.
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from stream_car.core.changes import Cause
@@ -111,7 +112,16 @@ def _retract(held: Held | None, statement: Retraction, at: Input) -> Decision:
     if held is not None and (revision, True) <= (held.revision, held.retracted):
         return Decision("duplicate" if revision == held.revision else "older")
     kind, time, order = (held.type, held.time, held.order) if held is not None else ("", 0, 0)
-    new = Held(revision, True, b"", kind, time, order, at.offset, at.append_time)
+    new = Held(
+        revision=revision,
+        retracted=True,
+        digest=b"",
+        type=kind,
+        time=time,
+        order=order,
+        offset=at.offset,
+        append_time=at.append_time,
+    )
     cause = Cause(id=statement.id, revision=revision, kind="retracted")
     return Decision("retracted", new, moves(statement.id, held, new, cause, at.offset))
 
@@ -128,35 +138,29 @@ def release(name: str, held: Held, offset: int) -> tuple[Held, tuple[Placement, 
         url=waiting.url,
         source=waiting.source,
     )
-    new = _replace_waiting(held)
+    new = msgspec.structs.replace(held, waiting=None)
     return new, moves(name, None, new, cause, offset)
-
-
-def _replace_waiting(held: Held) -> Held:
-    values = [getattr(held, name) for name in held.__struct_fields__]
-    values[held.__struct_fields__.index("waiting")] = None
-    return Held(*values)
 
 
 def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None) -> Held:
     kind = document.type
     return Held(
-        document.revision,
-        False,
-        at.digest,
-        kind,
-        document.time,
-        document.order,
-        at.offset,
-        at.append_time,
-        scopes,
-        ruleset.said(scopes, document),
-        ruleset.elsewhere(scopes, kind),
-        document.supersedes,
-        document.superseded_by,
-        document.amends,
-        document.records,
-        waiting,
+        revision=document.revision,
+        retracted=False,
+        digest=at.digest,
+        type=kind,
+        time=document.time,
+        order=document.order,
+        offset=at.offset,
+        append_time=at.append_time,
+        scopes=scopes,
+        said=ruleset.said(scopes, document),
+        elsewhere=ruleset.elsewhere(scopes, kind),
+        supersedes=document.supersedes,
+        superseded_by=document.superseded_by,
+        amends=document.amends,
+        records=document.records,
+        waiting=waiting,
     )
 
 

@@ -155,32 +155,34 @@ class Fold:
     def _place_all(
         self, values: dict[bytes, Value], header: Header, placements: Sequence[Placement], effects: Effects
     ) -> Steps:
-        lacking = [key for p in placements if (key := scope_key(p.scope)) not in values]
+        keys = [scope_key(placement.scope) for placement in placements]
+        lacking = [key for key in keys if key not in values]
         if lacking:
             yield lacking
-        for placement in placements:
-            key = scope_key(placement.scope)
+        pages_by_key = _pages(values)
+        for key, placement in zip(keys, placements, strict=True):
             scope = values[key]
             if scope is None:
                 scope = values[key] = Scope(placement.scope)
             assert isinstance(scope, Scope)
-            change, pages = yield from self._place(values, scope, placement)
+            while isinstance(done := self._placed(scope, pages_by_key, placement), Absent):
+                yield done.keys
+            change, pages = done
             if placement.is_link:
                 header.links += (placement.entry is not None) - (placement.old is not None)
             effects.touched.append(key)
-            effects.touched += pages
+            if pages:
+                effects.touched += pages
             if change is not None:
                 effects.changes.append(change)
 
-    def _place(
-        self, values: dict[bytes, Value], scope: Scope, placement: Placement
-    ) -> Generator[list[bytes], None, tuple[FrontierChange | None, list[bytes]]]:
-        while True:
-            try:
-                return place(scope, _pages(values), placement, self.ruleset, shard=self.shard)
-            except Absent as absent:
-                lacking = absent.keys
-            yield lacking
+    def _placed(
+        self, scope: Scope, pages: EditablePages, placement: Placement
+    ) -> tuple[FrontierChange | None, list[bytes]] | Absent:
+        try:
+            return place(scope, pages, placement, self.ruleset, shard=self.shard)
+        except Absent as absent:
+            return absent
 
     def _release(self, values: dict[bytes, Value], header: Header, at: Input, effects: Effects) -> Steps:
         while header.waiting:

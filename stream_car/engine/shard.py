@@ -35,6 +35,7 @@ class Handled(Struct, frozen=True, gc=False):
     record: Record
     said: Statement | None
     effects: Effects
+    scopes: tuple[str, ...] = ()
 
 
 def generation_of(fold: Fold) -> str:
@@ -123,7 +124,7 @@ class Shard:
             expected += 1
             at = Input(record.offset, record.append_time, digest)
             effects = await self._drive(claim, self.fold.step(self._values, said, scopes, at))
-            handled.append(Handled(record, None if isinstance(said, InvalidDocument) else said, effects))
+            handled.append(Handled(record, None if isinstance(said, InvalidDocument) else said, effects, scopes))
         return handled
 
     async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, Effects]) -> Effects:

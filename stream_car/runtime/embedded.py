@@ -7,7 +7,7 @@ with other rules. Not to be used from several threads at once.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -78,7 +78,7 @@ class Engine:
         self.ruleset = ruleset
         self._clock = clock if clock is not None else SystemClock()
         self._due: int | None = None
-        self._listeners: list[Callable[[Told], None]] = []
+        self._anchor_types = ruleset.anchor_types()
         self._log = SqliteLog(self.path / "documents.sqlite", self._clock)
         try:
             self._file = StateFile(self.path / "state.sqlite")
@@ -157,7 +157,9 @@ class Engine:
                     held = self._held(said.id)
                     if held is not None and held.offset == record.offset:
                         is_here = isinstance(said, Document) and not held.retracted
-                        fed[said.id] = self._posting(said) if is_here and isinstance(said, Document) else None
+                        fed[said.id] = (
+                            self._posting(said, held.scopes) if is_here and isinstance(said, Document) else None
+                        )
             at = records[-1].offset + 1
             self._feed(fed, at)
 
@@ -167,13 +169,8 @@ class Engine:
         value = decode_value(key, found.get(key))
         return value if isinstance(value, Held) else None
 
-    def _posting(self, document: Document) -> Posting:
-        anchor = document.type in self._anchor_types
-        return Posting(document=document, scopes=self.ruleset.scopes(document), anchor=anchor)
-
-    @property
-    def _anchor_types(self) -> frozenset[str]:
-        return self.ruleset.anchor_types()
+    def _posting(self, document: Document, scopes: tuple[str, ...]) -> Posting:
+        return Posting(document=document, scopes=scopes, anchor=document.type in self._anchor_types)
 
     def _feed(self, fed: Mapping[str, Posting | None], position: int) -> None:
         postings = [posting for posting in fed.values() if posting is not None]
@@ -187,7 +184,7 @@ class Engine:
             for one in handled:
                 said = one.said
                 if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-                    fed[said.id] = self._posting(said)
+                    fed[said.id] = self._posting(said, one.scopes)
                 elif one.effects.outcome == "retracted" and said is not None:
                     fed[said.id] = None
                 yield one

@@ -1,5 +1,7 @@
 """A shard in memory: the real fold over a plain dictionary, and the frontier that its changes tell of."""
 
+from collections.abc import Generator
+
 import msgspec
 
 from stream_car.core.changes import FrontierChange
@@ -32,13 +34,19 @@ class Memory:
                 given = refused
         at = Input(self.offset, append_time if append_time is not None else 1 << 50, digest)
         steps = self.fold.step(self.values, given, scopes, at)
-        try:
-            while True:
-                for key in next(steps):
-                    assert key not in self.values, key
-                    self.values[key] = None
-        except StopIteration as stop:
-            effects: Effects = stop.value
+        effects = self.run(steps)
         self.offset += 1
         self.changes += effects.changes
         return effects
+
+    def run(self, steps: Generator[list[bytes], None, Effects]) -> Effects:
+        """Answer every key with nothing, since all that was written is at hand."""
+        while True:
+            try:
+                keys = next(steps)
+            except StopIteration as stop:
+                effects: Effects = stop.value
+                return effects
+            for key in keys:
+                assert key not in self.values, key
+                self.values[key] = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Literal, Protocol
 
 from stream_car.core import authority
 from stream_car.core.documents import Document, Retraction, Statement
@@ -25,14 +26,20 @@ class RememberedRuleset(Ruleset):
         return found[1]
 
 
-def remembered(function: Callable[..., object]) -> Callable[..., object]:
-    """The same function of two documents, worked out once for a pair (and a scope)."""
-    known: dict[tuple[object, ...], tuple[object, ...]] = {}
+class Asked(Protocol):
+    """A question about two documents."""
 
-    def ask(*scope: str, later: Document, earlier: Document, ruleset: Ruleset) -> object:
-        key = (*scope, id(later), id(earlier), id(ruleset))
+    def __call__(self, *, later: Document, earlier: Document, ruleset: Ruleset) -> object: ...
+
+
+def remembered(function: Asked) -> Asked:
+    """The same function of two documents, worked out once for a pair."""
+    known: dict[tuple[int, int, int], tuple[object, ...]] = {}
+
+    def ask(*, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+        key = (id(later), id(earlier), id(ruleset))
         if key not in known:
-            known[key] = (function(*scope, later=later, earlier=earlier, ruleset=ruleset), later, earlier, ruleset)
+            known[key] = (function(later=later, earlier=earlier, ruleset=ruleset), later, earlier, ruleset)
         return known[key][0]
 
     return ask
@@ -45,7 +52,7 @@ def random_rules(random: Random) -> RememberedRuleset:
     for _ in range(random.randint(2, 7)):
         new, old, keys = random.choice(TYPES), random.choice(TYPES), random.choice(KEYS)
         on = ("v",) if differ[old, keys] and random.random() < 0.7 else ()
-        effect = "amend" if random.random() < 0.1 else "supersede"
+        effect: Literal["amend", "supersede"] = "amend" if random.random() < 0.1 else "supersede"
         name = f"{new}>{old} by {'+'.join(keys)}"
         rules[new, old, keys] = Rule(
             name=name, superseding_type=new, superseded_type=old, scope_keys=keys, differ_on=on, effect=effect
@@ -101,20 +108,21 @@ def random_stream(random: Random, steps: int, *, links: float = 0.15) -> list[St
     return stream
 
 
-ORACLE_PAIRS = ("voids", "_voids_in")
-
-
-def remember_the_oracle(setattr_: Callable[[object, str, object], None]) -> None:
+def remember_the_oracle(set_attribute: Callable[[object, str, object], None]) -> None:
     """Make the definitions affordable over many steps; what they decide stays theirs."""
-    setattr_(authority, "voids", remembered(authority.voids))
+    set_attribute(authority, "voids", remembered(authority.voids))
     plain = authority._voids_in
+    by_scope: dict[str, Asked] = {}
 
-    def by_name(scope: str, *, later: Document, earlier: Document, ruleset: Ruleset) -> object:
-        return plain(scope, later, earlier, ruleset)
+    def in_scope(scope: str) -> Asked:
+        def ask(*, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+            return plain(scope, later, earlier, ruleset)
 
-    table = remembered(by_name)
-    setattr_(
-        authority,
-        "_voids_in",
-        lambda scope, later, earlier, ruleset: table(scope, later=later, earlier=earlier, ruleset=ruleset),
-    )
+        return remembered(ask)
+
+    def ask(scope: str, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+        if scope not in by_scope:
+            by_scope[scope] = in_scope(scope)
+        return by_scope[scope](later=later, earlier=earlier, ruleset=ruleset)
+
+    set_attribute(authority, "_voids_in", ask)

@@ -20,16 +20,16 @@ def walk(
     mine: dict[bytes, object] = {}
     steps = Walk(anchor, mine, ruleset, has_links=has_links, as_of=as_of).run()
     rounds = 0
-    try:
-        while True:
+    while True:
+        try:
             keys = next(steps)
-            assert keys
-            assert not any(key in mine for key in keys)
-            mine.update((key, values.get(key)) for key in keys)
-            rounds += 1
-    except StopIteration as stop:
-        found: Walked | None = stop.value
-    return found, rounds
+        except StopIteration as stop:
+            found: Walked | None = stop.value
+            return found, rounds
+        assert keys
+        assert not any(key in mine for key in keys)
+        mine.update((key, values.get(key)) for key in keys)
+        rounds += 1
 
 
 def check_paths(found: Walked, corpus: dict[str, Document], ruleset: Ruleset) -> None:
