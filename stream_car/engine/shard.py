@@ -71,6 +71,7 @@ class Shard:
         Raises `Halted`: `generation` (the state was built with other rules), `ahead` (the log ends
         before the state), `lost_history` (the log begins after it).
         """
+        self._claim = None
         self._values.clear()
         claim = await self.store.claim(self.shard)
         known = (await self.store.read(claim, [GENERATION])).get(GENERATION)
@@ -84,10 +85,8 @@ class Shard:
             raise Halted("ahead", f"{lost}: the log lost its end; restore it from a backup")
         if claim.next_offset < first:
             raise Halted("lost_history", f"the log begins at {first}, after the state's offset {claim.next_offset}")
-        self._claim = claim
         waiting = await self.store.outbox(claim)
-        if waiting:
-            self._claim = await self._publish(claim, waiting)
+        self._claim = await self._publish(claim, waiting) if waiting else claim
 
     async def run_once(self, max_records: int = BATCH_MAX) -> list[Handled]:
         """Apply one batch of the log; nothing is returned when the shard has caught up.
