@@ -177,10 +177,14 @@ def place(
         change = _place_entry(scope, pages, placement, ruleset)
     touched = _edit_timeline(scope, pages, placement)
     scope.stamp += 1
-    scope.applied[shard] = placement.offset
+    scope.applied = _noted(scope.applied, shard, placement.offset)
     if change is not None:
         scope.seq += 1
     return change, touched
+
+
+def _noted(applied: tuple[tuple[int, int], ...], shard: int, offset: int) -> tuple[tuple[int, int], ...]:
+    return (*[pair for pair in applied if pair[0] != shard], (shard, offset))
 
 
 def _edit_timeline(scope: Scope, pages: EditablePages, placement: Placement) -> list[bytes]:

@@ -24,33 +24,87 @@ SKEW = 5_000_000  # microseconds that a publisher's clock may be ahead of the lo
 Verdict = Literal["accepted", "pending", "duplicate", "older", "retracted", "nothing"]
 
 
-class Held(Struct, frozen=True, array_like=True, gc=False):
-    """What an intake shard knows of an id. `scopes` are those that its rules give it, links apart.
+class More(Struct, frozen=True, array_like=True, gc=False):
+    """What most documents have nothing of, kept apart so that they pay nothing for it.
 
-    `waiting` is there while the document is not due; then it is placed nowhere.
+    `said` and `elsewhere` have one item a scope, or none where all are empty; `waiting` is there while
+    the document is not due.
     """
 
-    revision: int
-    retracted: bool
-    digest: bytes
-    type: str
-    time: int
-    order: int
-    offset: int
-    append_time: int
-    scopes: tuple[str, ...] = ()
-    said: tuple[Said, ...] = ()  # one per scope; empty where no rule of any scope compares attributes
-    elsewhere: tuple[int, ...] = ()  # one per scope; empty where all are zero
+    said: tuple[Said, ...] = ()
+    elsewhere: tuple[int, ...] = ()
     supersedes: tuple[str, ...] = ()
     superseded_by: tuple[str, ...] = ()
     amends: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
     waiting: Cause | None = None
 
+
+NOTHING_MORE = More()
+
+
+class Held(Struct, frozen=True, array_like=True, gc=False):
+    """What an intake shard knows of an id. `scopes` are those that its rules give it, links apart.
+
+    `entry` is the document as a member of a scope that compares nothing. A waiting document is
+    placed nowhere.
+    """
+
+    entry: Entry
+    retracted: bool
+    digest: bytes
+    scopes: tuple[str, ...] = ()
+    more: More | None = None
+
+    @property
+    def rest(self) -> More:
+        """What it has beyond its scopes; mostly nothing."""
+        return self.more if self.more is not None else NOTHING_MORE
+
+    @property
+    def revision(self) -> int:
+        """The revision that stands."""
+        return self.entry.revision
+
+    @property
+    def type(self) -> str:
+        """The document's type; empty for an id that was only ever retracted."""
+        return self.entry.type
+
+    @property
+    def time(self) -> int:
+        """When it takes effect, microseconds UTC."""
+        return self.entry.time
+
+    @property
+    def order(self) -> int:
+        """The publisher's tie-breaker."""
+        return self.entry.order
+
+    @property
+    def offset(self) -> int:
+        """Where the log has the statement that stands."""
+        return self.entry.offset
+
+    @property
+    def superseded_by(self) -> tuple[str, ...]:
+        """The successors that it names."""
+        return self.rest.superseded_by
+
+    @property
+    def records(self) -> tuple[str, ...]:
+        """The records of which it is an edition."""
+        return self.rest.records
+
+    @property
+    def waiting(self) -> Cause | None:
+        """There while it is not due; what its release will give as the cause."""
+        return self.rest.waiting
+
     @property
     def is_present(self) -> bool:
         """Whether it is part of the corpus now."""
-        return not self.retracted and self.waiting is None
+        return not self.retracted and (self.more is None or self.more.waiting is None)
 
 
 def held_key(name: str) -> bytes:
@@ -112,16 +166,8 @@ def _retract(held: Held | None, statement: Retraction, at: Input) -> Decision:
     if held is not None and (revision, True) <= (held.revision, held.retracted):
         return Decision("duplicate" if revision == held.revision else "older")
     kind, time, order = (held.type, held.time, held.order) if held is not None else ("", 0, 0)
-    new = Held(
-        revision=revision,
-        retracted=True,
-        digest=b"",
-        type=kind,
-        time=time,
-        order=order,
-        offset=at.offset,
-        append_time=at.append_time,
-    )
+    entry = Entry(statement.id, revision, kind, time, order, at.offset, at.append_time)
+    new = Held(entry=entry, retracted=True, digest=b"")
     cause = Cause(id=statement.id, revision=revision, kind="retracted")
     return Decision("retracted", new, moves(statement.id, held, new, cause, at.offset))
 
@@ -138,53 +184,45 @@ def release(name: str, held: Held, offset: int) -> tuple[Held, tuple[Placement, 
         url=waiting.url,
         source=waiting.source,
     )
-    new = msgspec.structs.replace(held, waiting=None)
+    more = msgspec.structs.replace(held.rest, waiting=None)
+    new = msgspec.structs.replace(held, more=more if more != NOTHING_MORE else None)
     return new, moves(name, None, new, cause, offset)
 
 
 def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None) -> Held:
     kind = document.type
+    entry = Entry(document.id, document.revision, kind, document.time, document.order, at.offset, at.append_time)
+    more = More(
+        ruleset.said(scopes, document),
+        ruleset.elsewhere(scopes, kind),
+        document.supersedes,
+        document.superseded_by,
+        document.amends,
+        document.records,
+        waiting,
+    )
     return Held(
-        revision=document.revision,
-        retracted=False,
-        digest=at.digest,
-        type=kind,
-        time=document.time,
-        order=document.order,
-        offset=at.offset,
-        append_time=at.append_time,
-        scopes=scopes,
-        said=ruleset.said(scopes, document),
-        elsewhere=ruleset.elsewhere(scopes, kind),
-        supersedes=document.supersedes,
-        superseded_by=document.superseded_by,
-        amends=document.amends,
-        records=document.records,
-        waiting=waiting,
+        entry=entry, retracted=False, digest=at.digest, scopes=scopes, more=more if more != NOTHING_MORE else None
     )
 
 
-def entry_of(name: str, held: Held, at: int | None) -> Entry:
+def entry_of(held: Held, at: int | None) -> Entry:
     """The document as a member of its scope number `at`, or of a link scope (`None`)."""
-    return Entry(
-        name,
-        held.revision,
-        held.type,
-        held.time,
-        held.order,
-        held.offset,
-        held.append_time,
-        held.elsewhere[at] if at is not None and held.elsewhere else 0,
-        held.said[at] if at is not None and held.said else (),
-    )
+    more = held.more
+    if at is None or more is None or not (more.said or more.elsewhere):
+        return held.entry
+    elsewhere = more.elsewhere[at] if more.elsewhere else 0
+    return msgspec.structs.replace(held.entry, elsewhere=elsewhere, said=more.said[at] if more.said else ())
 
 
 def link_scopes(name: str, held: Held) -> tuple[str, ...]:
     """The link scopes that a document is placed in: whom it voids or amends by name, and itself if it is void."""
-    named = [link_scope(target) for target in held.supersedes]
-    if held.superseded_by:
+    if held.more is None:
+        return ()
+    named = [link_scope(target) for target in held.more.supersedes]
+    if held.more.superseded_by:
         named.append(link_scope(name))
-    named += [amended_scope(target) for target in held.amends]
+    named += [amended_scope(target) for target in held.more.amends]
     return tuple(dict.fromkeys(named))
 
 
@@ -193,7 +231,7 @@ def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> 
     here = old if old is not None and old.is_present else None
     there = new if new.is_present else None
     stood = (here.type, here.time, here.order) if here is not None else None
-    if here is None and there is not None and not (there.supersedes or there.superseded_by or there.amends):
+    if here is None and there is not None and not link_scopes(name, there):
         return tuple([_joining(scope, name, there, at, None, cause, offset) for at, scope in enumerate(there.scopes)])
     found: list[Placement] = []
     for is_link in (False, True):
@@ -215,7 +253,7 @@ def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> 
 def _joining(
     scope: str, name: str, there: Held, at: int | None, stood: tuple[str, int, int] | None, cause: Cause, offset: int
 ) -> Placement:
-    entry = entry_of(name, there, at)
+    entry = entry_of(there, at)
     return Placement(scope=scope, id=name, entry=entry, old=stood, cause=cause, offset=offset, is_link=at is None)
 
 

@@ -143,7 +143,7 @@ class Walk:
         held = held_at(self.values, self.anchor)
         if held is None or not self._counts(held.time):
             return None
-        self._reach_node(Node(self.anchor, held, entry_of(self.anchor, held, None), None, "", ""))
+        self._reach_node(Node(self.anchor, held, entry_of(held, None), None, "", ""))
         while self.todo:
             level, self.todo = self.todo, []
             if len(self.nodes) > self.visits_max:
@@ -204,7 +204,7 @@ class Walk:
             yield scope_at(self.values, node.scope), node.entry
             return
         for at, name in enumerate(node.held.scopes):
-            yield scope_at(self.values, name), entry_of(node.id, node.held, at)
+            yield scope_at(self.values, name), entry_of(node.held, at)
 
     def _expand(self, node: Node, scope: Scope, entry: Entry) -> Rounds:
         """Everything that voids this member in this scope, and what voids that in turn, becomes reached."""
@@ -296,7 +296,7 @@ class Walk:
 
     def _named(self, name: str) -> list[Entry]:
         held = held_at(self.values, name)
-        found = [entry_of(name, held, None)] if held is not None else []
+        found = [entry_of(held, None)] if held is not None else []
         return found + self._link_members(scope_at(self.values, record_scope(name)))
 
     def _finish(self, held: Held) -> Generator[list[bytes], None, Walked]:
@@ -419,7 +419,7 @@ class Walk:
                     or scope not in node.held.scopes
                 ):
                     continue
-                entry = entry_of(node.id, node.held, node.held.scopes.index(scope))
+                entry = entry_of(node.held, node.held.scopes.index(scope))
                 if not names or values_of(entry.said, bearing.attributes, names) != value:
                     yield node.id
 

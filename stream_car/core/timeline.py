@@ -63,13 +63,13 @@ class Sheet(Struct, array_like=True, gc=False):
 class Scope(Struct, array_like=True, gc=False):
     """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
 
-    `applied` maps an intake shard to the input offset of the last placement applied.
+    `applied` pairs an intake shard with the input offset of the last placement applied.
     """
 
     name: str
     seq: int = 0
     stamp: int = 0
-    applied: dict[int, int] = {}
+    applied: tuple[tuple[int, int], ...] = ()
     entries: list[Entry] = []
     sheets: list[Sheet] = []
 

@@ -207,7 +207,7 @@ class Fold:
             effects.shown.append(name)
 
     def _queue(self, values: dict[bytes, Value], header: Header, name: str, held: Held, effects: Effects) -> Steps:
-        entry = Entry(name, held.revision, "", held.time, 0, held.offset, held.append_time)
+        entry = Entry(name, held.revision, "", held.time, 0, held.offset, held.entry.append_time)
         yield from self._edit_queue(values, entry, None, effects)
         header.waiting += 1
 

@@ -214,7 +214,7 @@ class Scopes:
         bonds = []
         for at, scope_name in enumerate(walk.held.scopes):
             scope = await reader.scope(scope_name)
-            entry = entry_of(own, walk.held, at)
+            entry = entry_of(walk.held, at)
             found = await reader.with_pages(lambda s=scope, e=entry: _voiders(s, e, reader, VOIDERS_MAX))  # type: ignore[misc]
             by = tuple(Step(id=other.id, rule=rule, scope=scope_name) for rule, other in found)
             bonds.append(Bond(scope=scope_name, holds=not by, by=by))
