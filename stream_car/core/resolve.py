@@ -13,6 +13,7 @@ from typing import cast
 
 from msgspec import Struct
 
+from stream_car.core.cycles import Span, cycles
 from stream_car.core.differ import values_of
 from stream_car.core.documents import Pair
 from stream_car.core.frontier import Bar, bar_of, holds
@@ -120,6 +121,7 @@ class Walk:
         has_links: bool,
         as_of: int | None = None,
         visits_max: int = 100_000,
+        named_max: int = COUNTED_MAX,
     ) -> None:
         self.anchor = anchor
         self.values = values
@@ -127,12 +129,14 @@ class Walk:
         self.has_links = has_links
         self.as_of = as_of
         self.visits_max = visits_max
+        self.named_max = named_max
         self.nodes: dict[str, Node] = {}
         self.reach: dict[tuple[str, str], Reach] = {}
-        self.spared: dict[tuple[str, str, Said], Pair] = {}
-        self.spans: dict[str, list[tuple[str, str, Pair, Said, Said]]] = {}
-        self.link_edges: list[tuple[str, str]] = []
+        self.spared: dict[tuple[str, str, Said, Said], Pair] = {}
+        self.spans: dict[str, list[Span]] = {}
+        self.link_edges: dict[str, list[str]] = {}
         self.missing: dict[str, None] = {}
+        self.bars: dict[tuple[str, str], Bar] = {}
         self.todo: list[Node] = []
         self.visited: set[str] = set()
         self.over_budget = False
@@ -222,7 +226,7 @@ class Walk:
 
     def _span(self, node: Node, scope: Scope, kind: str, low: Pair, names: Said, value: Said) -> None:
         if self.has_links:
-            self.spans.setdefault(node.id, []).append((scope.name, kind, low, names, value))
+            self.spans.setdefault(node.id, []).append(Span(scope.name, kind, low, names, value))
 
     def _expand_plain(self, node: Node, scope: Scope, kind: str, rule: str, low: Pair) -> Rounds:
         seen = self.reach.get((scope.name, kind))
@@ -243,7 +247,7 @@ class Walk:
     def _expand_differing(
         self, node: Node, scope: Scope, kind: str, rule: str, low: Pair, names: Said, value: Said
     ) -> Rounds:
-        key = (scope.name, kind, value)
+        key = (scope.name, kind, names, value)
         seen = self.spared.get(key)
         if seen is not None and seen <= low:
             return
@@ -271,7 +275,7 @@ class Walk:
             scope = scope_at(self.values, link_scope(name))
             for member in self._link_members(scope):
                 if member.id not in (name, node.id) and self._counts(member.time):
-                    self.link_edges.append((node.id, member.id))
+                    self.link_edges.setdefault(node.id, []).append(member.id)
                     self._reach_node(Node(member.id, None, member, node.id, "link", scope.name))
 
     def _link_members(self, scope: Scope) -> list[Entry]:
@@ -291,7 +295,7 @@ class Walk:
                 self.missing[name] = None
             for entry in found:
                 if self._counts(entry.time):
-                    self.link_edges.append((node.id, entry.id))
+                    self.link_edges.setdefault(node.id, []).append(entry.id)
                     self._reach_node(Node(entry.id, None, entry, node.id, "link", link_scope(node.id)))
 
     def _named(self, name: str) -> list[Entry]:
@@ -308,7 +312,7 @@ class Walk:
         for (name, kind), reach in self.reach.items():
             scope = scope_at(self.values, name)
             bearing = self.ruleset.bearing(name, kind)
-            bar = yield from self._bar(scope, bearing)
+            bar = yield from self._bar(scope, kind, bearing)
             low = _after(reach.low)
             members = yield from self._members(scope, kind, max(low, bar.plain), None, visited_only=False)
             for member in members:
@@ -338,18 +342,22 @@ class Walk:
             self.over_budget,
         )
 
-    def _bar(self, scope: Scope, bearing: Bearing) -> Generator[list[bytes], None, Bar]:
-        while True:
+    def _bar(self, scope: Scope, kind: str, bearing: Bearing) -> Generator[list[bytes], None, Bar]:
+        known_bar = self.bars.get((scope.name, kind))
+        while known_bar is None:
             try:
-                return bar_of(scope, pages_of(self.values), bearing, self.ruleset, upto=self.as_of)
+                known_bar = bar_of(scope, pages_of(self.values), bearing, self.ruleset, upto=self.as_of)
+                self.bars[scope.name, kind] = known_bar
+                break
             except Absent as absent:
                 lacking = absent.keys
             yield lacking
+        return known_bar
 
     def _is_active(self, node: Node) -> Generator[list[bytes], None, bool]:
         for scope, entry in self._memberships(node):
             bearing = self.ruleset.bearing(scope.name, entry.type)
-            if bearing.voiders and not holds(entry, (yield from self._bar(scope, bearing)), bearing):
+            if bearing.voiders and not holds(entry, (yield from self._bar(scope, entry.type, bearing)), bearing):
                 return False
         return not self._is_void_by_link(node)
 
@@ -370,7 +378,7 @@ class Walk:
         while True:
             try:
                 total = count_between(scope, pages_of(self.values), kind, low, high)
-                if total > COUNTED_MAX:
+                if total > self.named_max:
                     return set(), total
                 return {member.id for member in between(scope, pages_of(self.values), kind, low, high)}, 0
             except Absent as absent:
@@ -397,42 +405,19 @@ class Walk:
         return tuple(reversed(steps))
 
     def _cycle(self) -> list[str]:
-        """The members of cycles; each holds a link, since rules only lead to later documents."""
+        """The documents of this walk that void one another in a ring."""
         if not self.link_edges:
             return []
-        edges = {name: set(self._edges(name)) for name in self.nodes}
-        looped = {start for start, end in self.link_edges if start in _reachable(end, edges)}
-        members = {name for start in looped for name in _reachable(start, edges) if start in _reachable(name, edges)}
-        return sorted(members)
+        members = (
+            (name, entry_of(node.held, at))
+            for node in self.nodes.values()
+            if node.held is not None
+            for at, name in enumerate(node.held.scopes)
+        )
+        return cycles(self.link_edges, self.spans, members, self._said)
 
-    def _edges(self, name: str) -> Iterator[str]:
-        for start, end in self.link_edges:
-            if start == name:
-                yield end
-        for scope, kind, low, names, value in self.spans.get(name, ()):
-            bearing = self.ruleset.bearing(scope, kind)
-            for node in self.nodes.values():
-                if (
-                    node.held is None
-                    or node.entry.type != kind
-                    or node.entry.pair <= low
-                    or scope not in node.held.scopes
-                ):
-                    continue
-                entry = entry_of(node.held, node.held.scopes.index(scope))
-                if not names or values_of(entry.said, bearing.attributes, names) != value:
-                    yield node.id
-
-
-def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
-    seen = {start}
-    todo = [start]
-    while todo:
-        for name in edges[todo.pop()]:
-            if name not in seen:
-                seen.add(name)
-                todo.append(name)
-    return seen
+    def _said(self, scope: str, entry: Entry, names: Said) -> Said:
+        return values_of(entry.said, self.ruleset.bearing(scope, entry.type).attributes, names)
 
 
 def _after(pair: Pair) -> Pair:
