@@ -32,6 +32,7 @@ from stream_car.core.timeline import (
     page_of,
     sheet_of,
     size,
+    span,
 )
 
 
@@ -228,9 +229,13 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> N
         entry = placement.entry
         places.append((entry.type, (entry.time, entry.order, entry.id)))
     for kind, where in places:
+        start, end = span(scope, kind)
         at = sheet_of(scope, kind, where)
         if at is not None:
-            page_of(scope, pages, scope.sheets[at])
+            # When the old entry goes, its sheet may end elsewhere or vanish; then a neighbour takes the new one.
+            reach = len(places) - 1
+            for sheet in scope.sheets[max(start, at - reach) : min(end, at + reach + 1)]:
+                page_of(scope, pages, sheet)
 
 
 def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:

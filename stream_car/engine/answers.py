@@ -117,13 +117,18 @@ class Violation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Audit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Theorem 4 for a given set: it holds iff there is no violation."""
+    """Theorem 4 for a given set. It holds iff there is no violation and every id is part of the corpus.
+
+    `pending` wait for their time; `stranded` are void while nothing that is here controls them.
+    """
 
     holds: bool
     violations: tuple[Violation, ...] = ()
     repaired: tuple[str, ...] = ()  # the set with what is missing added and superseded documents left out
     unknown: tuple[str, ...] = ()
     retracted: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    stranded: tuple[str, ...] = ()
     certificate: Certificate | None = None
 
 

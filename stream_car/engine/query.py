@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from stream_car.core.intake import Held, held_key
-from stream_car.core.resolve import Walked
+from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import Ruleset, record_scope
+from stream_car.core.timeline import Entry, Scope, everyone
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -33,6 +34,7 @@ DEPTH_MAX = 1000
 TEXT_MAX = 100_000
 NAMES_MAX = 10_000
 EDITIONS_MAX = 100
+CLOSURE_MAX = 1_000_000  # members of one scope that an audit looks at
 ATTEMPTS = 20
 
 T = TypeVar("T")
@@ -162,9 +164,13 @@ class Queries:
         for record in (name, owner):
             scope = await reader.scope(record_scope(record)) if record else None
             if scope is not None and (scope.entries or scope.sheets):
-                entries = scope.entries[-EDITIONS_MAX:]
+                every = await self._members(reader, scope)
+                entries = sorted(every, key=lambda entry: entry.pair)[-EDITIONS_MAX:]
                 return Named(name, "record", tuple(entry.id for entry in entries), "active")
         return Named(name, "", (), "unknown")
+
+    async def _members(self, reader: Reader, scope: Scope) -> list[Entry]:
+        return await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
 
     async def check(
         self, ids: Sequence[str], *, question: str | None = None, depth: int = 20, as_of: int | None = None
@@ -182,20 +188,32 @@ class Queries:
         await reader.load([held_key(name) for name in ids])
         read = {name: await self.read_name(reader, name) for name in dict.fromkeys(ids)}
         members = list(dict.fromkeys(one for found in read.values() for one in found.ids))
-        walks = {name: w for name, w in zip(members, await reader.walk(members), strict=True) if w is not None}
+        found = await reader.walk(members, named_max=CLOSURE_MAX)
+        walks = {name: walk for name, walk in zip(members, found, strict=True) if walk is not None}
         anchors = list(walks.values()) if question is None else (await self._anchors(reader, question, depth))[1]
         inside = set(walks)
         violations = [*_ignored(walks, inside), *_excluded(anchors, inside)]
         wanted = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
         wanted.update(dict.fromkeys(entry.id for walk in (*walks.values(), *anchors) for entry in walk.controlling))
+        unknown = _with_status(read, "unknown")
+        retracted = _with_status(read, "retracted")
+        pending = tuple(name for name, named in read.items() if named.ids and not inside.intersection(named.ids))
+        pending = tuple(name for name in pending if name not in retracted)
+        stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
         return Audit(
-            holds=not violations,
+            holds=not (violations or unknown or retracted or pending or stranded),
             violations=tuple(violations),
             repaired=tuple(wanted),
-            unknown=tuple(name for name, found in read.items() if found.status == "unknown"),
-            retracted=tuple(name for name, found in read.items() if found.status == "retracted"),
+            unknown=unknown,
+            retracted=retracted,
+            pending=pending,
+            stranded=stranded,
             certificate=self._certificate(reader, anchors, ()),
         )
+
+
+def _with_status(read: "dict[str, Named]", status: Status) -> tuple[str, ...]:
+    return tuple(name for name, named in read.items() if named.status == status)
 
 
 class Named:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from stream_car.core.intake import Held, held_key
-from stream_car.core.resolve import Values, Walk, Walked
+from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import Absent, Scope, scope_key
 from stream_car.engine.fold import HEADER, Header
@@ -71,12 +71,18 @@ class Reader:
         found = self.values[scope_key(name)]
         return found if isinstance(found, Scope) else Scope(name)
 
-    async def walk(self, anchors: Sequence[str]) -> list[Walked | None]:
-        """Stage 2 for many anchors at once: each round of reads serves them all."""
+    async def walk(self, anchors: Sequence[str], *, named_max: int = COUNTED_MAX) -> list[Walked | None]:
+        """Stage 2 for many anchors at once: each round of reads serves them all.
+
+        A closure names at most `named_max` members of one scope; beyond, they are counted.
+        """
         has_links = (await self.header()).links > 0
         results: list[Walked | None] = [None] * len(anchors)
         running: list[tuple[int, Generator[list[bytes], None, Walked | None]]] = [
-            (at, Walk(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of).run())
+            (
+                at,
+                Walk(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of, named_max=named_max).run(),
+            )
             for at, name in enumerate(anchors)
         ]
         while running:

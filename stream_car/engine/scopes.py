@@ -116,10 +116,16 @@ class Scopes:
         entries.sort(key=lambda e: (e.time, e.order, e.id))
         chosen = entries[-MEMBERS_MAX:]
         bodies = await self.queries.index.documents([e.id for e in chosen])
+        walks = {walk.anchor: walk for walk in await reader.walk([e.id for e in chosen]) if walk is not None}
         members = []
         for entry in chosen:
             first = await reader.with_pages(lambda entry=entry: _voiders(scope, entry, reader, 1))  # type: ignore[misc]
             ended = Ending(time=first[0][1].time, id=first[0][1].id, rule=first[0][0]) if first else None
+            walk = walks.get(entry.id)
+            if ended is None and walk is not None and not walk.is_active:
+                cause = _cause(walk)
+                by = walk.entries.get(cause.id)
+                ended = Ending(time=by.time if by is not None else entry.time, id=cause.id, rule=cause.rule)
             body = bodies.get(entry.id)
             members.append(
                 Held(

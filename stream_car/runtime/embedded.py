@@ -7,7 +7,7 @@ with other rules. Not to be used from several threads at once.
 
 import shutil
 import tempfile
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -135,9 +135,9 @@ class Engine:
         _, end = at_once(self._log.range(0))
         if at_once(self._index.position()) > end:
             self._index.reset()
-        self._catch_up_index(self.next_offset)
         for _ in self._pump():
             pass
+        self._note_due()
         self._tick_if_due()
 
     def _catch_up_index(self, upto: int) -> None:
@@ -178,6 +178,7 @@ class Engine:
 
     def _pump(self) -> Iterator[Handled]:
         """Apply what the log holds beyond the state, and make it findable."""
+        self._catch_up_index(self.next_offset)
         fed: dict[str, Posting | None] = {}
         while True:
             handled = at_once(self._shard.run_once())
@@ -196,8 +197,8 @@ class Engine:
                 return
 
     def _append(self, messages: Sequence[Message]) -> list[Receipt]:
-        at_once(self._log.append(0, messages))
-        receipts = [self._receipt(one) for one in self._pump()]
+        first = at_once(self._log.append(0, messages))
+        receipts = [self._receipt(one) for one in self._pump() if one.record.offset >= first]
         self._note_due()
         return receipts
 
@@ -226,6 +227,19 @@ class Engine:
             lacking=self.ruleset.lacking(document) if joins_none and document is not None else (),
         )
 
+    def _ask(self, question: Callable[[], Coroutine[object, object, T]]) -> T:
+        """The answer, after what is due; a state or index found damaged is built anew from the log, once."""
+        self._tick_if_due()
+        try:
+            return at_once(question())
+        except Halted as halted:
+            if halted.code != "damaged":
+                raise
+            self._file.reset()
+            self._index.reset()
+            self._recover()
+            return at_once(question())
+
     def publish(self, documents: Iterable[Publishable]) -> Published:
         """Keep documents durably and apply them; a receipt for each, in order.
 
@@ -243,54 +257,45 @@ class Engine:
 
     def query(self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None) -> Answer:
         """The documents in force for a question, best first, each with the path that leads to it."""
-        self._tick_if_due()
-        return at_once(self._queries.query(text, k=k, depth=depth, as_of=as_of))
+        return self._ask(lambda: self._queries.query(text, k=k, depth=depth, as_of=as_of))
 
     def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not: Stage 1 alone."""
-        self._tick_if_due()
-        return at_once(self._queries.relevance(text, k))
+        return self._ask(lambda: self._queries.relevance(text, k))
 
     def resolve(self, names: Sequence[str], *, as_of: int | None = None) -> tuple[Resolution, ...]:
         """What controls these now: document ids, chunk ids (`doc#chunk`) or records."""
-        self._tick_if_due()
-        return at_once(self._queries.resolve(names, as_of=as_of))
+        return self._ask(lambda: self._queries.resolve(names, as_of=as_of))
 
     def check(
         self, ids: Sequence[str], *, question: str | None = None, depth: int = 20, as_of: int | None = None
     ) -> Audit:
         """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
-        self._tick_if_due()
-        return at_once(self._queries.check(ids, question=question, depth=depth, as_of=as_of))
+        return self._ask(lambda: self._queries.check(ids, question=question, depth=depth, as_of=as_of))
 
     def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
         """The active members of every scope that has these `key=value` pairs."""
-        self._tick_if_due()
-        return at_once(self._scopes.frontier(parts, as_of=as_of))
+        return self._ask(lambda: self._scopes.frontier(parts, as_of=as_of))
 
     def history(self, parts: Parts) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs: from when each member held, and what ended it."""
-        self._tick_if_due()
-        return at_once(self._scopes.history(parts))
+        return self._ask(lambda: self._scopes.history(parts))
 
     def changes(self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000) -> tuple[Told, ...]:
         """Frontier changes in the order in which they happened, from the one after `after` on."""
-        self._tick_if_due()
-        return at_once(self._scopes.changes(parts, after=after, limit=limit))
+        return self._ask(lambda: self._scopes.changes(parts, after=after, limit=limit))
 
     def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
         """Why a document is or is not active, and what controls it."""
-        self._tick_if_due()
-        return at_once(self._scopes.explain(name, as_of=as_of))
+        return self._ask(lambda: self._scopes.explain(name, as_of=as_of))
 
     def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
-        return at_once(self._scopes.rejected(after=after, limit=limit))
+        return self._ask(lambda: self._scopes.rejected(after=after, limit=limit))
 
     def pending(self) -> tuple[tuple[str, int, int], ...]:
         """Documents that wait for their time: id, revision, time."""
-        self._tick_if_due()
-        return at_once(self._scopes.pending())
+        return self._ask(self._scopes.pending)
 
 
 def _batches(documents: Iterable[Publishable]) -> Iterator[list[Message]]:
