@@ -13,7 +13,7 @@ from stream_car.core.differ import values_of
 from stream_car.core.frontier import Bar, bar_of, holds
 from stream_car.core.intake import entry_of
 from stream_car.core.resolve import Walked, pages_of
-from stream_car.core.rules import scope_parts
+from stream_car.core.rules import RESERVED_KEYS, scope_name, scope_parts
 from stream_car.core.timeline import LOWEST, Entry, Scope, between, everyone, size, types
 from stream_car.engine.answers import (
     Blocked,
@@ -36,7 +36,7 @@ from stream_car.errors import InvalidRequest
 from stream_car.ports import Journal, Log
 
 MEMBERS_MAX = 2000
-SCOPES_MAX = 200
+SCOPES_MAX = 10_000
 VOIDERS_MAX = 5
 
 Parts = Mapping[str, str] | str
@@ -54,7 +54,7 @@ class Scopes:
     async def named(self, parts: Parts) -> list[str]:
         """The scopes that have all these pairs, in order of name; link scopes by their exact name.
 
-        Raises `InvalidRequest` where the text is no list of `key=value`.
+        Raises `InvalidRequest` where the text is no list of `key=value`, or where they are too many.
         """
         try:
             pairs = list(scope_parts(parts)) if isinstance(parts, str) else list(parts.items())
@@ -63,7 +63,13 @@ class Scopes:
         if not pairs:
             raise InvalidRequest("scope", "name at least one KEY=VALUE")
         read = [self.queries.ruleset.read_part(key, value) for key, value in pairs]
-        return list(await self.queries.index.scopes(read, SCOPES_MAX))
+        exact = scope_name(read)
+        if read[0][0] in RESERVED_KEYS:
+            return [exact]
+        found = await self.queries.index.scopes(read, SCOPES_MAX + 1)
+        if len(found) > SCOPES_MAX:
+            raise InvalidRequest("scope", f"more than {SCOPES_MAX} scopes have {exact}; add another KEY=VALUE")
+        return sorted({exact, *found})
 
     async def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
         """The active members of every scope that has these pairs, and apart those void elsewhere."""
@@ -218,12 +224,12 @@ class Scopes:
 
     async def _bonds(self, reader: Reader, own: str, walk: Walked) -> tuple[Bond, ...]:
         bonds = []
-        for at, scope_name in enumerate(walk.held.scopes):
-            scope = await reader.scope(scope_name)
+        for at, name in enumerate(walk.held.scopes):
+            scope = await reader.scope(name)
             entry = entry_of(walk.held, at)
             found = await reader.with_pages(lambda s=scope, e=entry: _voiders(s, e, reader, VOIDERS_MAX))  # type: ignore[misc]
-            by = tuple(Step(id=other.id, rule=rule, scope=scope_name) for rule, other in found)
-            bonds.append(Bond(scope=scope_name, holds=not by, by=by))
+            by = tuple(Step(id=other.id, rule=rule, scope=name) for rule, other in found)
+            bonds.append(Bond(scope=name, holds=not by, by=by))
         links = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.voiders if rule == "link")
         links += tuple(
             Step(id=one, rule="link", scope=f"document={own}") for one in walk.missing if walk.held.superseded_by

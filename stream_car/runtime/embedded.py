@@ -8,6 +8,7 @@ with other rules. Not to be used from several threads at once.
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -72,17 +73,19 @@ class Engine:
         future: Future = "wait",
         clock: Clock | None = None,
     ) -> None:
-        self._temporary = Path(tempfile.mkdtemp(prefix="stream-car-")) if path is None else None
-        self.path = self._temporary if self._temporary is not None else Path(path or ".")
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.ruleset = ruleset
         self._clock = clock if clock is not None else SystemClock()
         self._due: int | None = None
         self._anchor_types = ruleset.anchor_types()
-        self._log = SqliteLog(self.path / "documents.sqlite", self._clock)
-        try:
+        with ExitStack() as opened:
+            self.path = Path(path) if path is not None else _temporary(opened)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._log = SqliteLog(self.path / "documents.sqlite", self._clock)
+            opened.callback(self._log.close)
             self._file = StateFile(self.path / "state.sqlite")
+            opened.callback(self._file.close)
             self._index = TantivyIndex(self.path / "index")
+            opened.callback(self._index.close)
             self._journal = SqliteJournal(self._file)
             self._store = SqliteStore(self._file)
             fold = Fold(ruleset, future=future)
@@ -92,9 +95,7 @@ class Engine:
             )
             self._scopes = Scopes(self._queries, journal=self._journal, log=self._log)
             self._recover()
-        except BaseException:
-            self._log.close()
-            raise
+            self._opened = opened.pop_all()
 
     @property
     def generation(self) -> str:
@@ -116,13 +117,7 @@ class Engine:
 
     def close(self) -> None:
         """Let the files go. A temporary engine's files are removed."""
-        try:
-            self._index.close()
-            self._file.close()
-        finally:
-            self._log.close()
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
+        self._opened.close()
 
     def _recover(self) -> None:
         try:
@@ -131,6 +126,7 @@ class Engine:
             if halted.code not in ("generation", "damaged"):
                 raise
             self._file.reset()
+            self._index.reset()
             at_once(self._shard.start())
         _, end = at_once(self._log.range(0))
         if at_once(self._index.position()) > end:
@@ -296,6 +292,12 @@ class Engine:
     def pending(self) -> tuple[tuple[str, int, int], ...]:
         """Documents that wait for their time: id, revision, time."""
         return self._ask(self._scopes.pending)
+
+
+def _temporary(opened: ExitStack) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="stream-car-"))
+    opened.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _batches(documents: Iterable[Publishable]) -> Iterator[list[Message]]:
