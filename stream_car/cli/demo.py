@@ -18,7 +18,8 @@ from stream_car.cli import options
 from stream_car.cli.console import emit, out, words
 from stream_car.cli.pieces import FAINT, certificate_line
 from stream_car.cli.plain import line
-from stream_car.cli.render import group_list, left_line, ranking, telling
+from stream_car.cli.render import group_list, ranking, telling
+from stream_car.cli.told import left_line
 from stream_car.core.changes import Cause, Member
 from stream_car.engine.answers import Answer, Evidence, Told
 from stream_car.runtime.demo import Question, feed, questions

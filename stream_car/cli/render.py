@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich import box
 from rich.console import Group as Lines
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +29,6 @@ from stream_car.cli.pieces import (
     name,
     numbered,
 )
-from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -43,7 +41,6 @@ from stream_car.engine.answers import (
     History,
     Rejected,
     Resolution,
-    Told,
     Violation,
 )
 
@@ -150,50 +147,6 @@ def _held(held: Held) -> tuple[Text, ...]:
     until = Text(day(held.ended.time)) if held.ended else Text("in force here", IN_FORCE)
     by = words(f"{held.ended.id} ({held.ended.rule})") if held.ended else Text()
     return Text(day(held.time)), until, words(held.title or held.id, style), words(held.type), by
-
-
-def told(said: Told) -> RenderableType:
-    """A change of a frontier, under its number."""
-    head = Text.assemble((f"{said.oseq:>6}  ", FAINT), words(said.change.scope, "bold"))
-    return Lines(head, *(Padding.indent(line, 8) for line in change_lines(said.change)))
-
-
-def change_lines(change: FrontierChange) -> Iterator[Text]:
-    """One line for every member or run that entered or left, and because of what."""
-    cause = change.cause
-    for member in change.left:
-        yield left_line(member, cause)
-    for run in change.left_runs:
-        yield Text.assemble(
-            ("- ", BAD), words(f"{run.count} × {run.type} {_run_ended(run)}{_because(cause, run.rule)}")
-        )
-    for member in change.entered:
-        yield Text.assemble(("+ ", IN_FORCE), words(f"{_member(member)} holds here now"))
-    for run in change.entered_runs:
-        yield Text.assemble(
-            ("+ ", IN_FORCE), words(f"{run.count} × {run.type} hold here now{_because(cause, run.rule)}")
-        )
-
-
-def left_line(member: Member, cause: Cause) -> Text:
-    """`- CVE-… advisory is void now, because of <title> (rule)`"""
-    ended = {"voided": "is void now", "link": "is void now", "holds": "holds no longer", "moved": "moved away"}
-    said = ended.get(member.why, f"was {member.why}")
-    because = ": it names its successor" if member.id == cause.id else _because(cause, member.rule)
-    return Text.assemble(("- ", BAD), words(_member(member), VOID), f" {said}", words(because))
-
-
-def _member(member: Member) -> str:
-    return f"{member.id} {member.type}".strip()
-
-
-def _run_ended(run: Run) -> str:
-    return {"voided": "are void now", "link": "are void now"}.get(run.why, f"left ({run.why})")
-
-
-def _because(cause: Cause, rule: str) -> str:
-    said = f", because of {cause.title or cause.id}"
-    return f"{said} ({rule})" if rule else said
 
 
 def explanation(said: Explanation) -> RenderableType:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from stream_car.cli import options, render
 from stream_car.cli.console import words
 from stream_car.cli.pieces import day
+from stream_car.cli.told import told
 
 NO_SCOPE = "No scope has these values. See which keys the rules use: stream-car rules show"
 
@@ -75,7 +76,7 @@ def changes(parts: Mapping[str, str], after: int, limit: int, data: Path, rules:
     """
     with options.opened(data, rules) as engine:
         said = engine.changes(parts or None, after=after, limit=limit)
-    options.answer_each(said, as_json=as_json, draw=render.told, nothing="Nothing has changed there.")
+    options.answer_each(said, as_json=as_json, draw=told, nothing="Nothing has changed there.")
 
 
 @click.command(epilog=options.examples("stream-car pending", "stream-car pending --json"))

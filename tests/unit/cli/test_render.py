@@ -3,7 +3,7 @@
 import pytest
 from rich.console import RenderableType
 
-from stream_car.cli import render, summary
+from stream_car.cli import render, summary, told
 from stream_car.engine.answers import Answer, Audit, Certificate, Evidence, Explanation, Receipt, Resolution
 from tests.unit.cli import examples as an
 from tests.unit.cli.examples import drawn
@@ -101,7 +101,7 @@ def test_a_history_says_until_when_each_member_held_and_what_ended_it() -> None:
 
 
 def test_a_change_has_one_line_for_everything_that_entered_or_left() -> None:
-    lines = [line.strip() for line in drawn(render.told(an.TOLD), width=160).splitlines()]
+    lines = [line.strip() for line in drawn(told.told(an.TOLD), width=160).splitlines()]
     because = "because of lodash 4.17.12 mends prototype pollution"
 
     assert lines == [
@@ -153,7 +153,7 @@ def test_titles_cannot_turn_the_direction_of_text() -> None:
         render.audit(an.AUDIT),
         render.frontier(an.FRONTIER),
         render.history(an.HISTORY),
-        render.told(an.TOLD),
+        told.told(an.TOLD),
         render.explanation(an.EXPLANATION),
         render.rejected_table([an.REJECTED]),
     ],
