@@ -16,9 +16,9 @@ from rich.text import Text
 import stream_car
 from stream_car.cli import options
 from stream_car.cli.console import emit, out, words
-from stream_car.cli.pieces import FAINT, certificate_line
+from stream_car.cli.pieces import FAINT, certificate_line, controlled
 from stream_car.cli.plain import line
-from stream_car.cli.render import group_list, ranking, telling
+from stream_car.cli.render import ranking, telling
 from stream_car.cli.told import left_line
 from stream_car.core.changes import Cause, Member
 from stream_car.engine.answers import Answer, Evidence, Told
@@ -97,7 +97,7 @@ def _scene(asked: Question, relevant: Sequence[Evidence], said: Answer, width: i
     """A question, what plain relevance answers, and what Stream-CAR answers with the chain to it."""
     head = [words(asked.question, "bold"), words(asked.why, FAINT)]
     plain = ranking(relevant)
-    ours = Lines(group_list(telling(said)[:1]), certificate_line(said.certificate))
+    ours = Lines(controlled(telling(said)[:1]), certificate_line(said.certificate))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", expand=True, pad_edge=False)
     if width < WIDE:
         table.add_column("plain relevance answers")

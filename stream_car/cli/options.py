@@ -8,7 +8,8 @@ import click
 from rich.console import RenderableType
 
 import stream_car
-from stream_car.cli.console import emit, show
+from stream_car.cli.console import emit, err, show
+from stream_car.cli.pieces import WARN, counted
 from stream_car.cli.plain import line
 from stream_car.codec import parse_time
 from stream_car.errors import InvalidRequest
@@ -18,6 +19,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 DAY_LENGTH = len("2024-01-31")
+RULES_VARIABLE = "STREAM_CAR_RULES"
+LOOKED_AT = 1000  # rejections that a hint looks at
+NOT_FOUND = 1
+UNKNOWN_TYPE = "type_unknown"
 
 
 def read_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -56,8 +61,10 @@ def rules(command: Callable[P, R]) -> Callable[P, R]:
     return click.option(
         "--rules",
         multiple=True,
+        envvar=RULES_VARIABLE,
         metavar="NAME|FILE",
-        help="A shipped rule pack by name, or your own TOML file; may be repeated.  [default: all shipped packs]",
+        help="A shipped rule pack by name, or your own TOML file; may be repeated. Give the same with every command: "
+        f"other rules rebuild the state.  [default: ${RULES_VARIABLE}, names apart by spaces, or all shipped packs]",
     )(command)
 
 
@@ -71,7 +78,11 @@ def as_json(command: Callable[P, R]) -> Callable[P, R]:
 def as_of(command: Callable[P, R]) -> Callable[P, R]:
     """`--as-of TIME`"""
     return click.option(
-        "--as-of", callback=read_time, metavar="TIME", help="Answer as of this time: 2021-12-12, or RFC 3339 in full."
+        "--as-of",
+        callback=read_time,
+        metavar="TIME",
+        help="Answer as of this time: 2021-12-12 (midnight UTC, when the day begins), or RFC 3339 in full. What "
+        "still waits for its time does not count.",
     )(command)
 
 
@@ -108,7 +119,36 @@ def opened(path: Path, packs: Sequence[str]) -> stream_car.Engine:
     """The engine over data that exists; questions never make a directory."""
     if not path.is_dir():
         raise InvalidRequest("no_data", f"there is nothing at {path} yet; first: stream-car publish FILE --data {path}")
-    return stream_car.open(path, domains=packs)
+    return engine_over(path, packs)
+
+
+def engine_over(path: Path, packs: Sequence[str]) -> stream_car.Engine:
+    """The engine over a folder, which is made if need be. Raises `InvalidRequest` where it cannot be used."""
+    try:
+        return stream_car.open(path, domains=packs)
+    except OSError as error:
+        raise InvalidRequest("data", f"{path} cannot hold the data: {error.strerror or error}") from error
+
+
+def hint_at_rules(engine: stream_car.Engine, *, is_found: bool) -> None:
+    """Where nothing was found: documents may be refused only because these rules do not know their type."""
+    if is_found:
+        return
+    refused = sum(item.code == UNKNOWN_TYPE for item in engine.rejected(limit=LOOKED_AT))
+    if refused:
+        said = counted(refused, "document has a type", "documents have types")
+        err().print(
+            f"{said} that no loaded rule pack knows. Were they published with --rules? "
+            "Give the same --rules with every command.",
+            style=WARN,
+            soft_wrap=True,
+        )
+
+
+def end(*, is_found: bool) -> None:
+    """Exit code 1 where nothing was found."""
+    if not is_found:
+        raise click.exceptions.Exit(NOT_FOUND)
 
 
 def answer_one(value: T, *, as_json: bool, draw: Callable[[T], RenderableType]) -> None:

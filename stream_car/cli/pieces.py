@@ -6,6 +6,7 @@ Promise: values in, rich texts out; nothing here prints, reads or decides.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
+from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -65,27 +66,39 @@ def chain(start: str, path: Sequence[Step], end_style: str = IN_FORCE) -> Text:
     return Text.assemble(*said)
 
 
-def group_lines(group: Group, shown: set[str]) -> Iterator[Text]:
-    """A group: what is in force, how the anchor leads there, and what is amiss.
+def controlled(groups: Sequence[Group], results: Sequence[Evidence] | None = None) -> RenderableType:
+    """The results behind their numbers, each with the chains that lead to it; then what is amiss.
 
-    Documents in `shown` were printed in full before; they get their chain only, and new ones are added.
+    Without `results` every controlling document is one, in the order of the groups.
     """
-    for control in group.controlling:
-        document = control.document
-        if document.id not in shown:
-            shown.add(document.id)
-            yield words(name(document), IN_FORCE)
-            yield facts(document)
-        if control.path:
-            yield chain(group.anchor.id, control.path)
+    if results is None:
+        results = list({c.document.id: c.document for group in groups for c in group.controlling}.values())
+    told: set[str] = set()
+    items = [Lines(*_result_lines(document, groups, told)) for document in results]
+    return Lines(*([numbered(items)] if items else []), *(indented(line) for group in groups for line in _amiss(group)))
+
+
+def _result_lines(document: Evidence, groups: Sequence[Group], told: set[str]) -> Iterator[RenderableType]:
+    """A document that is in force, and how each anchor leads to it; anchors in `told` were named before."""
+    yield words(name(document), IN_FORCE)
+    yield facts(document)
+    for group in groups:
+        for control in group.controlling:
+            if control.document.id == document.id and control.path:
+                yield chain(group.anchor.id, control.path)
+                if group.anchor.id not in told and not group.anchor.active:
+                    yield indented(_void(group.anchor))
+                told.add(group.anchor.id)
+
+
+def _void(document: Evidence) -> Text:
+    return Text.assemble(("void: ", FAINT), words(f"{name(document)} ({day(document.time)})", VOID))
+
+
+def _amiss(group: Group) -> Iterator[Text]:
+    """What a group cannot tell: where nothing controls, whom it misses, who void one another."""
     if not group.controlling:
         yield Text.assemble(("nothing in force controls ", WARN), words(name(group.anchor), VOID))
-    if not group.anchor.active:
-        yield Text.assemble(("void: ", FAINT), words(f"{name(group.anchor)} ({day(group.anchor.time)})", VOID))
-    yield from _troubles(group)
-
-
-def _troubles(group: Group) -> Iterator[Text]:
     if group.missing:
         yield Text.assemble(("named as successor, but not here: ", WARN), words(", ".join(group.missing), WARN))
     if group.cycle:
@@ -112,13 +125,23 @@ def why(reasons: Sequence[Incomplete]) -> str:
     return "; ".join(REASONS[reason] for reason in reasons)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 document`, `2,000 documents`; `plural` where an s is not enough."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def certificate_line(said: Certificate) -> Text:
-    """What the answer warrants, in one line."""
-    anchors = "1 anchor" if len(said.covered) == 1 else f"{len(said.covered)} anchors"
-    figures = f" (phi {said.phi:.2f}, kappa {said.kappa:.2f})"
+    """What the answer warrants: for which anchors, counting what, as of when."""
+    anchors = counted(len(said.covered), "anchor")
     since = f", as of {day(said.as_of)}" if said.as_of is not None else ""
-    cut = f", every document before input {said.cut[0]} counted" if len(said.cut) == 1 else ""
-    rest = f" {len(said.not_covered)} further anchors are not covered." if said.not_covered else ""
+    cut = f", counting {_messages(said.cut[0])} of the log" if len(said.cut) == 1 else ""
+    figures = f" (phi {said.phi:.2f}, kappa {said.kappa:.2f})"
+    left = len(said.not_covered)
+    rest = f" A higher --k would follow {counted(left, 'weaker match', 'weaker matches')} too." if left else ""
     if said.complete:
-        return Text.assemble(("✔ complete", IN_FORCE), f": {anchors} covered{since}{cut}{figures}.{rest}")
-    return Text.assemble(("✘ not complete", BAD), f": {why(said.reasons)}. {anchors} covered{since}{cut}.{rest}")
+        return Text.assemble(("✔ complete", IN_FORCE), f" for {anchors}{since}{cut}{figures}.{rest}")
+    return Text.assemble(("✘ not complete", BAD), f": {why(said.reasons)}. It covers {anchors}{since}{cut}.{rest}")
+
+
+def _messages(cut: int) -> str:
+    return "the only message" if cut == 1 else f"the first {cut:,} messages"

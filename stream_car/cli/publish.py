@@ -43,10 +43,10 @@ def command(files: Sequence[str], data: Path, rules: Sequence[str], as_json: boo
     """Publish documents from files or a pipe.
 
     Newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input. What was
-    accepted is on disk when the summary appears. Publishing the same again changes nothing.
+    accepted is on disk when the summary appears. Publishing the same again changes no answer.
     Exit code 1 where something was rejected; the rest is published all the same.
     """
-    with stream_car.open(data, domains=rules) as engine:
+    with options.engine_over(data, rules) as engine:
         said = summary.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
     options.answer_one(said, as_json=as_json, draw=summary.draw)
     if said.outcomes["rejected"]:

@@ -26,11 +26,15 @@ def query(text: str, k: int, depth: int, as_of: int | None, data: Path, rules: S
     """Answer a question from what is in force.
 
     Relevance proposes anchors, authority leads from each to what controls it now. The last line says
-    what the answer warrants.
+    what the answer warrants. Exit code 1 where nothing was found.
     """
     with options.opened(data, rules) as engine:
         said = engine.query(text, k=k, depth=depth, as_of=as_of)
-    options.answer_one(said, as_json=as_json, draw=render.answer)
+        anchors = engine.ruleset.anchor_types()
+        searched = sorted(anchors) if anchors < engine.ruleset.domain_of.keys() else []
+        options.hint_at_rules(engine, is_found=bool(said.results))
+    options.answer_one(said, as_json=as_json, draw=lambda said: render.answer(said, searched))
+    options.end(is_found=bool(said.results))
 
 
 @click.command(
@@ -47,10 +51,14 @@ def resolve(ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[s
     """Say what controls documents now, by id.
 
     Takes ids, chunk ids (`document#chunk`) and names of records, so your own retriever can stay as it is.
+    Exit code 1 where none of them is known.
     """
     with options.opened(data, rules) as engine:
         said = engine.resolve(ids, as_of=as_of)
+        is_found = any(one.status != "unknown" for one in said)
+        options.hint_at_rules(engine, is_found=is_found)
     options.answer_each(said, as_json=as_json, draw=render.resolution, nothing="Nothing was asked.")
+    options.end(is_found=is_found)
 
 
 @click.command(
@@ -77,7 +85,8 @@ def check(
     """Audit a retrieved set of documents.
 
     Does it hold everything in force, and nothing void without its successor? Says which condition
-    of Theorem 4 breaks and what repairs it. Exit code 1 where it does not hold.
+    of Theorem 4 (of the paper, see docs/concepts.md) breaks and what repairs it. Exit code 1 where it
+    does not hold, or a name is unknown, retracted or waiting, or is void with nothing here to control it.
     """
     with options.opened(data, rules) as engine:
         said = engine.check(ids, question=question, depth=depth, as_of=as_of)
@@ -98,8 +107,12 @@ def check(
 def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
     """Say why a document is, or is not, in force.
 
-    Scope by scope and link by link, with the path to what controls it now.
+    Scope by scope and link by link, with the path to what controls it now. Exit code 1 where nothing
+    has this name.
     """
     with options.opened(data, rules) as engine:
         said = engine.explain(name, as_of=as_of)
+        is_found = said.status != "unknown"
+        options.hint_at_rules(engine, is_found=is_found)
     options.answer_one(said, as_json=as_json, draw=render.explanation)
+    options.end(is_found=is_found)

@@ -22,9 +22,10 @@ from stream_car.cli.pieces import (
     arrow,
     certificate_line,
     chain,
+    controlled,
+    counted,
     day,
     facts,
-    group_lines,
     indented,
     name,
     numbered,
@@ -47,20 +48,27 @@ from stream_car.engine.answers import (
 STATUS_STYLE = {"active": IN_FORCE, "void": BAD, "pending": WARN, "retracted": BAD, "unknown": WARN}
 
 
-def answer(said: Answer) -> RenderableType:
-    """The groups that the results come from, each with its chain; then the certificate."""
-    lines = [words(said.question, "bold"), Text(), groups_of(said), Text(), certificate_line(said.certificate)]
+def answer(said: Answer, searched: Sequence[str] = ()) -> RenderableType:
+    """The results, each with its chains; then the certificate.
+
+    `searched` are the types that a search looks at, where it looks at some only.
+    """
+    groups = telling(said)
+    body = controlled(groups, said.results) if groups else _nothing_found(searched)
+    lines = [words(said.question, "bold"), Text(), body, Text(), certificate_line(said.certificate)]
     if said.pending:
-        lines.append(Text(f"{said.pending} documents wait for their time: stream-car pending", WARN))
+        waiting = "document waits for its" if said.pending == 1 else "documents wait for their"
+        lines.append(Text(f"{said.pending:,} {waiting} time: stream-car pending", WARN))
     return Lines(*lines)
 
 
-def groups_of(said: Answer) -> RenderableType:
-    """The groups that the results come from, and those that could not be told whole."""
-    groups = telling(said)
-    if not groups:
-        return Text("Nothing found. Try other words, or look at a scope: stream-car frontier KEY=VALUE", WARN)
-    return group_list(groups)
+def _nothing_found(searched: Sequence[str]) -> RenderableType:
+    lines = [Text("Nothing found. Try other words, or look at a scope: stream-car frontier KEY=VALUE", WARN)]
+    if searched:
+        lines.append(
+            words(f"A search looks only at documents of the anchor types: {', '.join(sorted(searched))}.", FAINT)
+        )
+    return Lines(*lines)
 
 
 def telling(said: Answer) -> list[Group]:
@@ -73,54 +81,76 @@ def telling(said: Answer) -> list[Group]:
     ]
 
 
-def group_list(groups: Iterable[Group]) -> RenderableType:
-    """Groups behind their numbers, each document in full once."""
-    shown: set[str] = set()
-    return numbered([Lines(*group_lines(group, shown)) for group in groups])
-
-
 def resolution(said: Resolution) -> RenderableType:
     """What a name stands for now."""
     head = Text.assemble(words(said.asked, "bold"), " is ", (said.status, STATUS_STYLE[said.status]))
     if said.via in {"chunk", "record"}:
         head.append(f" (read as a {said.via})", FAINT)
-    return Lines(head, group_list(said.groups)) if said.groups else head
+    return Lines(head, controlled(said.groups)) if said.groups else head
+
+
+FAULTS = {
+    "unknown": "no document has that name",
+    "retracted": "it was retracted",
+    "pending": "it waits for its time, so it does not count yet",
+    "stranded": "it is void, and nothing that is here controls it",
+}
 
 
 def audit(said: Audit) -> RenderableType:
     """Whether a set satisfies Theorem 4, and if not, what repairs it."""
+    faults = [*_violations(said.violations), *_absent(said)]
     if said.holds:
         head = Text.assemble(("✔ holds", IN_FORCE), ": nothing in force is missing, nothing void stands alone.")
     else:
-        count = len(said.violations)
-        head = Text.assemble(("✘ does not hold", BAD), f": {count} {'thing' if count == 1 else 'things'} wrong.")
-    lines: list[RenderableType] = [head]
-    for violation in said.violations:
-        lines.extend(_violation(violation))
-    for label, ids in (("unknown", said.unknown), ("retracted", said.retracted)):
-        if ids:
-            lines.append(Text.assemble((f"{label}: ", WARN), words(", ".join(ids))))
+        wrong = counted(len(faults), "document is wrong", "documents are wrong")
+        head = Text.assemble(("✘ does not hold", BAD), f": {wrong}.")
+    lines: list[RenderableType] = [head, *faults]
     if not said.holds:
-        lines.append(Text.assemble("the set repaired: ", words(" ".join(said.repaired), IN_FORCE)))
+        repaired = words(" ".join(said.repaired), IN_FORCE) if said.repaired else Text("nothing is left of it", WARN)
+        lines.append(Text.assemble("the set repaired: ", repaired))
     if said.certificate is not None:
         lines.append(certificate_line(said.certificate))
     return Lines(*lines)
 
 
-def _violation(violation: Violation) -> Iterator[RenderableType]:
-    if violation.condition == "frontier_inclusion":
+def _violations(violations: Sequence[Violation]) -> Iterator[RenderableType]:
+    """One entry for every document that breaks a condition, even where it breaks both."""
+    of: dict[str, list[Violation]] = {}
+    for violation in violations:
+        of.setdefault(violation.id, []).append(violation)
+    for document, some in of.items():
+        # What adds everything in force that is lacking also gives a void document its superseder.
+        violation = next((one for one in some if one.condition == "frontier_inclusion"), some[0])
+        yield Lines(*_violation(document, violation, len(some) > 1))
+
+
+def _violation(document: str, violation: Violation, is_both: bool) -> Iterator[RenderableType]:
+    if is_both:
+        fault, joint = "is superseded, and the set lacks what is in force instead", " and "
+    elif violation.condition == "frontier_inclusion":
         fault, joint = "leads to what is in force, and the set lacks it", " and "
     else:
         fault, joint = "is superseded, and nothing in the set supersedes it", " or "
-    yield indented(Text.assemble(words(violation.id, VOID), f" {fault}"))
+    yield indented(Text.assemble(words(document, VOID), f" {fault}"))
     if violation.path:
-        yield indented(chain(violation.id, violation.path), 2)
+        yield indented(chain(document, violation.path), 2)
     yield indented(Text.assemble("add ", words(joint.join(violation.add), IN_FORCE)), 2)
+
+
+def _absent(said: Audit) -> Iterator[RenderableType]:
+    """One entry for every name that has no place in a sound set, unless a violation told of it already."""
+    told = {violation.id for violation in said.violations}
+    named = {"unknown": said.unknown, "retracted": said.retracted, "pending": said.pending, "stranded": said.stranded}
+    for status, ids in named.items():
+        for one in ids:
+            if one not in told:
+                yield indented(Text.assemble((f"{status}: ", WARN), words(one), f" ({FAULTS[status]})"))
 
 
 def frontier(said: Frontier) -> RenderableType:
     """A scope: its active members, and those that are void through something else."""
-    members = "1 member" if said.members == 1 else f"{said.members} members"
+    members = counted(said.members, "member")
     head = Text.assemble(words(said.scope, "bold"), (f"  {members}, {len(said.active)} in force", FAINT))
     lines: list[RenderableType] = [head]
     for document in said.active:
@@ -161,7 +191,7 @@ def explanation(said: Explanation) -> RenderableType:
         lines.append(_bonds(said.bonds))
     if said.group is not None and said.status != "active":
         lines.append(Text("what controls it now:", "bold"))
-        lines.append(group_list([said.group]))
+        lines.append(controlled([said.group]))
     if said.status == "unknown":
         lines.append(indented(Text("Nothing has this name. Was it rejected? stream-car rejected list", WARN)))
     return Lines(*lines)

@@ -10,8 +10,10 @@ from stream_car.cli import options, render
 from stream_car.cli.console import words
 from stream_car.cli.pieces import day
 from stream_car.cli.told import told
+from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset
+from stream_car.domains.spelling import meant
 
-NO_SCOPE = "No scope has these values. See which keys the rules use: stream-car rules show"
+NO_SCOPE = "No scope has these values{guess}. See which keys the rules use: stream-car rules show"
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -36,11 +38,13 @@ def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Seq
     """Show what is in force in a scope.
 
     Every scope that has these values is shown. Members that are void through another scope or a
-    link are listed apart, with what voids them.
+    link are listed apart, with what voids them. Exit code 1 where no scope has the values.
     """
     with options.opened(data, rules) as engine:
         said = engine.frontier(parts, as_of=as_of)
-    options.answer_each(said, as_json=as_json, draw=render.frontier, nothing=NO_SCOPE)
+        options.hint_at_rules(engine, is_found=bool(said))
+    options.answer_each(said, as_json=as_json, draw=render.frontier, nothing=_no_scope(engine.ruleset, parts))
+    options.end(is_found=bool(said))
 
 
 @click.command(
@@ -51,11 +55,14 @@ def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Seq
 def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], as_json: bool) -> None:
     """Show the timeline of a scope.
 
-    For every scope that has these values: what held from when to when, and what ended it.
+    For every scope that has these values: what held from when to when, and what ended it. Exit code 1
+    where no scope has them.
     """
     with options.opened(data, rules) as engine:
         said = engine.history(parts)
-    options.answer_each(said, as_json=as_json, draw=render.history, nothing=NO_SCOPE)
+        options.hint_at_rules(engine, is_found=bool(said))
+    options.answer_each(said, as_json=as_json, draw=render.history, nothing=_no_scope(engine.ruleset, parts))
+    options.end(is_found=bool(said))
 
 
 @click.command(
@@ -91,3 +98,11 @@ def pending(data: Path, rules: Sequence[str], as_json: bool) -> None:
         draw=lambda item: words(f"{day(item.time)}  {item.id} (revision {item.revision})"),
         nothing="Nothing waits.",
     )
+
+
+def _no_scope(ruleset: Ruleset, parts: Mapping[str, str]) -> str:
+    """That nothing was found; a key that no rule knows gets the one that was probably meant."""
+    declared = {key for domain in ruleset.domains for key in domain.keys}
+    known = declared | {key for rule in ruleset.rules.values() for key in rule.scope_keys} | {RECORD, LINK, AMENDED}
+    guesses = [f"no rule knows the key {key!r}{meant(key, sorted(known))}" for key in parts if key not in known]
+    return NO_SCOPE.format(guess="".join(f": {guess}" for guess in guesses))

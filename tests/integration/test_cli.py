@@ -192,6 +192,85 @@ def test_a_wrong_request_ends_with_2_and_says_what_is_wrong(filled: Run, argumen
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "quantum chromodynamics"],
+        ["resolve", "nobody"],
+        ["explain", "nobody"],
+        ["frontier", "package=unheard-of"],
+        ["history", "package=unheard-of"],
+    ],
+)
+def test_finding_nothing_ends_with_1(filled: Run, arguments: list[str]) -> None:
+    assert filled(*arguments).exit_code == 1
+    assert filled(*arguments, "--json").exit_code == 1
+    assert filled(*arguments).stderr == ""
+
+
+def test_a_key_that_no_rule_knows_gets_the_one_that_was_meant(filled: Run) -> None:
+    text = filled("frontier", "pakage=lodash").stdout
+
+    assert "no rule knows the key 'pakage'; did you mean 'package'?" in text
+    assert "no rule knows" not in filled("frontier", "package=unheard-of").stdout
+
+
+PACK = """
+name = "p"
+anchor_types = ["dish"]
+[types]
+dish = "What there is."
+sold_out = "What there is no more."
+[keys.day]
+[[rules]]
+name = "sold-out-voids-dish"
+superseding = "sold_out"
+superseded = "dish"
+scope = ["day"]
+"""
+
+
+@pytest.fixture
+def eaten(run: Run, tmp_path: Path) -> tuple[Run, str]:
+    pack = tmp_path / "p.toml"
+    pack.write_text(PACK)
+    gone = {"id": "gone", "type": "sold_out", "time": "2024-01-01T00:00:00Z", "scope": {"day": "1"}, "title": "Soup"}
+    assert run("publish", "-", "--rules", str(pack), text=lines(gone)).exit_code == 0
+    return run, str(pack)
+
+
+def test_other_rules_than_those_published_with_are_hinted_at(eaten: tuple[Run, str]) -> None:
+    run, pack = eaten
+    result = run("query", "soup")
+
+    assert "1 document has a type that no loaded rule pack knows" in result.stderr
+    assert "same --rules with every command" in result.stderr
+    assert run("explain", "gone", "--rules", pack).stderr == ""
+
+
+def test_rules_can_be_named_once_in_the_environment(eaten: tuple[Run, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, pack = eaten
+    monkeypatch.setenv("STREAM_CAR_RULES", pack)
+
+    assert "gone is active" in run("explain", "gone").stdout
+
+
+def test_a_search_that_finds_nothing_says_which_types_it_looks_at(eaten: tuple[Run, str]) -> None:
+    run, pack = eaten
+
+    assert "of the anchor types: dish." in run("query", "soup", "--rules", pack).stdout
+
+
+def test_a_folder_that_cannot_be_used_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    result = run("publish", "-", "--data", str(file / "data"), text=lines(ADVISORY))
+
+    assert result.exit_code == 2
+    assert "cannot hold the data" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_pack_is_checked_on_a_sample(run: Run, tmp_path: Path) -> None:
     pack, sample = tmp_path / "p.toml", tmp_path / "s.jsonl"
     pack.write_text(

@@ -4,7 +4,18 @@ import pytest
 from rich.console import RenderableType
 
 from stream_car.cli import render, summary, told
-from stream_car.engine.answers import Answer, Audit, Certificate, Evidence, Explanation, Receipt, Resolution
+from stream_car.engine.answers import (
+    Answer,
+    Audit,
+    Certificate,
+    Controlling,
+    Evidence,
+    Explanation,
+    Group,
+    Receipt,
+    Resolution,
+    Violation,
+)
 from tests.unit.cli import examples as an
 from tests.unit.cli.examples import drawn
 
@@ -23,7 +34,7 @@ def test_an_answer_shows_what_is_in_force_and_the_chain_that_leads_to_it() -> No
 def test_the_last_line_of_an_answer_is_its_certificate() -> None:
     last = drawn(render.answer(an.ANSWER)).rstrip().splitlines()[-1]
 
-    assert last == "✔ complete: 1 anchor covered, every document before input 61 counted (phi 0.50, kappa 2.00)."
+    assert last == "✔ complete for 1 anchor, counting the first 61 messages of the log (phi 0.50, kappa 2.00)."
 
 
 def test_an_answer_that_is_not_complete_says_why() -> None:
@@ -45,6 +56,42 @@ def test_a_document_that_several_anchors_lead_to_is_shown_in_full_once() -> None
     assert text.count(PLAIN_CHAIN) == 2
 
 
+def test_only_results_are_numbered_and_chains_stand_beneath_theirs() -> None:
+    other = Controlling(document=an.ADVISORY, path=())
+    second = Group(anchor=an.RELEASE, controlling=(other, Controlling(document=an.RELEASE)))
+    both = Answer(
+        question="?",
+        results=(an.RELEASE,),
+        groups=(an.GROUP, second, an.ORPHAN),
+        certificate=Certificate(covered=("a",), not_covered=("b", "c")),
+    )
+    lines = [line.rstrip() for line in drawn(render.answer(both)).splitlines()]
+
+    assert [line.split()[0] for line in lines if line.split() and line.split()[0].isdigit()] == ["1"]
+    assert lines[lines.index(f" 1 {an.RELEASE.title}") + 2].strip() == PLAIN_CHAIN
+    assert "   named as successor, but not here: GHSA-new" in lines
+    assert lines[-1].endswith("A higher --k would follow 2 weaker matches too.")
+
+
+def test_one_document_that_breaks_two_conditions_is_one_fault() -> None:
+    twice = Audit(
+        holds=False,
+        violations=(
+            Violation(condition="ignored_superseder", id="old", add=("new",)),
+            Violation(condition="frontier_inclusion", id="old", add=("new",)),
+        ),
+        pending=("soon",),
+        stranded=("old", "lone"),
+    )
+    text = drawn(render.audit(twice))
+
+    assert "3 documents are wrong" in text
+    assert text.count("add new") == 1
+    assert "pending: soon (it waits for its time" in text
+    assert "stranded: lone (it is void" in text
+    assert "stranded: old" not in text
+
+
 def test_an_answer_without_anchors_says_what_to_try() -> None:
     nothing = Answer(
         question="?",
@@ -56,6 +103,7 @@ def test_an_answer_without_anchors_says_what_to_try() -> None:
 
     assert "Nothing found. Try other words" in text
     assert "no document matches the question" in text
+    assert "of the anchor types: menu, notice." in drawn(render.answer(nothing, ["notice", "menu"]))
 
 
 def test_void_documents_are_struck_out_and_documents_in_force_are_green() -> None:
@@ -78,10 +126,10 @@ def test_a_resolution_says_how_the_name_was_read() -> None:
 def test_an_audit_names_the_condition_and_the_repair() -> None:
     text = drawn(render.audit(an.AUDIT))
 
-    assert "✘ does not hold: 1 thing wrong." in text
+    assert "✘ does not hold: 2 documents are wrong." in text
     assert "GHSA-jf85 leads to what is in force, and the set lacks it" in text
     assert "add lodash-4.17.12" in text
-    assert "unknown: nobody" in text
+    assert "unknown: nobody (no document has that name)" in text
     assert "the set repaired: lodash-4.17.12" in text
     assert "✔ holds" in drawn(render.audit(Audit(holds=True)))
 
