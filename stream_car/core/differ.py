@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from stream_car.core.documents import Pair
 from stream_car.core.rules import Bearing, Clause
-from stream_car.core.timeline import LOWEST, Entry, Pages, Place, Said, Scope, page_of, span
+from stream_car.core.timeline import LOWEST, Entry, Pages, Place, Said, Scope, page_of
 
 
 class Tops(Struct, frozen=True, gc=False):
@@ -70,8 +70,7 @@ def _backwards(
     if not scope.sheets:
         yield from _members_backwards(scope.entries, kind, without, upto)
         return
-    start, end = span(scope, kind)
-    for sheet in reversed(scope.sheets[start:end]):
+    for sheet in reversed(scope.sheets.get(kind, [])):
         touched = without is not None and sheet.first <= without <= sheet.last
         whole = upto is None or sheet.last[0] <= upto
         if sheet.sole is not None and whole and not touched:

@@ -30,9 +30,8 @@ from stream_car.core.timeline import (
     greatest,
     greatest_without,
     page_of,
-    sheet_of,
+    sheet_at,
     size,
-    span,
 )
 
 
@@ -124,10 +123,11 @@ def greatest_upto(scope: Scope, pages: Pages, kind: str, upto: int) -> Pair:
         return last
     if not scope.sheets:
         return max((e.pair for e in scope.entries if e.type == kind and e.time <= upto), default=LOWEST)
-    at = sheet_of(scope, kind, (upto + 1, LOWEST[0], ""))
-    if at is None:
+    sheets = scope.sheets.get(kind)
+    if not sheets:
         return LOWEST
-    found = [member.pair for member in page_of(scope, pages, scope.sheets[at]) if member.time <= upto]
+    sheet = sheets[sheet_at(sheets, (upto + 1, LOWEST[0], ""))]
+    found = [member.pair for member in page_of(scope, pages, sheet) if member.time <= upto]
     return found[-1] if found else LOWEST
 
 
@@ -229,12 +229,12 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> N
         entry = placement.entry
         places.append((entry.type, (entry.time, entry.order, entry.id)))
     for kind, where in places:
-        start, end = span(scope, kind)
-        at = sheet_of(scope, kind, where)
-        if at is not None:
-            # When the old entry goes, its sheet may end elsewhere or vanish; then a neighbour takes the new one.
+        sheets = scope.sheets.get(kind)
+        if sheets:
+            # When the old entry goes, its sheet may begin later or vanish; then a neighbour takes the new one.
+            at = sheet_at(sheets, where)
             reach = len(places) - 1
-            for sheet in scope.sheets[max(start, at - reach) : min(end, at + reach + 1)]:
+            for sheet in sheets[max(0, at - reach) : at + reach + 1]:
                 page_of(scope, pages, sheet)
 
 

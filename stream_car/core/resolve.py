@@ -29,6 +29,7 @@ from stream_car.core.timeline import (
     Scope,
     between,
     count_between,
+    directory,
     everyone,
     greatest,
     page_key,
@@ -284,7 +285,7 @@ class Walk:
     def _load(self, names: list[str]) -> Rounds:
         """The pages of link and record scopes that are large enough to have some."""
         scopes = [scope_at(self.values, name) for name in names]
-        yield from known(self.values, (page_key(s, sheet.stamp) for s in scopes for sheet in s.sheets))
+        yield from known(self.values, (page_key(s, sheet.stamp) for s in scopes for sheet in directory(s)))
 
     def _follow_names(self, node: Node) -> None:
         if node.held is None:

@@ -71,7 +71,7 @@ class Scope(Struct, array_like=True, gc=False):
     stamp: int = 0
     applied: tuple[tuple[int, int], ...] = ()
     entries: list[Entry] = []
-    sheets: list[Sheet] = []
+    sheets: dict[str, list[Sheet]] = {}
 
 
 Page = list[Entry]
@@ -114,10 +114,6 @@ def _full(entry: Entry) -> tuple[str, int, int, str]:
     return entry.type, entry.time, entry.order, entry.id
 
 
-def _type(member: Entry | Sheet) -> str:
-    return member.type
-
-
 def _pair(entry: Entry) -> Pair:
     return entry.time, entry.order
 
@@ -136,26 +132,25 @@ def _first_pair(sheet: Sheet) -> Pair:
 
 def size(scope: Scope) -> int:
     """How many members the scope has."""
-    return len(scope.entries) if not scope.sheets else sum(sheet.count for sheet in scope.sheets)
+    return len(scope.entries) if not scope.sheets else sum(sheet.count for sheet in directory(scope))
 
 
 def types(scope: Scope) -> list[str]:
     """The types of its members."""
-    return list(dict.fromkeys(member.type for member in (scope.sheets or scope.entries)))
+    return list(scope.sheets) if scope.sheets else list(dict.fromkeys(entry.type for entry in scope.entries))
 
 
-def span(scope: Scope, kind: str) -> tuple[int, int]:
-    """Where the sheets of a type begin and end in the directory."""
-    return bisect_left(scope.sheets, kind, key=_type), bisect_right(scope.sheets, kind, key=_type)
+def directory(scope: Scope) -> list[Sheet]:
+    """All sheets of a large scope."""
+    return [sheet for sheets in scope.sheets.values() for sheet in sheets]
 
 
 def sheets_between(scope: Scope, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:
     """The sheets that may hold members of a type with `low <= pair < high`."""
-    start, end = span(scope, kind)
-    start = bisect_left(scope.sheets, low, start, end, key=_last_pair)
-    if high is not None:
-        end = bisect_left(scope.sheets, high, start, end, key=_first_pair)
-    return scope.sheets[start:end]
+    sheets = scope.sheets.get(kind, [])
+    start = bisect_left(sheets, low, key=_last_pair)
+    end = bisect_left(sheets, high, start, key=_first_pair) if high is not None else len(sheets)
+    return sheets[start:end]
 
 
 def between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> Iterator[Entry]:
@@ -198,7 +193,7 @@ def everyone(scope: Scope, pages: Pages) -> Iterator[Entry]:
     """All members, type by type in order. Raises `Absent`."""
     if not scope.sheets:
         yield from scope.entries
-    for sheet in scope.sheets:
+    for sheet in directory(scope):
         yield from page_of(scope, pages, sheet)
 
 
@@ -233,8 +228,8 @@ def greatest(scope: Scope, kind: str) -> Pair:
             if entry.type == kind:
                 return entry.time, entry.order
         return LOWEST
-    start, end = span(scope, kind)
-    return scope.sheets[end - 1].last[:2] if start < end else LOWEST
+    sheets = scope.sheets.get(kind)
+    return sheets[-1].last[:2] if sheets else LOWEST
 
 
 def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pair:
@@ -244,23 +239,19 @@ def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pai
             if entry.type == kind and entry.id != place[2]:
                 return entry.time, entry.order
         return LOWEST
-    start, end = span(scope, kind)
-    if start == end:
+    sheets = scope.sheets.get(kind)
+    if not sheets:
         return LOWEST
-    sheet = scope.sheets[end - 1]
-    if sheet.last != place:
-        return sheet.last[:2]
-    if sheet.count > 1:
-        return page_of(scope, pages, sheet)[-2].pair
-    return scope.sheets[end - 2].last[:2] if end - 2 >= start else LOWEST
+    if sheets[-1].last != place:
+        return sheets[-1].last[:2]
+    if sheets[-1].count > 1:
+        return page_of(scope, pages, sheets[-1])[-2].pair
+    return sheets[-2].last[:2] if len(sheets) > 1 else LOWEST
 
 
-def sheet_of(scope: Scope, kind: str, place: Place) -> int | None:
-    """The position of the sheet where a member lies or would be put; `None`: the type has no sheet."""
-    start, end = span(scope, kind)
-    if start == end:
-        return None
-    return max(start, bisect_right(scope.sheets, place, start, end, key=_first) - 1)
+def sheet_at(sheets: list[Sheet], place: Place) -> int:
+    """The position of the sheet of a type where a member lies or would be put."""
+    return max(0, bisect_right(sheets, place, key=_first) - 1)
 
 
 def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
@@ -273,11 +264,11 @@ def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
             return []
         return _spread(scope, pages, entry)
     place = _place(entry)
-    at_sheet = sheet_of(scope, entry.type, place)
-    if at_sheet is None:
-        where = bisect_left(scope.sheets, entry.type, key=_type)
-        return [_new_sheet(scope, pages, where, [entry])]
-    sheet = scope.sheets[at_sheet]
+    sheets = scope.sheets.get(entry.type)
+    if not sheets:
+        return [_new_sheet(scope, pages, 0, [entry])]
+    at_sheet = sheet_at(sheets, place)
+    sheet = sheets[at_sheet]
     page = page_of(scope, pages, sheet)
     at = bisect_left(page, place, key=_place)
     if sheet.count < PAGE_MAX:
@@ -306,10 +297,11 @@ def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[by
             raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
         del scope.entries[at]
         return []
-    at_sheet = sheet_of(scope, kind, place)
-    if at_sheet is None:
+    sheets = scope.sheets.get(kind)
+    if not sheets:
         raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
-    sheet = scope.sheets[at_sheet]
+    at_sheet = sheet_at(sheets, place)
+    sheet = sheets[at_sheet]
     page = page_of(scope, pages, sheet)
     at = bisect_left(page, place, key=_place)
     if at == len(page) or page[at].id != place[2]:
@@ -319,7 +311,9 @@ def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[by
     del page[at]
     if page:
         return _restamp(scope, pages, sheet, page)
-    del scope.sheets[at_sheet]
+    del sheets[at_sheet]
+    if not sheets:
+        del scope.sheets[kind]
     gone = page_key(scope, sheet.stamp)
     pages.pop(gone, None)
     return [gone]
@@ -331,14 +325,14 @@ def _spread(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
     by_type: dict[str, list[Entry]] = {}
     for member in every:
         by_type.setdefault(member.type, []).append(member)
-    return [_new_sheet(scope, pages, len(scope.sheets), members) for members in by_type.values()]
+    return [_new_sheet(scope, pages, 0, members) for members in by_type.values()]
 
 
 def _new_sheet(scope: Scope, pages: EditablePages, at: int, page: list[Entry]) -> bytes:
     scope.stamp += 1
     sheet = Sheet(page[0].type, _place(page[0]), _place(page[-1]), 0, 0, scope.stamp, None)
     _describe(sheet, page)
-    scope.sheets.insert(at, sheet)
+    scope.sheets.setdefault(sheet.type, []).insert(at, sheet)
     key = page_key(scope, scope.stamp)
     pages[key] = page
     return key

@@ -190,7 +190,7 @@ class Fold:
                 yield [WAITING]
             queue = values[WAITING]
             assert isinstance(queue, Scope)
-            first = queue.sheets[0].first if queue.sheets else (queue.entries[0].time, 0, queue.entries[0].id)
+            first = queue.sheets[""][0].first if queue.sheets else (queue.entries[0].time, 0, queue.entries[0].id)
             if not self._is_due(first[0], header):
                 return
             name = first[2]

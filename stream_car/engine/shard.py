@@ -65,6 +65,11 @@ class Shard:
         """The offset of the first record that is not applied yet, as far as this worker knows."""
         return self._claim.next_offset if self._claim is not None else 0
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it holds a claim, as far as it knows; a failure lets go of it."""
+        return self._claim is not None
+
     async def start(self) -> None:
         """Claim the shard, check that state and log belong together, and publish what is in the outbox.
 
