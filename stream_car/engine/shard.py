@@ -26,6 +26,7 @@ REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
 GENERATION = b"g"
 BATCH_MAX = 1000
+DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
 CACHE_MAX = 300_000  # decoded values kept between batches
 
 
@@ -148,7 +149,7 @@ class Shard:
             scopes = self.fold.scopes(said)
         except InvalidDocument as refused:
             return refused, (), b""
-        return said, scopes, content_digest(said) if isinstance(said, Document) else b""
+        return said, scopes, content_digest(said)[:DIGEST_BYTES] if isinstance(said, Document) else b""
 
     def _foreseen(self, said: Statement | InvalidDocument | None, scopes: Sequence[str]) -> list[bytes]:
         return [] if said is None or isinstance(said, InvalidDocument) else self.fold.foresee(said, scopes)

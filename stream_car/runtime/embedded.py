@@ -125,16 +125,39 @@ class Engine:
         except Halted as halted:
             if halted.code not in ("generation", "damaged"):
                 raise
-            self._file.reset()
+            self._reset()
+        if at_once(self._index.position()) > self._end():
             self._index.reset()
-            at_once(self._shard.start())
-        _, end = at_once(self._log.range(0))
-        if at_once(self._index.position()) > end:
-            self._index.reset()
-        for _ in self._pump():
-            pass
-        self._note_due()
+        self._apply(self._end())
         self._tick_if_due()
+
+    def _end(self) -> int:
+        return at_once(self._log.range(0))[1]
+
+    def _reset(self) -> None:
+        """Forget everything that follows from the log."""
+        self._file.reset()
+        self._index.reset()
+        at_once(self._shard.start())
+
+    def _apply(self, first: int) -> list[Receipt]:
+        """Bring state and index to the end of the log, if need be anew; receipts from record `first` on."""
+        try:
+            return self._receipts(first)
+        except Halted as halted:
+            self._reset_if_damaged(halted)
+            return self._receipts(first)
+
+    def _reset_if_damaged(self, halted: Halted) -> None:
+        if halted.code != "damaged":
+            raise halted
+        self._log.verify()  # nothing is given up for a log that could not replace it
+        self._reset()
+
+    def _receipts(self, first: int) -> list[Receipt]:
+        receipts = [self._receipt(one) for one in self._pump() if one.record.offset >= first]
+        self._note_due()
+        return receipts
 
     def _catch_up_index(self, upto: int) -> None:
         """Feed the index what it lacks of the records that the state has applied already."""
@@ -174,6 +197,8 @@ class Engine:
 
     def _pump(self) -> Iterator[Handled]:
         """Apply what the log holds beyond the state, and make it findable."""
+        if not self._shard.is_started:
+            at_once(self._shard.start())
         self._catch_up_index(self.next_offset)
         fed: dict[str, Posting | None] = {}
         while True:
@@ -193,10 +218,7 @@ class Engine:
                 return
 
     def _append(self, messages: Sequence[Message]) -> list[Receipt]:
-        first = at_once(self._log.append(0, messages))
-        receipts = [self._receipt(one) for one in self._pump() if one.record.offset >= first]
-        self._note_due()
-        return receipts
+        return self._apply(at_once(self._log.append(0, messages)))
 
     def _note_due(self) -> None:
         waiting = at_once(self._scopes.pending(1))
@@ -229,11 +251,8 @@ class Engine:
         try:
             return at_once(question())
         except Halted as halted:
-            if halted.code != "damaged":
-                raise
-            self._file.reset()
-            self._index.reset()
-            self._recover()
+            self._reset_if_damaged(halted)
+            self._apply(self._end())
             return at_once(question())
 
     def publish(self, documents: Iterable[Publishable]) -> Published:
