@@ -15,6 +15,7 @@ from msgspec import Struct
 import stream_car
 from stream_car.cli import options
 from stream_car.cli.console import err
+from stream_car.cli.pieces import counted
 from stream_car.cli.plain import line
 from stream_car.cli.publish import progress, publish_all
 from stream_car.cli.summary import Summary
@@ -96,10 +97,12 @@ def _say(report: Report) -> None:
     console = err()
     console.print(f"{counts or 'no documents'} in {report.publish_seconds:.1f} s")
     for item in report.documents.lacking:
-        console.print(f"  {item.type} lacked {item.key} ({item.documents:,} documents)")
+        console.print(f"  {item.type} lacked {item.key} ({counted(item.documents, 'document')})")
     for refused in report.documents.rejected:
         console.print(f"  rejected {refused.code} ({refused.documents:,}), for one: {refused.example}", style="red")
-    console.print(f"{report.queries:,} queries in {report.query_seconds:.1f} s, written to {report.out}")
+    console.print(
+        f"{counted(report.queries, 'query', 'queries')} in {report.query_seconds:.1f} s, written to {report.out}"
+    )
 
 
 def _queries(path: Path) -> Iterator[Query]:

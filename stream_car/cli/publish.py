@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 import stream_car
 from stream_car.cli import options, summary
 from stream_car.cli.console import err
+from stream_car.cli.misspelt import Misspellings
 from stream_car.codec import documents_in
 from stream_car.engine.answers import Receipt
 
@@ -47,7 +48,10 @@ def command(files: Sequence[str], data: Path, rules: Sequence[str], as_json: boo
     Exit code 1 where something was rejected; the rest is published all the same.
     """
     with options.engine_over(data, rules) as engine:
-        said = summary.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
+        spelling = Misspellings(engine.ruleset)
+        documents = spelling.passing(_documents(files))
+        said = summary.Summary.of(publish_all(engine, documents, what="publishing", total=None))
+        said.misspelt = spelling.found()
     options.answer_one(said, as_json=as_json, draw=summary.draw)
     if said.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)

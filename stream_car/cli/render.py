@@ -6,10 +6,8 @@ the words alone say the same, so nothing is lost without colours.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
 from rich.console import Group as Lines
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from stream_car.cli.console import words
@@ -30,6 +28,7 @@ from stream_car.cli.pieces import (
     name,
     numbered,
 )
+from stream_car.cli.tables import Rows
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -165,9 +164,8 @@ def frontier(said: Frontier) -> RenderableType:
 
 def history(said: History) -> RenderableType:
     """A scope's timeline: from when to when each member held, and what ended it."""
-    table = _table("from", "until", "document", "type", "ended by")
-    for held in said.members:
-        table.add_row(*_held(held))
+    names = ("from", "until", "document", "type", "ended by")
+    table = Rows(names, map(_held, said.members), heads=2, whole=(0, 1))
     rest = [] if said.complete else [Text("Not all members are shown.", WARN)]
     return Lines(words(said.scope, "bold"), table, *rest)
 
@@ -197,21 +195,21 @@ def explanation(said: Explanation) -> RenderableType:
     return Lines(*lines)
 
 
-def _bonds(bonds: Iterable[Bond]) -> Table:
-    table = _table("scope or link", "holds", "void because of")
-    for bond in bonds:
-        holds = Text("yes", IN_FORCE) if bond.holds else Text("no", BAD)
-        table.add_row(words(bond.scope), holds, words(", ".join(f"{step.id} ({step.rule})" for step in bond.by)))
-    return table
+def _bonds(bonds: Iterable[Bond]) -> RenderableType:
+    return Rows(("scope or link", "holds", "void because of"), map(_bond, bonds), whole=(1,))
+
+
+def _bond(bond: Bond) -> tuple[Text, ...]:
+    holds = Text("yes", IN_FORCE) if bond.holds else Text("no", BAD)
+    return words(bond.scope), holds, words(", ".join(f"{step.id} ({step.rule})" for step in bond.by))
 
 
 def rejected_table(items: Sequence[Rejected]) -> RenderableType:
     """Refused input, one row each."""
     if not items:
         return Text("Nothing was rejected.", IN_FORCE)
-    table = _table("offset", "code", "id", "why")
-    for item in items:
-        table.add_row(str(item.offset), Text(item.code, BAD), words(item.id or ""), words(item.reason))
+    rows = ((Text(f"{item.offset}"), Text(item.code, BAD), words(item.id or ""), words(item.reason)) for item in items)
+    table = Rows(("offset", "code", "id", "why"), rows, heads=2, whole=(0, 1))
     return Lines(table, Text("See one with its bytes: stream-car rejected show OFFSET", FAINT))
 
 
@@ -234,10 +232,3 @@ def ranking(documents: Sequence[Evidence]) -> RenderableType:
         )
         for document in documents
     )
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table

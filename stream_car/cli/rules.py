@@ -6,16 +6,15 @@ from pathlib import Path
 
 import click
 from msgspec import Struct
-from rich import box
 from rich.console import Group as Lines
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, arrow
+from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, arrow, counted
 from stream_car.cli.plain import line
+from stream_car.cli.tables import Rows
 from stream_car.codec import decode, documents_in
 from stream_car.core.documents import Document
 from stream_car.core.rules import Domain, Rule
@@ -144,20 +143,20 @@ def draw_pack(domain: Domain) -> RenderableType:
     return Lines(*lines, Text())
 
 
-def _rules_table(rules: Iterable[Rule]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in ("rule", "later", "", "earlier", "in a scope of", "if they differ on"):
-        table.add_column(column, overflow="fold")
-    for rule in rules:
-        table.add_row(
-            words(rule.name),
-            words(rule.superseding_type, IN_FORCE),
-            "voids" if rule.effect == "supersede" else "amends",
-            words(rule.superseded_type, VOID if rule.effect == "supersede" else ""),
-            words(", ".join(rule.scope_keys)),
-            words(", ".join(rule.differ_on)),
-        )
-    return table
+def _rules_table(rules: Iterable[Rule]) -> RenderableType:
+    return Rows(("rule", "later", "", "earlier", "in a scope of", "if they differ on"), map(_rule, rules))
+
+
+def _rule(rule: Rule) -> tuple[Text, ...]:
+    is_voiding = rule.effect == "supersede"
+    return (
+        words(rule.name),
+        words(rule.superseding_type, IN_FORCE),
+        Text("voids" if is_voiding else "amends"),
+        words(rule.superseded_type, VOID if is_voiding else ""),
+        words(", ".join(rule.scope_keys)),
+        words(", ".join(rule.differ_on)),
+    )
 
 
 def _keys(domain: Domain) -> Iterator[str]:
@@ -174,10 +173,10 @@ def draw_report(report: Report, refused: Counter[str]) -> RenderableType:
     if report.problems:
         head = Text(f"✘ {report.name} cannot be loaded, {len(report.problems)} to mend:", BAD)
         return Lines(head, *(words(f"  - {problem}", "red") for problem in report.problems))
-    kind = "made-up documents" if report.invented else "documents"
+    kind = "made-up document" if report.invented else "document"
     lines = [
         Text(f"✔ {report.name} is in order", IN_FORCE),
-        Text(f"Of {len(report.sample):,} {kind} it would connect {len(report.connections):,} pairs:"),
+        Text(f"Of {counted(len(report.sample), kind)} it would connect {counted(len(report.connections), 'pair')}:"),
     ]
     lines += [_connection(connection) for connection in report.connections[:SHOWN]]
     if len(report.connections) > SHOWN:
@@ -199,8 +198,8 @@ def _warnings(report: Report, refused: Counter[str]) -> Iterator[Text]:
     if report.unknown:
         yield words(f"Types that no loaded pack declares: {', '.join(report.unknown)}", WARN)
     if report.unscoped:
-        yield words(f"{len(report.unscoped):,} documents joined no scope, {report.unscoped[0]} for one", WARN)
+        yield words(f"{counted(len(report.unscoped), 'document')} joined no scope, {report.unscoped[0]} for one", WARN)
     for kind, key, count in report.lacking:
-        yield words(f"{kind} lacked {key} ({count:,} documents)", WARN)
+        yield words(f"{kind} lacked {key} ({counted(count, 'document')})", WARN)
     for code, count in refused.most_common():
-        yield words(f"{count:,} documents of the sample are refused ({code})", BAD)
+        yield words(f"{counted(count, 'document')} of the sample {'is' if count == 1 else 'are'} refused ({code})", BAD)

@@ -16,14 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_car.cli.console import words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN
+from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN, counted
 from stream_car.engine.answers import Receipt
 
 PLACED = frozenset({"accepted"})  # outcomes of documents that could have joined a scope
 MEANING = {
     "accepted": "taken in",
     "pending": "taken in, but wait for their time",
-    "duplicate": "known already, word for word",
+    "duplicate": "known already",
     "older": "a higher revision is known",
     "retracted": "retractions",
     "nothing": "retract what was never said",
@@ -48,6 +48,14 @@ class Refused(Struct, frozen=True, kw_only=True):
     example: str
 
 
+class Misspelt(Struct, frozen=True, kw_only=True, order=True):
+    """An attribute that looks like a field, and in how many documents."""
+
+    attribute: str
+    field: str
+    documents: int
+
+
 class Summary(Struct, kw_only=True):
     """The counts so far."""
 
@@ -55,6 +63,7 @@ class Summary(Struct, kw_only=True):
     in_no_scope: int
     lacking: list[Lacking]
     rejected: list[Refused]
+    misspelt: list[Misspelt] = []
 
     @classmethod
     def of(cls, receipts: Iterable[Receipt]) -> Self:
@@ -91,10 +100,19 @@ def draw(said: Summary) -> RenderableType:
         table.add_row(Text(outcome, style), f"{count:,}", MEANING.get(outcome, ""))
     lines: list[RenderableType] = [table]
     if said.in_no_scope:
-        lines.append(
-            Text(f"{said.in_no_scope:,} documents joined no scope: rules cannot void them or void by them.", WARN)
+        documents, them = counted(said.in_no_scope, "document"), "it" if said.in_no_scope == 1 else "them"
+        lines.append(Text(f"{documents} joined no scope: rules cannot void {them} or void by {them}.", WARN))
+    lines += [
+        words(f"  {item.type} lacked {item.key} ({counted(item.documents, 'document')})", WARN) for item in said.lacking
+    ]
+    lines += [
+        words(
+            f"  `{item.attribute}` is kept as an attribute ({counted(item.documents, 'document')}); "
+            f"did you mean the field `{item.field}`?",
+            WARN,
         )
-    lines += [words(f"  {item.type} lacked {item.key} ({item.documents:,} documents)", WARN) for item in said.lacking]
+        for item in said.misspelt
+    ]
     if said.rejected:
         lines.append(Text("Rejected:", BAD))
         lines += [words(f"  {item.code} ({item.documents:,}), for one: {item.example}") for item in said.rejected]

@@ -64,7 +64,7 @@ def test_publishing_sums_up_outcomes_scopes_and_lacking_keys(run: Run) -> None:
     assert result.exit_code == 0
     assert "accepted" in result.stdout
     assert "duplicate" in result.stdout
-    assert "1 documents joined no scope" in result.stdout
+    assert "1 document joined no scope" in result.stdout
     assert "advisory lacked package" in result.stdout
 
 
@@ -75,6 +75,17 @@ def test_publishing_reads_files_in_the_order_given(run: Run, tmp_path: Path) -> 
     (counts,) = said(run("publish", str(first), str(second), "--json"))
 
     assert counts["outcomes"] == {"accepted": 2}
+
+
+def test_an_attribute_that_looks_like_a_misspelt_field_is_hinted_at(run: Run) -> None:
+    wrong = [RELEASE | {"id": name, name: ["CVE-2021-44228"]} for name in ("superseeds", "superseded-by", "colour")]
+    both = RELEASE | {"id": "both", "source": "a", "sources": ["a"]}
+    result = run("publish", "-", text=lines(*wrong, both))
+
+    assert result.exit_code == 0
+    assert "`superseeds` is kept as an attribute (1 document); did you mean the field `supersedes`?" in result.stdout
+    assert "did you mean the field `superseded_by`?" in result.stdout
+    assert result.stdout.count("did you mean") == 2
 
 
 def test_what_is_rejected_is_named_kept_and_shown_with_its_bytes(run: Run) -> None:
@@ -301,7 +312,7 @@ def test_an_evaluation_writes_controlling_documents_for_a_scorer(tmp_path: Path)
 
     assert result.exit_code == 0
     assert out.read_text() == '{"id":"q1","docs":["log4j-2.15.0"]}\n'
-    assert "1 queries" in result.stderr
+    assert "1 query in" in result.stderr
 
 
 def test_the_demo_answers_every_question_with_what_controls_it(run: Run) -> None:

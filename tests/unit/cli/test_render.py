@@ -210,6 +210,14 @@ def test_no_line_is_wider_than_the_terminal(value: RenderableType, width: int) -
     assert max(len(line.rstrip()) for line in drawn(value, width=width).splitlines()) <= width
 
 
+@pytest.mark.parametrize("width", [60, 100])
+def test_no_id_date_or_rule_is_broken_in_a_table(width: int) -> None:
+    for table in (render.history(an.HISTORY), render.explanation(an.EXPLANATION)):
+        assert "release_voids_advisory" in drawn(table, width=width)
+    for told_whole in ("2019-07-10 19:45:23Z", "2019-07-11", "GHSA-jf85", "in force here"):
+        assert told_whole in drawn(render.history(an.HISTORY), width=width)
+
+
 def test_a_summary_counts_outcomes_and_names_what_was_lacking() -> None:
     said = summary.Summary.of(
         [
@@ -233,3 +241,11 @@ def test_a_summary_of_nothing_counts_nothing() -> None:
     said = summary.Summary.of([])
 
     assert (dict(said.outcomes), said.in_no_scope, said.lacking, said.rejected) == ({}, 0, [], [])
+
+
+def test_one_document_is_counted_in_the_singular() -> None:
+    said = summary.Summary.of([Receipt(offset=0, outcome="accepted", type="advisory", lacking=("package",))])
+    text = drawn(summary.draw(said))
+
+    assert "1 document joined no scope: rules cannot void it or void by it." in text
+    assert "advisory lacked package (1 document)" in text
