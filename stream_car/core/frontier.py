@@ -184,8 +184,11 @@ def place(
     return change, touched
 
 
-def _noted(applied: tuple[tuple[int, int], ...], shard: int, offset: int) -> tuple[tuple[int, int], ...]:
-    return (*[pair for pair in applied if pair[0] != shard], (shard, offset))
+def _noted(applied: tuple[int, ...], shard: int, offset: int) -> tuple[int, ...]:
+    if not applied or applied[::2] == (shard,):
+        return shard, offset
+    others = [item for at in range(0, len(applied), 2) if applied[at] != shard for item in applied[at : at + 2]]
+    return (*others, shard, offset)
 
 
 def _edit_timeline(scope: Scope, pages: EditablePages, placement: Placement) -> list[bytes]:

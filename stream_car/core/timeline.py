@@ -63,13 +63,13 @@ class Sheet(Struct, array_like=True, gc=False):
 class Scope(Struct, array_like=True, gc=False):
     """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
 
-    `applied` pairs an intake shard with the input offset of the last placement applied.
+    `applied` holds, by turns, an intake shard and the input offset of its last placement applied.
     """
 
     name: str
     seq: int = 0
     stamp: int = 0
-    applied: tuple[tuple[int, int], ...] = ()
+    applied: tuple[int, ...] = ()
     entries: list[Entry] = []
     sheets: dict[str, list[Sheet]] = {}
 

@@ -54,6 +54,12 @@ def _pages(values: dict[bytes, Value]) -> EditablePages:
     return cast(EditablePages, values)
 
 
+def _shared(values: dict[bytes, Value], scopes: Sequence[str]) -> tuple[str, ...]:
+    """The same names, as the strings that their scopes hold already: a name is kept once in memory."""
+    known = [values.get(scope_key(name)) for name in scopes]
+    return tuple([s.name if isinstance(s, Scope) else name for s, name in zip(known, scopes, strict=True)])
+
+
 Steps = Generator[list[bytes], None, None]
 
 
@@ -131,7 +137,8 @@ class Fold:
         assert held is None or isinstance(held, Held)
         is_due = not isinstance(said, Document) or self._is_due(said.time, header)
         try:
-            decision = decide(held, said, at=at, ruleset=self.ruleset, scopes=scopes, is_due=is_due)
+            names = _shared(values, scopes)
+            decision = decide(held, said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
         except InvalidDocument as conflict:
             self._reject(conflict, at, effects)
             return
