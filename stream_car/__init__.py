@@ -3,9 +3,9 @@
 `open` gives an engine over a folder of files, in this process, without any server.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+import typing as _typing
+from collections.abc import Sequence as _Sequence
+from pathlib import Path as _Path
 
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import (
@@ -17,14 +17,17 @@ from stream_car.errors import (
     StreamCarError,
 )
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from stream_car.runtime.embedded import Engine as Engine
 
 __version__ = "0.1.0"
 
 
 def open(
-    path: Path | str | None = None, *, domains: Sequence[str | Path] = (), future: Literal["wait", "apply"] = "wait"
+    path: _Path | str | None = None,
+    *,
+    domains: _Sequence[str | _Path] = (),
+    future: _typing.Literal["wait", "apply"] = "wait",
 ) -> "Engine":
     """An engine over a folder, which is made if need be; without a path a temporary one.
 

@@ -3,9 +3,13 @@
 Promise: it runs the same code as `publish` and `query`, leaves nothing behind, and waits for nothing.
 """
 
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
+from msgspec.structs import replace
 from rich import box
 from rich.console import Console, RenderableType
 from rich.console import Group as Lines
@@ -26,6 +30,22 @@ from stream_car.runtime.demo import Question, feed, questions
 
 K = 3
 WIDE = 100
+SHOWN = 12  # changes; the rest is counted
+TITLE_MAX = 40
+TELLING = (  # documents whose end says most: chains, links, late arrivals, and what no similarity can tell
+    "plessy-1896",
+    "label-vioxx-1999",
+    "CVE-2024-3094",
+    "facebook-down-2021",
+    "CVE-2021-44228",
+    "log4j-2.15.0",
+    "CVE-2021-45046",
+    "log4j-2.17.0",
+    "roe-1973",
+    "kazakhstan-capital-2019",
+    "exmp-approved",
+    "chevron-1984",
+)
 
 INTRODUCTION = (
     "Search finds what is relevant. Whether it still holds is another question: a patch voids an advisory,",
@@ -65,8 +85,11 @@ def _perform(engine: stream_car.Engine, console: Console) -> None:
     console.print("\n".join(INTRODUCTION))
     documents = feed()
     console.print(Rule(f"1. {len(documents)} documents flow in; frontiers change", align="left", style="cyan"))
-    for happening in _happenings(engine, documents):
-        console.print(happening, no_wrap=True, overflow="ellipsis")
+    happened = list(_happenings(engine, documents))
+    shown = [(member, cause) for member, cause in happened if member.id in TELLING][:SHOWN]
+    for member, cause in shown:
+        console.print(left_line(member, _shortened(cause)), no_wrap=True, overflow="ellipsis")
+    console.print(Text(f"... and {len(happened) - len(shown)} more", FAINT))
     console.print(Rule("2. The same questions, asked twice", align="left", style="cyan"))
     for asked in questions():
         console.print(
@@ -74,23 +97,37 @@ def _perform(engine: stream_car.Engine, console: Console) -> None:
         )
     console.print(Rule("3. Your turn", align="left", style="cyan"))
     console.print("stream-car publish FILE, stream-car query TEXT, stream-car --help; your own rules: docs/rules.md")
+    if not _on_path():
+        console.print(f"The command is {sys.argv[0]}; to call it by its name: . {Path(sys.argv[0]).parent}/activate")
 
 
-def _happenings(engine: stream_car.Engine, documents: Sequence[bytes]) -> Iterator[Text]:
-    """One line for every document that something just published made void."""
+def _on_path() -> bool:
+    """Whether a person who types `stream-car` gets this very command, or some other way of calling it was taken."""
+    called = Path(sys.argv[0])
+    return called.name != "stream-car" or shutil.which("stream-car") is not None
+
+
+def _happenings(engine: stream_car.Engine, documents: Sequence[bytes]) -> Iterator[tuple[Member, Cause]]:
+    """Every document that something just published made void, and because of what."""
     seen = 0
     for document in documents:
         engine.publish([document])
         changes = engine.changes(after=seen)
         if changes:
             seen = changes[-1].oseq
-        for member, cause in _ended(changes).values():
-            yield left_line(member, cause)
+        yield from _ended(changes).values()
 
 
 def _ended(changes: Sequence[Told]) -> dict[str, tuple[Member, Cause]]:
     """The documents that left some frontier, each once however many scopes it left."""
     return {member.id: (member, told.change.cause) for told in changes for member in told.change.left}
+
+
+def _shortened(cause: Cause) -> Cause:
+    """The cause with a title that leaves room for the rule."""
+    if len(cause.title) <= TITLE_MAX:
+        return cause
+    return replace(cause, title=f"{cause.title[: TITLE_MAX - 1].rstrip()}…")
 
 
 def _scene(asked: Question, relevant: Sequence[Evidence], said: Answer, width: int) -> RenderableType:

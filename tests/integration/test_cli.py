@@ -328,3 +328,22 @@ def test_the_demo_shows_changes_and_both_answers(run: Run) -> None:
     assert "- CVE-2021-44228 advisory is void now, because of Log4j 2.15.0" in text
     assert "plain relevance answers" in text
     assert "Stream-CAR answers" in text
+
+
+def test_the_demo_shows_a_dozen_changes_and_counts_the_rest(run: Run) -> None:
+    first = run("demo").stdout.partition("2. The same questions")[0].splitlines()
+    changes = [line for line in first if line.startswith("- ")]
+
+    assert len(changes) == 12
+    assert all("because of" in line[:100] or "names it" in line[:100] or "says itself" in line for line in changes)
+    assert first[-1].startswith("... and ")
+
+
+def test_the_demo_ends_with_how_to_call_the_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/stream-car", "demo"])
+    monkeypatch.setenv("PATH", "")
+
+    assert "to call it by its name: . .venv/bin/activate" in run("demo").stdout
+    monkeypatch.setattr("sys.argv", ["stream-car", "demo"])
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert "activate" not in run("demo").stdout
