@@ -24,7 +24,7 @@ MEANING = {
     "accepted": "taken in",
     "pending": "taken in, but wait for their time",
     "duplicate": "known already",
-    "older": "a higher revision is known",
+    "older": "a higher revision is known, or this one was retracted",
     "retracted": "retractions",
     "nothing": "retract what was never said",
     "rejected": "refused and kept: stream-car rejected list",
