@@ -9,8 +9,10 @@ Cost: the scopes of the document, each one step of the frontier.
 from collections.abc import Generator, Sequence
 from typing import Literal, cast
 
+import msgspec
 from msgspec import Struct
 
+from stream_car.codec import content_digest, decode
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import Placement, place
@@ -19,6 +21,13 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import Absent, EditablePages, Entry, Page, Scope, add, drop, scope_key
 from stream_car.engine.answers import Outcome
 from stream_car.errors import InvalidDocument
+from stream_car.ports import Event, Record
+
+CHANGES = "changes"
+REJECTED = "rejected"
+TICK = ("stream-car-tick", b"1")
+DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
+FORMAT = 1  # of what a shard keeps; part of the generation
 
 Future = Literal["wait", "apply"]
 HEADER = b"h"
@@ -49,6 +58,19 @@ class Effects(Struct, gc=False):
     scopes: int = 0
 
 
+class Reading(Struct, frozen=True, gc=False):
+    """A record as far as it can be read without state. `said` is `None` for a tick; `at` is where it stands."""
+
+    said: Statement | InvalidDocument | None
+    scopes: tuple[str, ...]
+    at: Input
+
+    @property
+    def statement(self) -> Statement | None:
+        """What the record said, if it can be read."""
+        return None if isinstance(self.said, InvalidDocument) else self.said
+
+
 def _pages(values: dict[bytes, Value]) -> EditablePages:
     """The pages among the values; keys of pages lead to nothing else."""
     return cast(EditablePages, values)
@@ -71,13 +93,51 @@ class Fold:
         self.future = future
         self.skew = skew
         self.shard = shard
+        self._encode = msgspec.json.Encoder(order="deterministic").encode
 
-    def foresee(self, statement: Statement, scopes: Sequence[str]) -> list[bytes]:
+    @property
+    def generation(self) -> str:
+        """Names what a state was built with: rules, format, and how documents from the future are treated."""
+        return f"{self.ruleset.digest}-{FORMAT}{'' if self.future == 'wait' else '-' + self.future}"
+
+    def read(self, record: Record) -> Reading:
+        """The record decoded and judged as far as it goes alone."""
+        at = Input(record.offset, record.append_time)
+        if TICK in record.headers:
+            return Reading(None, (), at)
+        try:
+            said = decode(record.value, key=record.key, headers=record.headers)
+            scopes = self.scopes(said)
+        except InvalidDocument as refused:
+            return Reading(refused, (), at)
+        if isinstance(said, Document):
+            at = Input(record.offset, record.append_time, content_digest(said)[:DIGEST_BYTES])
+        return Reading(said, scopes, at)
+
+    def foresee(self, read: Reading) -> list[bytes]:
         """Keys that a record will need, as far as it shows itself; what it lacks the fold asks for."""
-        keys = [held_key(statement.id)]
-        if isinstance(statement, Document):
-            keys += [scope_key(scope) for scope in scopes]
+        said = read.said
+        if said is None or isinstance(said, InvalidDocument):
+            return []
+        keys = [held_key(said.id)]
+        if isinstance(said, Document):
+            keys += [scope_key(scope) for scope in read.scopes]
         return keys
+
+    def apply(self, values: dict[bytes, Value], read: Reading) -> Generator[list[bytes], None, "Effects"]:
+        """Apply one record that was read."""
+        return self.step(values, read.said, read.scopes, read.at)
+
+    def emit(self, effects: "Effects", first: int) -> list[Event]:
+        """The events that tell of it, numbered from `first` on."""
+        told = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
+        refused = effects.rejection
+        if refused is not None:
+            told.append((REJECTED, refused.id or "", self._encode(refused)))
+        return [
+            Event(oseq=oseq, stream=stream, key=key.encode(), value=value)
+            for oseq, (stream, key, value) in enumerate(told, first)
+        ]
 
     def scopes(self, statement: Statement) -> tuple[str, ...]:
         """The scopes that a statement's rules give it.
@@ -162,34 +222,13 @@ class Fold:
     def _place_all(
         self, values: dict[bytes, Value], header: Header, placements: Sequence[Placement], effects: Effects
     ) -> Steps:
-        keys = [scope_key(placement.scope) for placement in placements]
-        lacking = [key for key in keys if key not in values]
-        if lacking:
-            yield lacking
-        pages_by_key = _pages(values)
-        for key, placement in zip(keys, placements, strict=True):
-            scope = values[key]
-            if scope is None:
-                scope = values[key] = Scope(placement.scope)
-            assert isinstance(scope, Scope)
-            while isinstance(done := self._placed(scope, pages_by_key, placement), Absent):
-                yield done.keys
-            change, pages = done
+        """Where intake ends and the frontier begins; the two-hop form has a topic here."""
+        for placement in placements:
             if placement.is_link:
                 header.links += (placement.entry is not None) - (placement.old is not None)
-            effects.touched.append(key)
-            if pages:
-                effects.touched += pages
-            if change is not None:
-                effects.changes.append(change)
-
-    def _placed(
-        self, scope: Scope, pages: EditablePages, placement: Placement
-    ) -> tuple[FrontierChange | None, list[bytes]] | Absent:
-        try:
-            return place(scope, pages, placement, self.ruleset, shard=self.shard)
-        except Absent as absent:
-            return absent
+        return place_all(
+            values, placements, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched
+        )
 
     def _release(self, values: dict[bytes, Value], header: Header, at: Input, effects: Effects) -> Steps:
         while header.waiting:
@@ -242,3 +281,45 @@ class Fold:
                 lacking = absent.keys
             yield lacking
         effects.touched.append(WAITING)
+
+
+def place_all(
+    values: dict[bytes, Value],
+    placements: Sequence[Placement],
+    ruleset: Ruleset,
+    *,
+    shard: int,
+    changes: list[FrontierChange],
+    touched: list[bytes],
+) -> Steps:
+    """The frontier fold: each placement one step in its scope; adds to `changes` and `touched`.
+
+    `shard` is the intake shard that the placements come from.
+    """
+    keys = [scope_key(placement.scope) for placement in placements]
+    lacking = [key for key in keys if key not in values]
+    if lacking:
+        yield lacking
+    pages_by_key = _pages(values)
+    for key, placement in zip(keys, placements, strict=True):
+        scope = values[key]
+        if scope is None:
+            scope = values[key] = Scope(placement.scope)
+        assert isinstance(scope, Scope)
+        while isinstance(done := _placed(scope, pages_by_key, placement, ruleset, shard), Absent):
+            yield done.keys
+        change, pages = done
+        touched.append(key)
+        if pages:
+            touched += pages
+        if change is not None:
+            changes.append(change)
+
+
+def _placed(
+    scope: Scope, pages: EditablePages, placement: Placement, ruleset: Ruleset, shard: int
+) -> tuple[FrontierChange | None, list[bytes]] | Absent:
+    try:
+        return place(scope, pages, placement, ruleset, shard=shard)
+    except Absent as absent:
+        return absent

@@ -28,10 +28,9 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.evidence import group_of, names_in, shown
-from stream_car.engine.fold import WAITING
+from stream_car.engine.fold import CHANGES, REJECTED, WAITING
 from stream_car.engine.query import Queries
 from stream_car.engine.reader import Reader
-from stream_car.engine.shard import CHANGES, REJECTED
 from stream_car.errors import InvalidRequest
 from stream_car.ports import Journal, Log
 

@@ -8,47 +8,76 @@ what a batch shows that it needs, and one commit a batch.
 """
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
+from typing import Generic, Protocol, TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from stream_car.codec import content_digest, decode
-from stream_car.core.documents import Document, Statement
-from stream_car.core.intake import Input
-from stream_car.engine.fold import Effects, Fold, Value
-from stream_car.engine.stored import FORMAT, decode_value, encode_value
-from stream_car.errors import ClaimLost, Halted, InvalidDocument
+from stream_car.engine.fold import Value
+from stream_car.engine.stored import decode_value, encode_value
+from stream_car.errors import Halted
 from stream_car.ports import Claim, Event, Journal, Log, Record, Store
 
-CHANGES = "changes"
-REJECTED = "rejected"
-TICK = ("stream-car-tick", b"1")
 GENERATION = b"g"
 BATCH_MAX = 1000
-DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
 CACHE_MAX = 300_000  # decoded values kept between batches
 
 
-class Handled(Struct, frozen=True, gc=False):
-    """A record that was applied, what it said (`None`: a tick or unreadable), and what it did."""
+class Touching(Protocol):
+    """What a fold did to a shard; `touched` are the keys to write."""
+
+    touched: list[bytes]
+
+
+R = TypeVar("R")
+E = TypeVar("E", bound=Touching)
+
+
+class Folding(Protocol[R, E]):
+    """A pure function of state and record, in the four steps in which the machine takes it."""
+
+    @property
+    def generation(self) -> str:
+        """Names what a state was built with."""
+        ...
+
+    def read(self, record: Record) -> R:
+        """The record decoded and judged as far as it goes alone."""
+        ...
+
+    def foresee(self, read: R) -> Sequence[bytes]:
+        """Keys that it will need, as far as it shows itself."""
+        ...
+
+    def apply(self, values: dict[bytes, Value], read: R) -> Generator[list[bytes], None, E]:
+        """Change the values; keys that are not among them are asked for by yielding them."""
+        ...
+
+    def emit(self, effects: E, first: int) -> Sequence[Event]:
+        """The events that tell of it, numbered from `first` on."""
+        ...
+
+
+class Handled(Struct, Generic[R, E], frozen=True, gc=False):
+    """A record that was applied, how it was read, and what it did."""
 
     record: Record
-    said: Statement | None
-    effects: Effects
-    scopes: tuple[str, ...] = ()
+    read: R
+    effects: E
 
 
-def generation_of(fold: Fold) -> str:
-    """Names what a state was built with: rules, format, and how documents from the future are treated."""
-    return f"{fold.ruleset.digest}-{FORMAT}{'' if fold.future == 'wait' else '-' + fold.future}"
-
-
-class Shard:
+class Shard(Generic[R, E]):
     """One worker's view of one shard. Not to be driven by two tasks at once."""
 
     def __init__(
-        self, *, shard: int, log: Log, store: Store, journal: Journal, fold: Fold, cache_max: int = CACHE_MAX
+        self,
+        *,
+        shard: int,
+        log: Log,
+        store: Store,
+        journal: Journal,
+        fold: Folding[R, E],
+        cache_max: int = CACHE_MAX,
     ) -> None:
         self.shard = shard
         self.log = log
@@ -56,8 +85,7 @@ class Shard:
         self.journal = journal
         self.fold = fold
         self.cache_max = cache_max
-        self.generation = generation_of(fold)
-        self._encoder = msgspec.json.Encoder(order="deterministic")
+        self.generation = fold.generation
         self._values: dict[bytes, Value] = {}
         self._claim: Claim | None = None
 
@@ -94,7 +122,7 @@ class Shard:
         waiting = await self.store.outbox(claim)
         self._claim = await self._publish(claim, waiting) if waiting else claim
 
-    async def run_once(self, max_records: int = BATCH_MAX) -> list[Handled]:
+    async def run_once(self, max_records: int = BATCH_MAX) -> list[Handled[R, E]]:
         """Apply one batch of the log; nothing is returned when the shard has caught up.
 
         Raises `ClaimLost` when another worker took the shard; `start` again.
@@ -117,42 +145,28 @@ class Shard:
         self._evict()
         return handled
 
-    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled]:
-        read = [self._read(record) for record in records]
-        wanted = {key for said, scopes, _ in read for key in self._foreseen(said, scopes)}
+    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
+        fold = self.fold
+        read = [fold.read(record) for record in records]
+        wanted = {key for one in read for key in fold.foresee(one)}
         await self._load(claim, [key for key in wanted if key not in self._values])
-        handled: list[Handled] = []
+        handled: list[Handled[R, E]] = []
         expected = claim.next_offset
-        for record, (said, scopes, digest) in zip(records, read, strict=True):
+        for record, one in zip(records, read, strict=True):
             if record.offset != expected:
                 raise Halted("gap", f"the log answered offset {record.offset} where {expected} was due")
             expected += 1
-            at = Input(record.offset, record.append_time, digest)
-            effects = await self._drive(claim, self.fold.step(self._values, said, scopes, at))
-            handled.append(Handled(record, None if isinstance(said, InvalidDocument) else said, effects, scopes))
+            handled.append(Handled(record, one, await self._drive(claim, fold.apply(self._values, one))))
         return handled
 
-    async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, Effects]) -> Effects:
+    async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, E]) -> E:
         while True:
             try:
                 keys = next(steps)
             except StopIteration as stop:
-                effects: Effects = stop.value
+                effects: E = stop.value
                 return effects
             await self._load(claim, keys)
-
-    def _read(self, record: Record) -> tuple[Statement | InvalidDocument | None, tuple[str, ...], bytes]:
-        if TICK in record.headers:
-            return None, (), b""
-        try:
-            said = decode(record.value, key=record.key, headers=record.headers)
-            scopes = self.fold.scopes(said)
-        except InvalidDocument as refused:
-            return refused, (), b""
-        return said, scopes, content_digest(said)[:DIGEST_BYTES] if isinstance(said, Document) else b""
-
-    def _foreseen(self, said: Statement | InvalidDocument | None, scopes: Sequence[str]) -> list[bytes]:
-        return [] if said is None or isinstance(said, InvalidDocument) else self.fold.foresee(said, scopes)
 
     async def _load(self, claim: Claim, keys: Sequence[bytes]) -> None:
         if not keys:
@@ -164,25 +178,15 @@ class Shard:
                 raise Halted("damaged", f"the page {key!r} is gone; rebuild the state from the log")
             self._values[key] = decode_value(key, value)
 
-    async def _commit(self, claim: Claim, handled: Sequence[Handled]) -> Claim:
+    async def _commit(self, claim: Claim, handled: Sequence[Handled[R, E]]) -> Claim:
         touched = dict.fromkeys(key for one in handled for key in one.effects.touched)
         writes = {key: encode_value(self._values.get(key)) for key in touched}
         writes[GENERATION] = self.generation.encode()
-        numbers = itertools.count(claim.next_oseq)
-        outbox = [event for one in handled for event in self._events(one.effects, numbers)]
+        outbox: list[Event] = []
+        for one in handled:
+            outbox += self.fold.emit(one.effects, claim.next_oseq + len(outbox))
         moved = await self.store.commit(claim, handled[-1].record.offset + 1, writes, outbox)
         return await self._publish(moved, outbox) if outbox else moved
-
-    def _events(self, effects: Effects, numbers: Iterator[int]) -> list[Event]:
-        events = [
-            Event(oseq=next(numbers), stream=CHANGES, key=change.scope.encode(), value=self._encoder.encode(change))
-            for change in effects.changes
-        ]
-        refused = effects.rejection
-        if refused is not None:
-            key = (refused.id or "").encode()
-            events.append(Event(oseq=next(numbers), stream=REJECTED, key=key, value=self._encoder.encode(refused)))
-        return events
 
     async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
         await self.journal.publish(self.shard, events)
@@ -193,6 +197,3 @@ class Shard:
         if over > 0:
             for key in list(itertools.islice(self._values, over + self.cache_max // 8)):
                 del self._values[key]
-
-
-__all__ = ["CHANGES", "REJECTED", "TICK", "ClaimLost", "Handled", "Shard", "generation_of"]

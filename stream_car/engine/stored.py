@@ -1,7 +1,7 @@
 """How a shard's values lie in a store: MessagePack arrays, told apart by the first letter of their key.
 
-Promise: equal values have equal bytes. `FORMAT` is part of the generation, so that a state of
-another format is never read but built anew.
+Promise: equal values have equal bytes. Whoever changes them raises `fold.FORMAT`, which is part of
+the generation, so that a state of another format is never read but built anew.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,6 @@ from stream_car.core.intake import Held
 from stream_car.core.timeline import Entry, Scope
 from stream_car.engine.fold import Header, Value
 from stream_car.errors import Halted
-
-FORMAT = 1
 
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[bytes, Callable[[bytes], Value]] = {

@@ -35,10 +35,10 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
-from stream_car.engine.fold import Fold, Future
+from stream_car.engine.fold import TICK, Effects, Fold, Future, Reading
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
-from stream_car.engine.shard import TICK, Handled, Shard
+from stream_car.engine.shard import Handled, Shard
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, InvalidDocument, StreamCarError
 from stream_car.ports import Clock, Message, Posting
@@ -195,7 +195,7 @@ class Engine:
         postings = [posting for posting in fed.values() if posting is not None]
         at_once(self._index.apply(postings, [name for name, posting in fed.items() if posting is None], position))
 
-    def _pump(self) -> Iterator[Handled]:
+    def _pump(self) -> Iterator[Handled[Reading, Effects]]:
         """Apply what the log holds beyond the state, and make it findable."""
         if not self._shard.is_started:
             at_once(self._shard.start())
@@ -204,9 +204,9 @@ class Engine:
         while True:
             handled = at_once(self._shard.run_once())
             for one in handled:
-                said = one.said
+                said = one.read.statement
                 if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-                    fed[said.id] = self._posting(said, one.scopes)
+                    fed[said.id] = self._posting(said, one.read.scopes)
                 elif one.effects.outcome == "retracted" and said is not None:
                     fed[said.id] = None
                 yield one
@@ -228,8 +228,8 @@ class Engine:
         if self._due is not None and self._clock.now() >= self._due:
             self._append([Message(value=None, headers=(TICK,))])
 
-    def _receipt(self, handled: Handled) -> Receipt:
-        effects, said = handled.effects, handled.said
+    def _receipt(self, handled: Handled[Reading, Effects]) -> Receipt:
+        effects, said = handled.effects, handled.read.statement
         document = said if isinstance(said, Document) else None
         refused = effects.rejection
         joins_none = document is not None and not effects.scopes and effects.outcome in ("accepted", "pending")

@@ -27,7 +27,7 @@ class Stages:
         log, shard, store = engine._log, engine._shard, engine._store
         _put(log, "append", self._awaited("log: append durably", log.append))
         _put(log, "fetch", self._awaited("log: read and verify", log.fetch))
-        _put(shard, "_read", self._called("decode, scopes, digest", shard._read))
+        _put(shard.fold, "read", self._called("decode, scopes, digest", shard.fold.read))
         _put(shard, "_drive", self._awaited("fold", shard._drive))
         _put(store, "read", self._awaited("store: read", store.read))
         _put(shard, "_commit", self._awaited("encode and commit", shard._commit))
@@ -37,8 +37,8 @@ class Stages:
 
     def forget(self, engine: Engine) -> None:
         """Give the engine its own methods back."""
-        for owner in (engine, engine._log, engine._shard, engine._store):
-            for name in ("append", "fetch", "_read", "_drive", "read", "_commit", "_posting", "_feed", "_receipt"):
+        for owner in (engine, engine._log, engine._shard, engine._shard.fold, engine._store):
+            for name in ("append", "fetch", "_drive", "read", "_commit", "_posting", "_feed", "_receipt"):
                 vars(owner).pop(name, None)
 
     def figures(self, documents: int) -> list[Figure]:

@@ -7,16 +7,26 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from stream_car.engine.fold import Value
-from stream_car.engine.shard import Handled, Shard
+from stream_car.engine.fold import Effects, Reading, Value
+from stream_car.engine.shard import Handled
 from stream_car.errors import ClaimLost, StreamCarError
 from stream_car.ports import Claim, Event, Record
-from tests.simulation.world import FAULTS, Lost, MemoryStore, State, finish, quiet_world, replay_command, simulate
+from tests.simulation.world import (
+    FAULTS,
+    Lost,
+    MemoryStore,
+    State,
+    Worker,
+    finish,
+    quiet_world,
+    replay_command,
+    simulate,
+)
 
 BLOCK = 50
 
 
-def fails(seed: int, worker: type[Shard] = Shard, store: type[MemoryStore] | None = None) -> bool:
+def fails(seed: int, worker: type[Worker] = Worker, store: type[MemoryStore] | None = None) -> bool:
     try:
         simulate(seed, worker=worker, store=store)
     except (AssertionError, LookupError, StreamCarError):
@@ -36,7 +46,7 @@ def test_whatever_crashes_the_state_is_the_fold_of_the_log_and_every_event_is_to
     assert {*FAULTS, "skip", "rollback", "wipe"} <= set(seen)
 
 
-class TrimsFirst(Shard):
+class TrimsFirst(Worker):
     """A mutant: events leave the outbox before they are published."""
 
     async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
@@ -52,7 +62,7 @@ class Uncleared(dict[bytes, Value]):
         assert self is not None
 
 
-class KeepsValues(Shard):
+class KeepsValues(Worker):
     """A mutant: decoded state survives a claim that was lost."""
 
     async def start(self) -> None:
@@ -60,7 +70,7 @@ class KeepsValues(Shard):
         await super().start()
 
 
-class LeavesTheOutbox(Shard):
+class LeavesTheOutbox(Worker):
     """A mutant: what an earlier worker left in the outbox is taken for published."""
 
     async def start(self) -> None:
@@ -86,10 +96,10 @@ class Deaf:
         return 0
 
 
-class TrustsTheLog(Shard):
+class TrustsTheLog(Worker):
     """A mutant: records are numbered as they come, so that one which was skipped is never missed."""
 
-    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled]:
+    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[Reading, Effects]]:
         first = records[0].offset
         return await super()._fold(structs.replace(claim, next_offset=first), records)
 
@@ -117,7 +127,7 @@ class NoOutbox(MemoryStore):
 
 
 @pytest.mark.parametrize("worker", [TrimsFirst, KeepsValues, LeavesTheOutbox, TrustsTheLog])
-def test_a_worker_that_breaks_the_order_is_caught(worker: type[Shard]) -> None:
+def test_a_worker_that_breaks_the_order_is_caught(worker: type[Worker]) -> None:
     assert any(fails(seed, worker=worker) for seed in range(200))
 
 

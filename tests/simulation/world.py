@@ -18,13 +18,14 @@ from msgspec import Struct, structs
 from stream_car.codec import encode, encode_mapping
 from stream_car.core import timeline
 from stream_car.core.documents import Document, Statement
-from stream_car.engine.fold import Fold
-from stream_car.engine.shard import TICK, Shard
+from stream_car.engine.fold import TICK, Effects, Fold, Reading
+from stream_car.engine.shard import Shard
 from stream_car.errors import ClaimLost, Halted, StreamCarError
 from stream_car.ports import Claim, Event, Record
 from tests.properties.streams import random_rules, random_stream
 
 T = TypeVar("T")
+Worker = Shard[Reading, Effects]
 Running = Coroutine[object, object, object]
 FAULTS = ("crash before", "crash after", "lost before", "lost after", "late", "twice")
 SKEW = 1
@@ -95,7 +96,7 @@ class World:
         *,
         fault_rate: float,
         truth: Truth | None = None,
-        worker: type[Shard] = Shard,
+        worker: type[Worker] = Shard,
         store: "type[MemoryStore] | None" = None,
     ) -> None:
         self.records = records
@@ -111,7 +112,7 @@ class World:
         self.store = (store or MemoryStore)(self)
         self.journal = MemoryJournal(self)
 
-    def shard(self) -> Shard:
+    def shard(self) -> Worker:
         return self.worker(shard=0, log=self.log, store=self.store, journal=self.journal, fold=self.fold)
 
     def happens(self, rate: float) -> bool:
@@ -171,7 +172,7 @@ class World:
         while self.late:
             self.execute_late()
 
-    def _work(self, worker: Shard) -> Running:
+    def _work(self, worker: Worker) -> Running:
         """One batch, or now and then a heartbeat, by which an idle worker notices that the store fell back."""
         if self.happens(0.1):
             return worker.start()
@@ -382,7 +383,7 @@ def _bytes(said: Statement) -> bytes:
 def simulate(
     seed: int,
     *,
-    worker: type[Shard] = Shard,
+    worker: type[Worker] = Shard,
     store: type[MemoryStore] | None = None,
     length: int = 30,
     steps: int = 800,
@@ -394,7 +395,7 @@ def simulate(
         return _simulate(Random(seed), worker, store, length, steps)
 
 
-def _simulate(random: Random, worker: type[Shard], store: type[MemoryStore] | None, length: int, steps: int) -> World:
+def _simulate(random: Random, worker: type[Worker], store: type[MemoryStore] | None, length: int, steps: int) -> World:
     ruleset = random_rules(random)
     fold = Fold(ruleset, skew=SKEW)
     records = random_log(random, length)
