@@ -163,6 +163,10 @@ class AnchorIndex(Protocol):
         """The `depth` best anchors for a question, best first; ties by id. Any text is allowed."""
         ...
 
+    async def version(self) -> int:
+        """A number that goes up whenever a search could answer otherwise than before, scores included."""
+        ...
+
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
         ...

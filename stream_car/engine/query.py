@@ -24,6 +24,7 @@ from stream_car.engine.answers import (
     Via,
     Violation,
 )
+from stream_car.engine.cache import Asked, Cache
 from stream_car.engine.evidence import certificate_of, group_of, names_in, shown, steps_of
 from stream_car.engine.reader import Moved, Reader
 from stream_car.errors import InvalidRequest
@@ -43,11 +44,14 @@ T = TypeVar("T")
 class Queries:
     """Questions about anchors and names; `Scopes` answers those about scopes."""
 
-    def __init__(self, *, store: Store, index: AnchorIndex, ruleset: Ruleset, generation: str) -> None:
+    def __init__(
+        self, *, store: Store, index: AnchorIndex, ruleset: Ruleset, generation: str, cache: Cache | None = None
+    ) -> None:
         self.store = store
         self.index = index
         self.ruleset = ruleset
         self.generation = generation
+        self.cache = cache
 
     async def _steadily(self, as_of: int | None, ask: Callable[[Reader], Awaitable[T]]) -> T:
         """Ask with a reader of one cut; begin again where the shard moved meanwhile."""
@@ -75,7 +79,7 @@ class Queries:
         """The first `depth` hits that are part of the corpus then, with their walks."""
         asked = depth
         while True:
-            found = await self.index.search(text, min(asked, DEPTH_MAX * 4))
+            found = await reader.search(self.index, text, min(asked, DEPTH_MAX * 4))
             walks = await reader.walk([hit.id for hit in found])
             here = [(hit, walk) for hit, walk in zip(found, walks, strict=True) if walk is not None][:depth]
             if len(here) == depth or len(found) < asked or asked >= DEPTH_MAX * 4:
@@ -88,7 +92,19 @@ class Queries:
         `as_of` is a valid time (microseconds UTC). Raises `InvalidRequest`.
         """
         _require(text, k, depth)
-        return await self._steadily(as_of, lambda reader: self._answer(reader, text, k, depth))
+        return await self._steadily(as_of, lambda reader: self._remembered(reader, Asked(text, k, depth, as_of)))
+
+    async def _remembered(self, reader: Reader, asked: Asked) -> Answer:
+        """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""
+        cache = self.cache
+        if cache is None:
+            return await self._answer(reader, asked.text, asked.k, asked.depth)
+        known = await cache.find(asked, reader, self.index)
+        if known is not None:
+            return known
+        answer = await self._answer(reader, asked.text, asked.k, asked.depth)
+        await cache.keep(asked, answer, reader, self.index)
+        return answer
 
     async def _answer(self, reader: Reader, text: str, k: int, depth: int) -> Answer:
         hits, walks = await self._anchors(reader, text, depth)

@@ -14,9 +14,10 @@ from stream_car.core.timeline import Absent, Scope, scope_key
 from stream_car.engine.fold import HEADER, Header
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import Store
+from stream_car.ports import AnchorIndex, Hit, Store
 
 T = TypeVar("T")
+UNKNOWN = -1  # the version of an index that was searched at several versions, or not at all
 
 
 class Moved(StreamCarError):
@@ -35,6 +36,16 @@ class Reader:
         self.cut: int | None = None
         self.rounds = 0
         self.lookups = 0
+        self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
+        self.version = UNKNOWN
+
+    async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
+        """Stage 1, remembered with the version of the index that answered: whoever keeps answers compares it."""
+        found = await index.search(text, depth)
+        version = await index.version()
+        self.version = version if not self.searches or version == self.version else UNKNOWN
+        self.searches[text, depth] = found
+        return found
 
     async def load(self, keys: Sequence[bytes]) -> None:
         """Read the keys that are not at hand, in one round. Raises `Moved`, `Halted`."""

@@ -35,6 +35,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.cache import BYTES_MAX, Cache
 from stream_car.engine.fold import TICK, Effects, Fold, Future, Reading
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
@@ -72,6 +73,7 @@ class Engine:
         ruleset: Ruleset,
         future: Future = "wait",
         clock: Clock | None = None,
+        cache_bytes: int = BYTES_MAX,
     ) -> None:
         self.ruleset = ruleset
         self._clock = clock if clock is not None else SystemClock()
@@ -91,7 +93,11 @@ class Engine:
             fold = Fold(ruleset, future=future)
             self._shard = Shard(shard=0, log=self._log, store=self._store, journal=self._journal, fold=fold)
             self._queries = Queries(
-                store=self._store, index=self._index, ruleset=ruleset, generation=self._shard.generation
+                store=self._store,
+                index=self._index,
+                ruleset=ruleset,
+                generation=self._shard.generation,
+                cache=Cache(cache_bytes) if cache_bytes else None,
             )
             self._scopes = Scopes(self._queries, journal=self._journal, log=self._log)
             self._recover()
@@ -204,6 +210,7 @@ class Engine:
         while True:
             handled = at_once(self._shard.run_once())
             for one in handled:
+                self._note(one)
                 said = one.read.statement
                 if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
                     fed[said.id] = self._posting(said, one.read.scopes)
@@ -216,6 +223,10 @@ class Engine:
                 fed = {}
             if not handled:
                 return
+
+    def _note(self, handled: Handled[Reading, Effects]) -> None:
+        if self._queries.cache is not None:
+            self._queries.cache.note(handled.record.offset, handled.effects.touched)
 
     def _append(self, messages: Sequence[Message]) -> list[Receipt]:
         return self._apply(at_once(self._log.append(0, messages)))

@@ -274,3 +274,28 @@ async def test_feeding_input_again_changes_nothing(index: AnchorIndex) -> None:
     await feed(index, postings, 7)
 
     assert list(await index.search(" ".join(WORDS[:5]), 30)) == before
+
+
+async def test_the_version_tells_whether_a_search_may_answer_otherwise(index: AnchorIndex) -> None:
+    dice = random.Random(5)
+    seen: dict[int, list[list[tuple[str, float]]]] = {}
+    for step, one in enumerate(written(160)):
+        what = dice.random()
+        if what < 0.5:
+            await index.apply([one], [f"d{dice.randrange(160):04d}"] if what < 0.1 else (), step + 1)
+        elif what < 0.7:
+            await index.apply((), (), step + 1)
+        found = [[(hit.id, hit.score) for hit in await index.search(text, 9)] for text in WORDS[:4]]
+        version = await index.version()
+
+        assert seen.setdefault(version, found) == found
+        assert version >= max(seen)
+
+
+async def test_the_version_stays_where_nothing_was_applied(index: AnchorIndex) -> None:
+    await feed(index, written(100), 7)
+    await index.search(WORDS[0], 5)
+    version = await index.version()
+    await index.search(WORDS[1], 5)
+
+    assert await index.version() == version

@@ -57,6 +57,7 @@ class TantivyIndex:
         self._folder = Path(folder)
         self._schema = schema()
         self._analyzer = analyzer()
+        self._version = 0
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -103,6 +104,7 @@ class TantivyIndex:
         self._tail = Tail()
 
     def _reload(self) -> None:
+        self._version += 1
         with _reading():
             self._index.reload()
             self._searcher = self._index.searcher()
@@ -111,6 +113,7 @@ class TantivyIndex:
 
     async def apply(self, postings: Sequence[Posting], dropped: Sequence[str], position: int) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in."""
+        self._version += bool(postings or dropped)
         with _writing():
             for name in dropped:
                 self._writer.delete_documents_by_term("id", name)
@@ -142,6 +145,10 @@ class TantivyIndex:
             self._writer.commit()
         self._clear_tail()
         self._reload()
+
+    async def version(self) -> int:
+        """A number that goes up whenever a search could answer otherwise than before, scores included."""
+        return self._version
 
     async def position(self) -> int:
         """The input offset from which to feed after opening; 0 where there is no usable index."""

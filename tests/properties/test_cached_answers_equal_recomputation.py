@@ -1,0 +1,112 @@
+"""Whatever is published between two questions, an answer from the cache is the one that asking anew would give."""
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from stream_car.core.documents import Document, Statement
+from stream_car.engine.answers import Answer
+from stream_car.engine.cache import Cache
+from stream_car.engine.fold import Fold
+from stream_car.engine.query import Queries
+from stream_car.ports import Posting
+from stream_car.runtime.embedded import at_once
+from tests.properties.memory import Memory
+from tests.properties.streams import random_rules, random_stream
+from tests.properties.words import PeekedStore, PlainIndex
+
+WORDS = ("ash", "birch", "cedar", "elm", "fir", "larch", "oak", "pine", "yew")
+NOW = 8  # documents of a later time wait
+QUESTIONS = 12
+
+
+class World:
+    """A shard and an index in memory, asked with a cache and without."""
+
+    def __init__(self, random: Random, *, bytes_max: int = 1 << 20) -> None:
+        self.random = random
+        ruleset = random_rules(random)
+        self.memory = Memory(Fold(ruleset, skew=0))
+        self.store, self.index = PeekedStore(self.memory), PlainIndex()
+        self.cache = Cache(bytes_max)
+        self.cached = Queries(store=self.store, index=self.index, ruleset=ruleset, generation="g", cache=self.cache)
+        self.plain = Queries(store=self.store, index=self.index, ruleset=ruleset, generation="g")
+        self.now = NOW
+        self.stream: list[Statement] = []
+        self.questions = [
+            (
+                " ".join(random.sample(WORDS, random.choice((1, 2, 3)))),
+                random.choice((1, 2, 9)),
+                random.choice((1, 3, 9)),
+            )
+            for _ in range(QUESTIONS)
+        ]
+
+    def said(self) -> Statement | None:
+        """The next statement of a random stream, in words of a small wood; now and then a tick."""
+        if self.random.random() < 0.1:
+            self.now += 1
+            return None
+        if not self.stream:
+            self.stream = random_stream(self.random, 30)
+        said = self.stream.pop()
+        if not isinstance(said, Document):
+            return said
+        text = " ".join(self.random.choices(WORDS, k=self.random.randint(1, 12)))
+        return replace(said, text=text, revision=self.random.randint(1, 9), time=said.time + self.random.choice((0, 3)))
+
+    def publish(self) -> None:
+        """One more record: state, cache and index hear of it."""
+        said = self.said()
+        offset = self.memory.offset
+        effects = self.memory.feed(said, self.now)
+        self.store.write(effects.touched)
+        self.cache.note(offset, effects.touched)
+        if effects.outcome in ("accepted", "pending") and isinstance(said, Document):
+            at_once(self.index.apply([Posting(document=said)], (), self.memory.offset))
+        elif effects.outcome == "retracted" and said is not None:
+            at_once(self.index.apply((), [said.id], self.memory.offset))
+
+    def ask(self) -> tuple[Answer, Answer]:
+        """The same question with and without the cache."""
+        text, k, depth = self.random.choice(self.questions)
+        as_of = self.random.choice((None, None, None, 5))
+        answers = [at_once(one.query(text, k=k, depth=depth, as_of=as_of)) for one in (self.cached, self.plain)]
+        return answers[0], answers[1]
+
+
+def interleave(seed: int, steps: int, *, bytes_max: int = 1 << 20) -> World:
+    """Publish and ask in random order; every answer is compared."""
+    random = Random(seed)
+    world = World(random, bytes_max=bytes_max)
+    asking = random.choice((0.3, 0.6, 0.9))
+    for step in range(steps):
+        if random.random() < asking:
+            cached, anew = world.ask()
+            assert cached == anew, f"seed {seed}, step {step}"
+        else:
+            world.publish()
+    return world
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_no_answer_is_stale_in_ten_thousand_interleavings(block: int) -> None:
+    worlds = [interleave(100 * block + n, 100) for n in range(20)]
+
+    assert sum(world.cache.hits for world in worlds) > 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_no_answer_is_stale_in_a_million_interleavings(block: int) -> None:
+    worlds = [interleave(10_000 + 1000 * block + n, 250) for n in range(200)]
+
+    assert sum(world.cache.hits for world in worlds) > 5000
+
+
+def test_a_small_cache_gives_answers_up_and_stays_right() -> None:
+    worlds = [interleave(seed, 200, bytes_max=30_000) for seed in range(5)]
+
+    assert all(world.cache.size <= 30_000 for world in worlds)
+    assert sum(world.cache.hits for world in worlds) > 50
