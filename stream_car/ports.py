@@ -1,6 +1,6 @@
 """What the engine asks of the world. Contract tests repeat these promises one by one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -151,8 +151,13 @@ class AnchorIndex(Protocol):
     earlier `position`; whoever feeds it starts there again, and repeats change nothing.
     """
 
-    async def apply(self, postings: Sequence[Posting], dropped: Sequence[str], position: int) -> None:
-        """Add or replace documents by id, drop others; all input before `position` is now in."""
+    async def apply(
+        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+    ) -> None:
+        """Add or replace documents by id, drop others; all input before `position` is now in.
+
+        `scopes` are further ones to be listed: those that only replaced or dropped documents had.
+        """
         ...
 
     async def position(self) -> int:
@@ -172,5 +177,5 @@ class AnchorIndex(Protocol):
         ...
 
     async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        """Names of scopes that have all these pairs, in order of name."""
+        """Names of scopes that have all these pairs, in order of name; once listed, a scope stays so."""
         ...

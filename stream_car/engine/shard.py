@@ -7,10 +7,12 @@ byte-identical. When a commit is refused all decoded state is dropped. Cost: the
 what a batch shows that it needs, and one commit a batch.
 """
 
+import hashlib
 import itertools
 from collections.abc import Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from stream_car.engine.fold import Value
@@ -19,6 +21,7 @@ from stream_car.errors import Halted
 from stream_car.ports import Claim, Event, Journal, Log, Record, Store
 
 GENERATION = b"g"
+LAST = b"l"  # the last record that was applied, by its digest: ties the state to its log
 BATCH_MAX = 1000
 CACHE_MAX = 300_000  # decoded values kept between batches
 
@@ -103,22 +106,27 @@ class Shard(Generic[R, E]):
         """Claim the shard, check that state and log belong together, and publish what is in the outbox.
 
         Raises `Halted`: `generation` (the state was built with other rules), `ahead` (the log ends
-        before the state), `lost_history` (the log begins after it).
+        before the state), `lost_history` (the log begins after it), `foreign` (it is another log).
         """
         self._claim = None
         self._values.clear()
         claim = await self.store.claim(self.shard)
-        known = (await self.store.read(claim, [GENERATION])).get(GENERATION)
-        if claim.next_offset and known != self.generation.encode():
+        known = await self.store.read(claim, [GENERATION, LAST])
+        if claim.next_offset and known.get(GENERATION) != self.generation.encode():
             raise Halted(
                 "generation", "the state was built with other rules or another format; build it anew from the log"
             )
         first, end = await self.log.range(self.shard)
         if claim.next_offset > end:
             lost = f"the state has applied {claim.next_offset} records but the log holds only {end}"
-            raise Halted("ahead", f"{lost}: the log lost its end; restore it from a backup")
+            cure = "restore it from a backup, or remove the state if this is the log to go on with"
+            raise Halted("ahead", f"{lost}: the log lost its end; {cure}")
         if claim.next_offset < first:
             raise Halted("lost_history", f"the log begins at {first}, after the state's offset {claim.next_offset}")
+        if claim.next_offset > first:
+            last = await self.log.fetch(self.shard, claim.next_offset - 1, 1)
+            if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != _digest(last[0]):
+                raise Halted("foreign", "the state was built from another log; build it anew from this one")
         waiting = await self.store.outbox(claim)
         self._claim = await self._publish(claim, waiting) if waiting else claim
 
@@ -182,6 +190,7 @@ class Shard(Generic[R, E]):
         touched = dict.fromkeys(key for one in handled for key in one.effects.touched)
         writes = {key: encode_value(self._values.get(key)) for key in touched}
         writes[GENERATION] = self.generation.encode()
+        writes[LAST] = _digest(handled[-1].record)
         outbox: list[Event] = []
         for one in handled:
             outbox += self.fold.emit(one.effects, claim.next_oseq + len(outbox))
@@ -197,3 +206,7 @@ class Shard(Generic[R, E]):
         if over > 0:
             for key in list(itertools.islice(self._values, over + self.cache_max // 8)):
                 del self._values[key]
+
+
+def _digest(record: Record) -> bytes:
+    return hashlib.blake2b(msgspec.msgpack.encode(record), digest_size=16).digest()

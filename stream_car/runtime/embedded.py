@@ -18,7 +18,7 @@ from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
-from stream_car.codec import decode, encode, encode_mapping
+from stream_car.codec import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction
 from stream_car.core.intake import SKEW, Held, held_key
 from stream_car.core.rules import Ruleset
@@ -41,7 +41,7 @@ from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
 from stream_car.engine.shard import Handled, Shard
 from stream_car.engine.stored import decode_value
-from stream_car.errors import Halted, InvalidDocument, StreamCarError
+from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
 
 PUBLISH_MAX = 4000  # messages appended to the log at once
@@ -63,6 +63,14 @@ def at_once(work: Coroutine[object, object, T]) -> T:
     raise RuntimeError("an embedded adapter waited for something")
 
 
+class _Fed:
+    """What goes to the index together: the last word on each id, and every scope that any word gave."""
+
+    def __init__(self) -> None:
+        self.postings: dict[str, Posting | None] = {}
+        self.scopes: set[str] = set()
+
+
 class Engine:
     """Publish documents and ask what is in force. Use it as a context manager, or `close` it."""
 
@@ -78,6 +86,7 @@ class Engine:
         self.ruleset = ruleset
         self._clock = clock if clock is not None else SystemClock()
         self._due: int | None = None
+        self._is_closed = False
         self._anchor_types = ruleset.anchor_types()
         with ExitStack() as opened:
             self.path = Path(path) if path is not None else _temporary(opened)
@@ -122,18 +131,23 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Let the files go. A temporary engine's files are removed."""
+        """Let the files go; again is harmless. A temporary engine's files are removed."""
+        self._is_closed = True
         self._opened.close()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise StreamCarError(f"this engine is closed; open its folder again: {self.path}")
 
     def _recover(self) -> None:
         try:
             at_once(self._shard.start())
         except Halted as halted:
-            if halted.code not in ("generation", "damaged"):
+            if halted.code not in ("generation", "damaged", "foreign"):
                 raise
             self._reset()
-        if at_once(self._index.position()) > self._end():
-            self._index.reset()
+        if not self.next_offset or at_once(self._index.position()) > self._end():
+            self._index.reset()  # made with another state, or another log
         self._apply(self._end())
         self._tick_if_due()
 
@@ -170,21 +184,16 @@ class Engine:
         at = at_once(self._index.position())
         while at < upto:
             records = at_once(self._log.fetch(0, at, min(REPLAY_MAX, upto - at)))
-            fed: dict[str, Posting | None] = {}
+            fed = _Fed()
             for record in records:
-                try:
-                    said = (
-                        None if TICK in record.headers else decode(record.value, key=record.key, headers=record.headers)
-                    )
-                except InvalidDocument:
+                read = self._shard.fold.read(record)
+                said = read.statement
+                if said is None:
                     continue
-                if said is not None:
-                    held = self._held(said.id)
-                    if held is not None and held.offset == record.offset:
-                        is_here = isinstance(said, Document) and not held.retracted
-                        fed[said.id] = (
-                            self._posting(said, held.scopes) if is_here and isinstance(said, Document) else None
-                        )
+                fed.scopes.update(read.scopes)
+                held = self._held(said.id)
+                if held is not None and held.offset == record.offset:
+                    fed.postings[said.id] = self._posting(said, held.scopes) if isinstance(said, Document) else None
             at = records[-1].offset + 1
             self._feed(fed, at)
 
@@ -197,30 +206,32 @@ class Engine:
     def _posting(self, document: Document, scopes: tuple[str, ...]) -> Posting:
         return Posting(document=document, scopes=scopes, anchor=document.type in self._anchor_types)
 
-    def _feed(self, fed: Mapping[str, Posting | None], position: int) -> None:
-        postings = [posting for posting in fed.values() if posting is not None]
-        at_once(self._index.apply(postings, [name for name, posting in fed.items() if posting is None], position))
+    def _feed(self, fed: "_Fed", position: int) -> None:
+        postings = [posting for posting in fed.postings.values() if posting is not None]
+        dropped = [name for name, posting in fed.postings.items() if posting is None]
+        at_once(self._index.apply(postings, dropped, position, fed.scopes))
 
     def _pump(self) -> Iterator[Handled[Reading, Effects]]:
         """Apply what the log holds beyond the state, and make it findable."""
         if not self._shard.is_started:
             at_once(self._shard.start())
         self._catch_up_index(self.next_offset)
-        fed: dict[str, Posting | None] = {}
+        fed = _Fed()
         while True:
             handled = at_once(self._shard.run_once())
             for one in handled:
                 self._note(one)
                 said = one.read.statement
                 if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-                    fed[said.id] = self._posting(said, one.read.scopes)
+                    fed.scopes.update(one.read.scopes)
+                    fed.postings[said.id] = self._posting(said, one.read.scopes)
                 elif one.effects.outcome == "retracted" and said is not None:
-                    fed[said.id] = None
+                    fed.postings[said.id] = None
                 yield one
-            if len(fed) >= PUBLISH_MAX or not handled:
-                if fed or at_once(self._index.position()) < self.next_offset:
+            if len(fed.postings) >= PUBLISH_MAX or not handled:
+                if fed.postings or at_once(self._index.position()) < self.next_offset:
                     self._feed(fed, self.next_offset)
-                fed = {}
+                fed = _Fed()
             if not handled:
                 return
 
@@ -258,6 +269,7 @@ class Engine:
 
     def _ask(self, question: Callable[[], Coroutine[object, object, T]]) -> T:
         """The answer, after what is due; a state or index found damaged is built anew from the log, once."""
+        self._require_open()
         self._tick_if_due()
         try:
             return at_once(question())
@@ -272,6 +284,7 @@ class Engine:
         A document is a `Document`, a mapping, or JSON as text or bytes. Bad input is no error here:
         its receipt says `rejected`, with a code, and its bytes are kept.
         """
+        self._require_open()
         receipts: list[Receipt] = []
         for messages in _batches(documents):
             receipts += self._append(messages)

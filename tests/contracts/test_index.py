@@ -237,6 +237,14 @@ async def test_scopes_are_found_by_any_of_their_pairs(index: AnchorIndex) -> Non
     assert list(await index.scopes([("package", "axio")], 10)) == []
 
 
+async def test_scopes_stay_listed_whatever_becomes_of_their_documents(index: AnchorIndex) -> None:
+    await index.apply([posting("a", "x", scopes=("host=a",))], (), 1, ("host=b", "host=c"))
+    await index.apply([posting("a", "x", scopes=("host=d",))], (), 2)
+    await index.apply([], ["a"], 3)
+
+    assert list(await index.scopes((), 10)) == ["host=a", "host=b", "host=c", "host=d"]
+
+
 async def test_scopes_come_in_order_of_name_up_to_the_limit(index: AnchorIndex) -> None:
     for n in (3, 1, 2, 0):
         await index.apply([posting(f"d{n}", "x", scopes=(f"host=h{n}, team=a",))], (), 4 - n)

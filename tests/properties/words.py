@@ -1,7 +1,7 @@
 """A text index in memory, straight from the formula: BM25 over whatever is there now, and a store that only peeks."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import log
 
 from stream_car.core.documents import Document
@@ -23,7 +23,9 @@ class PlainIndex:
         self.at = 0
         self.asked = 0
 
-    async def apply(self, postings: Sequence[Posting], dropped: Sequence[str], position: int) -> None:
+    async def apply(
+        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+    ) -> None:
         """Take documents in and out."""
         for name in dropped:
             self.postings.pop(name, None)

@@ -10,8 +10,9 @@ a millisecond at 10^5 documents, more where very many documents tie. Its corouti
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from math import ceil
 from pathlib import Path
 
@@ -111,7 +112,9 @@ class TantivyIndex:
             self._statistics = read_statistics(self._schema, self._analyzer, self._searcher)
         self._committed = self._position = self._statistics.position
 
-    async def apply(self, postings: Sequence[Posting], dropped: Sequence[str], position: int) -> None:
+    async def apply(
+        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+    ) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in."""
         self._version += bool(postings or dropped)
         with _writing():
@@ -123,7 +126,7 @@ class TantivyIndex:
                 self._writer.delete_documents_by_term("id", name)
                 self._writer.add_document(row(posting))
                 self._set_pending(name, posting)
-        self._scopes.add(scope for posting in postings for scope in posting.scopes)
+        self._scopes.add(chain(scopes, (scope for posting in postings for scope in posting.scopes)))
         self._position = position
         if len(self._pending) >= UNCOMMITTED_MAX:
             self._commit()

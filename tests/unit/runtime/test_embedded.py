@@ -10,11 +10,11 @@ import pytest
 from msgspec import structs
 
 import stream_car
-from stream_car import Document, Engine, Halted, Retraction, StreamCarError
+from stream_car import Document, Engine, Halted, InvalidRequest, Retraction, StreamCarError
 from stream_car.codec import encode, format_time
-from stream_car.core.intake import SKEW
-from stream_car.engine.answers import Answer, Receipt
-from tests.engines import DAY, NOW, OTHER_RULESET, RULESET, StoppedClock, day, document, engine
+from stream_car.engine import scopes
+from stream_car.engine.answers import Answer
+from tests.engines import NOW, OTHER_RULESET, StoppedClock, document, engine
 from tests.unit.adapters.files import change, flip
 
 ROOT = Path(__file__).parents[3]
@@ -92,6 +92,10 @@ def flip_a_segment(path: Path) -> None:
     flip(store, store.stat().st_size // 3)
 
 
+def damage_the_list_of_scopes(path: Path) -> None:
+    (path / "index" / "scopes.sqlite").write_bytes(b"no list " * 600)
+
+
 def wipe_everything_derived(path: Path) -> None:
     wipe_state(path)
     wipe_index(path)
@@ -109,7 +113,8 @@ def test_an_engine_opened_again_gives_the_same_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "harm",
     [
-        wipe_state, scramble_state, cut_state, wipe_index, scramble_index, flip_a_segment, wipe_everything_derived,
+        wipe_state, scramble_state, cut_state, wipe_index, scramble_index, flip_a_segment,
+        damage_the_list_of_scopes, wipe_everything_derived,
     ],
 )  # fmt: skip
 def test_derived_files_are_rebuilt_with_equal_answers(harm: Callable[[Path], None], tmp_path: Path) -> None:
@@ -215,199 +220,116 @@ def test_whatever_a_document_is_given_as_it_is_the_same_document(tmp_path: Path)
         here.publish([5])  # type: ignore[list-item]
 
 
-def receipt_of(here: Engine, said: Document | Retraction | dict[str, object] | bytes) -> Receipt:
-    [receipt] = here.publish([said]).receipts
-    return receipt
+@pytest.mark.parametrize("kept", ["index", "state.sqlite"])
+def test_a_derived_file_of_an_earlier_day_is_brought_up_to_date(kept: str, tmp_path: Path) -> None:
+    with engine(tmp_path / "new") as here:
+        here.publish(SAID[:9])
+    restored = tmp_path / "backup" / kept
+    copy(tmp_path / "new" / kept, restored)
+    with engine(tmp_path / "new") as here:
+        here.publish([*SAID[9:], document("c1", at=1, revision=2, topic="mars")])
+        first = answers(here)
+    remove(tmp_path / "new" / kept)
+    copy(restored, tmp_path / "new" / kept)
+    with engine(tmp_path / "new") as here:
+        assert answers(here) == first
 
 
-def test_every_outcome_has_its_receipt() -> None:
-    with engine() as here:
-        accepted = receipt_of(here, document("a", topic="moon", revision=2))
-        assert (accepted.outcome, accepted.id, accepted.revision, accepted.type) == ("accepted", "a", 2, "claim")
-        assert (accepted.offset, accepted.scopes, accepted.lacking) == (0, 1, ())
-        assert receipt_of(here, document("a", topic="moon", revision=2)).outcome == "duplicate"
-        assert receipt_of(here, document("a", topic="moon")).outcome == "older"
-        assert receipt_of(here, Retraction(id="nobody")).outcome == "nothing"
-        assert receipt_of(here, Retraction(id="nobody", revision=3)).outcome == "retracted"
-        assert receipt_of(here, document("nobody", revision=3)).outcome == "older"
-        assert receipt_of(here, document("later", at=1001)).outcome == "pending"
-        bare = receipt_of(here, document("bare"))
-        assert (bare.outcome, bare.scopes, bare.lacking) == ("accepted", 0, ("place", "topic"))
-        conflict = receipt_of(here, document("a", topic="sun", revision=2))
-        assert (conflict.outcome, conflict.code, conflict.id) == ("rejected", "conflict", "a")
-        assert conflict.reason == "revision 2 was published with other content; send revision 3"
-        retracted = receipt_of(here, Retraction(id="a"))
-        assert (retracted.outcome, retracted.revision) == ("retracted", None)
-        assert receipt_of(here, Retraction(id="a", revision=2)).outcome == "duplicate"
-        assert receipt_of(here, document("a", topic="moon", revision=2)).outcome == "older"
-        assert receipt_of(here, document("a", topic="moon", revision=3)).outcome == "accepted"
-        assert here.next_offset == 13
+def copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
 
 
-@pytest.mark.parametrize(
-    ("said", "code", "name"),
-    [
-        (b"{", "syntax", None),
-        (b"", "empty", None),
-        (document("x", "rumour"), "type_unknown", "x"),
-        (
-            Document(
-                id="y",
-                type="claim",
-                time=NOW,
-                scope=({"topic": tuple(f"t{n}" for n in range(40)), "place": tuple(f"p{n}" for n in range(40))},),
-            ),
-            "scope_count",
-            "y",
-        ),
-    ],
-)
-def test_what_is_refused_is_kept_with_its_bytes(
-    said: Document | bytes, code: str, name: str | None, tmp_path: Path
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        for file in path.parent.glob(path.name + "*"):
+            file.unlink()
+
+
+def test_a_log_from_another_engine_is_noticed_and_everything_built_from_it(tmp_path: Path) -> None:
+    filled(tmp_path / "ours")
+    with engine(tmp_path / "theirs", clock=StoppedClock(NOW + 1)) as theirs:
+        theirs.publish([*SAID[::-1], *(document(f"new{n}", topic="moon", text="moon") for n in range(50))])
+        expected = answers(theirs)
+    remove(tmp_path / "ours" / "documents.sqlite")
+    copy(tmp_path / "theirs" / "documents.sqlite", tmp_path / "ours" / "documents.sqlite")
+    with engine(tmp_path / "ours", clock=StoppedClock(NOW + 1)) as ours:
+        assert answers(ours) == expected
+
+
+def test_a_log_that_went_on_from_a_backup_is_noticed(tmp_path: Path) -> None:
+    log, backup = tmp_path / "new" / "documents.sqlite", tmp_path / "old" / "documents.sqlite"
+    with engine(tmp_path / "new") as here:
+        here.publish([document("c", topic="moon")])
+    copy(log, backup)
+    with engine(tmp_path / "new") as here:
+        here.publish([document("d", "denial", at=9, topic="moon")])
+    remove(log)
+    copy(backup, log)
+    with engine(tmp_path / "old") as elsewhere:
+        elsewhere.publish([document("n", "note", at=9, topic="moon")])
+    copy(backup, log)
+    with engine(tmp_path / "new") as here:
+        assert [one.status for one in here.resolve(["c", "d", "n"])] == ["active", "unknown", "active"]
+        assert [hit.id for hit in here.relevance("c d n moon")] == ["c", "n"]
+
+
+def test_an_index_of_another_engine_does_not_outlive_the_state(tmp_path: Path) -> None:
+    with engine(tmp_path / "theirs") as theirs:
+        theirs.publish([document("stranger", text="moon")])
+    filled(tmp_path / "ours")
+    wipe_everything_derived(tmp_path / "ours")
+    copy(tmp_path / "theirs" / "index", tmp_path / "ours" / "index")
+    with engine(tmp_path / "ours") as ours:
+        assert "stranger" not in {hit.id for hit in ours.relevance("moon", 100)}
+
+
+MOVED: list[Document | Retraction] = [
+    document("c1", at=1, topic="moon", place="here"),
+    document("c1", at=1, revision=2, topic="moon", place="there"),
+    document("c2", at=1, topic="mars", place="here"),
+    Retraction(id="c2"),
+    document("f", at=1001, topic="venus", place="here"),
+]
+
+
+@pytest.mark.parametrize("harm", [wipe_index, wipe_state, wipe_everything_derived])
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_scopes_that_are_empty_now_are_still_found_by_their_parts_after_a_rebuild(
+    harm: Callable[[Path], None], at_once: bool, tmp_path: Path
 ) -> None:
     with engine(tmp_path) as here:
-        receipt = receipt_of(here, said)
-        [refused] = here.rejected()
-
-        assert (receipt.outcome, receipt.code) == ("rejected", code)
-        assert (refused.code, refused.reason, refused.offset) == (code, receipt.reason, receipt.offset)
-        assert (refused.id, receipt.id) == (name, name)
-        assert refused.value == (said if isinstance(said, bytes) else encode(said))
-        assert refused.append_time == NOW
+        for said in [MOVED] if at_once else [[one] for one in MOVED]:
+            here.publish(said)
+        first = here.changes("place=here")
+    assert {told.change.scope for told in first} == {"place=here, topic=moon", "place=here, topic=mars"}
+    harm(tmp_path)
     with engine(tmp_path) as here:
-        assert here.rejected() == (refused,)
-        assert here.rejected(after=1) == ()
+        assert here.changes("place=here") == first
+        assert [one.scope for one in here.frontier("topic=moon")] == ["place=there, topic=moon", "topic=moon"]
+        here.publish([document("g", at=2, topic="mars", place="here")])
+        assert [one.scope for one in here.frontier("place=here")] == ["place=here, topic=mars"]
 
 
-def future(name: str = "f", revision: int = 1, days: int = 1, kind: str = "denial") -> Document:
-    return document(name, kind, at=1000 + days, revision=revision, topic="moon")
-
-
-def test_a_document_from_the_future_waits_and_is_released_before_a_read() -> None:
-    clock = StoppedClock()
-    with engine(clock=clock) as here:
-        receipts = here.publish([document("c", topic="moon"), future()]).receipts
-        assert [receipt.outcome for receipt in receipts] == ["accepted", "pending"]
-        assert here.pending() == (("f", 1, NOW + DAY),)
-        assert [one.status for one in here.resolve(["c", "f"])] == ["active", "pending"]
-        assert (here.explain("f").status, here.explain("f").due) == ("pending", NOW + DAY)
-        assert here.query("moon").pending == 1
-        clock.time = NOW + DAY - SKEW - 1
-        assert [one.status for one in here.resolve(["c", "f"])] == ["active", "pending"]
-        assert here.next_offset == 2
-        clock.time += 1
-        assert [one.status for one in here.resolve(["c", "f"])] == ["void", "active"]
-        assert here.next_offset == 3
-        assert here.pending() == ()
-        [*_, last] = here.changes()
-        assert (last.change.cause.kind, last.change.cause.id, last.change.offset) == ("released", "f", 2)
-
-
-def test_what_became_due_while_the_engine_was_closed_is_released_on_opening(tmp_path: Path) -> None:
+def test_too_many_scopes_for_one_question_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "SCOPES_MAX", 1024)
     with engine(tmp_path) as here:
-        here.publish([document("c", topic="moon"), future(), future("g", days=3)])
-    with engine(tmp_path, clock=StoppedClock(NOW + 2 * DAY)) as here:
-        assert here.next_offset == 4
-        assert here.pending() == (("g", 1, NOW + 3 * DAY),)
-        assert [one.status for one in here.resolve(["c", "f", "g"])] == ["void", "active", "pending"]
+        here.publish(document(f"c{n}", topic=f"t{n}", place="here") for n in range(1024))
+        assert len(here.frontier("place=here")) == 1024
+        here.publish([document("one more", topic="t1024", place="here")])
+        with pytest.raises(InvalidRequest, match="more than 1024 scopes have place=here; add another KEY=VALUE"):
+            here.frontier("place=here")
+        assert len(here.frontier("topic=t7, place=here")) == 1
 
 
-def test_what_waits_is_found_due_after_opening_again_too(tmp_path: Path) -> None:
+def test_link_scopes_are_found_by_name(tmp_path: Path) -> None:
     with engine(tmp_path) as here:
-        here.publish([document("c", topic="moon"), future()])
-    clock = StoppedClock()
-    with engine(tmp_path, clock=clock) as here:
-        assert here.resolve(["c"])[0].status == "active"
-        clock.time += 2 * DAY
-        assert here.resolve(["c"])[0].status == "void"
+        here.publish([document("old", at=1), document("new", at=2, supersedes=("old",), amends=("other",))])
 
-
-def test_a_waiting_document_can_be_retracted() -> None:
-    clock = StoppedClock()
-    with engine(clock=clock) as here:
-        here.publish([document("c", topic="moon"), future()])
-        assert here.retract("f").outcome == "retracted"
-        assert here.pending() == ()
-        clock.time += 9 * DAY
-        assert [one.status for one in here.resolve(["c", "f"])] == ["active", "retracted"]
-        assert [told.change.cause.id for told in here.changes()] == ["c"]
-
-
-def test_a_waiting_document_can_be_corrected_to_another_time() -> None:
-    clock = StoppedClock()
-    with engine(clock=clock) as here:
-        here.publish([document("c", topic="moon"), future(), future(revision=2, days=5)])
-        assert here.pending() == (("f", 2, NOW + 5 * DAY),)
-        clock.time += 2 * DAY
-        assert here.resolve(["c"])[0].status == "active"
-        here.publish([future(revision=3, days=1)])
-        assert here.pending() == ()
-        assert here.resolve(["c"])[0].status == "void"
-
-
-def test_a_correction_into_the_future_takes_effect_at_once_on_what_it_replaces() -> None:
-    with engine() as here:
-        here.publish([document("c", topic="moon"), document("d", "denial", at=5, topic="moon")])
-        assert here.resolve(["c"])[0].status == "void"
-        assert receipt_of(here, future("d", revision=2)).outcome == "pending"
-        assert [one.status for one in here.resolve(["c", "d"])] == ["active", "pending"]
-        assert here.query("d").pending == 1
-
-
-def test_waiting_documents_are_released_in_the_order_of_their_times() -> None:
-    clock = StoppedClock()
-    with engine(clock=clock) as here:
-        here.publish([future(f"f{n}", days=9 - n, kind="claim") for n in range(5)])
-        assert [name for name, _, _ in here.pending()] == ["f4", "f3", "f2", "f1", "f0"]
-        clock.time += 20 * DAY
-        here.publish([document("z", topic="moon")])
-        assert [told.change.cause.id for told in here.changes()] == ["f4", "f3", "f2", "f1", "f0", "z"]
-        assert {told.change.offset for told in here.changes()} == {5}
-
-
-def test_a_closed_collection_has_no_present() -> None:
-    with engine(future="apply") as here:
-        assert [r.outcome for r in here.publish([document("c", topic="moon"), future()]).receipts] == ["accepted"] * 2
-        assert here.pending() == ()
-        assert [one.status for one in here.resolve(["c", "f"])] == ["void", "active"]
-        assert [one.status for one in here.resolve(["c", "f"], as_of=NOW)] == ["active", "pending"]
-
-
-def test_how_the_future_is_treated_is_part_of_the_generation(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish([document("c", topic="moon"), future()])
-        waiting = here.generation
-    with engine(tmp_path, future="apply") as here:
-        assert here.generation != waiting
-        assert here.resolve(["c"])[0].status == "void"
-    with engine(tmp_path) as here:
-        assert here.resolve(["c"])[0].status == "active"
-
-
-def test_append_times_do_not_go_back_with_the_clock(tmp_path: Path) -> None:
-    with engine(tmp_path, clock=StoppedClock(NOW + 2 * DAY)) as here:
-        here.publish([document("c", topic="moon")])
-    with engine(tmp_path, clock=StoppedClock(NOW)) as here:
-        assert receipt_of(here, future()).outcome == "accepted"
-
-
-def test_a_failure_while_publishing_leaves_nothing_unfound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with engine(tmp_path) as here:
-        with monkeypatch.context() as patched:
-            patched.setattr(type(here._journal), "publish", broken)
-            with pytest.raises(StreamCarError, match="no room"):
-                here.publish([document("c", topic="moon")])
-        receipts = here.publish([document("d", "denial", at=9, topic="moon")]).receipts
-
-        assert [(receipt.id, receipt.offset) for receipt in receipts] == [("d", 1)]
-        assert [hit.id for hit in here.relevance("c")] == ["c"]
-        assert [told.change.cause.id for told in here.changes()] == ["c", "d"]
-
-
-async def broken(*_: object) -> None:
-    raise StreamCarError("no room")
-
-
-def test_days_are_what_the_helpers_say() -> None:
-    assert document("c", at=7).time == day(7) < NOW
-    assert set(RULESET.domain_of) == {"claim", "denial", "doubt", "note", "fact"}
+        assert [(one.scope, [d.id for d in one.active]) for one in here.frontier("document=old")] == [
+            ("document=old", ["new"])
+        ]
+        assert [one.scope for one in here.frontier("amended=other")] == ["amended=other"]
+        assert [[gone.id for gone in told.change.left] for told in here.changes("document=old")] == [["old"]]
