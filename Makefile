@@ -4,6 +4,7 @@
 #   make test     everything a change must pass
 #   make check    the same without the longer tests
 #   make format   let ruff lay the code out
+#   make servers  install what the tests of Kafka and Redis run on (Debian)
 #   make slow     the long suites
 #   make bench    the measurements
 
@@ -13,16 +14,16 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 JOBS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CHECKED := stream_car tests
+CHECKED := stream_car tests deploy
 
-.PHONY: demo test check lint format slow bench clean
+.PHONY: demo test check lint format servers slow bench clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
 	$(BIN)/stream-car demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) -q --durations=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q --durations=10
 
 check: lint
 	$(BIN)/python -m pytest -n $(JOBS) -q tests/unit tests/repository
@@ -37,8 +38,11 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix $(CHECKED)
 	$(BIN)/ruff format $(CHECKED)
 
+servers: $(VENV)/bin/python
+	PYTHON=$(BIN)/python deploy/local/install
+
 slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n $(JOBS) -q -m slow --durations=10
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m pytest -q -s tests/benchmarks

@@ -1,0 +1,84 @@
+"""Starting a server, waiting until it answers, ending it."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+LOG_TAIL = 4000
+STOP_S = 15.0
+
+
+class Failed(Exception):
+    """A server could not be started; the message holds the end of its log."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that nobody listens on now."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def ends_with_its_parent() -> tuple[str, ...]:
+    """What stands before a command so that the kernel ends it with us, even if we are killed."""
+    setpriv = shutil.which("setpriv")
+    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+
+
+class Process:
+    """A running program. Its output goes to the file `log`."""
+
+    def __init__(self, command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None) -> None:
+        self.log = folder / "log"
+        with self.log.open("ab") as output:
+            self._running = subprocess.Popen(
+                [*ends_with_its_parent(), *command],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process number."""
+        return self._running.pid
+
+    def wait_until(self, answers: Callable[[], bool], *, timeout: float) -> None:
+        """Return when it answers. Raises `Failed` where it ends or stays silent; it is ended then."""
+        deadline = time.monotonic() + timeout
+        while not answers():
+            if self._running.poll() is not None:
+                raise Failed(f"it ended with code {self._running.returncode}:\n{self.tail()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise Failed(f"it did not answer within {timeout:.0f} s:\n{self.tail()}")
+            time.sleep(0.02)
+
+    def tail(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:]
+
+    def stop(self) -> None:
+        """Ask it to end, and make it end."""
+        if self._running.poll() is None:
+            self._running.terminate()
+            try:
+                self._running.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self._running.poll() is None:
+            self._running.kill()
+        self._running.wait()

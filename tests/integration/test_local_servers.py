@@ -1,0 +1,101 @@
+"""The servers that `deploy/local` starts: real, quick, theirs alone, and gone afterwards."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.local import Failed, Kafka, Redis
+from tests.servers import in_one_worker
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def said(redis: Redis, *words: str) -> str:
+    asked = ["redis-cli", "-p", str(redis.port), *words]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_redis_keeps_its_state_over_a_kill(local_redis: None, tmp_path: Path) -> None:
+    redis = Redis(tmp_path / "redis")
+    redis.start()
+    try:
+        said(redis, "SET", "key", "value")
+        redis.kill()
+        redis.start()
+
+        assert said(redis, "GET", "key") == "value"
+        assert said(redis, "CONFIG", "GET", "maxmemory-policy").split() == ["maxmemory-policy", "noeviction"]
+    finally:
+        redis.kill()
+
+
+def test_a_server_that_cannot_start_says_why(local_redis: None, tmp_path: Path) -> None:
+    with pytest.raises(Failed, match="noevictoin"):
+        Redis(tmp_path / "redis", options=("--maxmemory-policy", "noevictoin")).start()
+
+
+@in_one_worker("kafka")
+def test_a_broker_keeps_its_topics_over_a_kill(local_kafka: None, tmp_path: Path) -> None:
+    kafka = Kafka(tmp_path / "kafka")
+    kafka.start()
+    try:
+        produced = ["kcat", "-P", "-b", kafka.address, "-t", "never-made", "-X", "message.timeout.ms=1500"]
+        refused = subprocess.run(produced, input="value\n", text=True, capture_output=True, check=False)
+        kafka.kill()
+        kafka.start()
+    finally:
+        kafka.kill()
+
+    assert refused.returncode != 0, "no topic is made by accident"
+    assert not listens(kafka.port)
+
+
+def test_a_server_ends_with_whoever_started_it(local_redis: None, tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib, time; from deploy.local import Redis; "
+        f"redis = Redis(pathlib.Path({str(tmp_path)!r})); redis.start(); "
+        "print(redis.pid, redis.port, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout:
+        pid, port = map(int, parent.stdout.readline().split())
+    assert listens(port)
+
+    child = os.pidfd_open(pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    with os.fdopen(child):
+        assert select.select([child], [], [], 10)[0], "it has not ended"
+    assert not listens(port)
+
+
+@in_one_worker("kafka")
+def test_from_the_shell_both_run_for_as_long_as_a_command(local_redis: None, local_kafka: None) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "deploy.local",
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "echo $STREAM_CAR_KAFKA $STREAM_CAR_REDIS; exit 7",
+    ]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    kafka, redis = run.stdout.split()
+
+    assert run.returncode == 7
+    assert not listens(int(kafka.rpartition(":")[2]))
+    assert not listens(int(redis.rpartition(":")[2]))
