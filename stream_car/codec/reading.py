@@ -23,6 +23,7 @@ delivery and is dropped: kept, it would make a second delivery of one document l
 """
 
 from collections.abc import Sequence
+from sys import intern
 from typing import Any
 
 from stream_car.codec.characters import has_control, is_normal, normal, shown
@@ -106,7 +107,7 @@ def _document(name: str, said: dict[str, Any], limits: Limits) -> Document:
     supersedes, superseded_by, amends = _links(said, name, limits)
     return Document(
         id=name,
-        type=kind,
+        type=intern(kind),  # types are few: each is kept once in memory
         time=time,
         order=_integer(said["order"], "`order`") if "order" in said else 0,
         revision=_revision(said) if "revision" in said else 1,

@@ -319,6 +319,21 @@ def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[by
     return [gone]
 
 
+def share(scope: Scope, pages: EditablePages, entry: Entry) -> None:
+    """Put an entry in the place of its equal, if that is at hand: what is known twice is kept once."""
+    if scope.sheets:
+        sheets = scope.sheets.get(entry.type)
+        page = pages.get(page_key(scope, sheets[sheet_at(sheets, _place(entry))].stamp)) if sheets else None
+        if page is None:
+            return
+        at = bisect_left(page, _place(entry), key=_place)
+    else:
+        page = scope.entries
+        at = bisect_left(page, _full(entry), key=_full)
+    if at < len(page) and page[at] == entry:
+        page[at] = entry
+
+
 def _spread(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
     every = sorted([*scope.entries, entry], key=_full)
     scope.entries = []

@@ -7,7 +7,7 @@ Cost: the scopes of the document, each one step of the frontier.
 """
 
 from collections.abc import Generator, Sequence
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -16,10 +16,11 @@ from stream_car.codec import content_digest, decode
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import Placement, place
-from stream_car.core.intake import SKEW, Held, Input, decide, held_key, release
+from stream_car.core.intake import SKEW, Decision, Held, Input, decide, held_key, release
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Absent, EditablePages, Entry, Page, Scope, add, drop, scope_key
+from stream_car.core.timeline import Absent, EditablePages, Entry, Scope, add, drop, scope_key
 from stream_car.engine.answers import Outcome
+from stream_car.engine.state import HEADER, WAITING, Header, State, Value
 from stream_car.errors import InvalidDocument
 from stream_car.ports import Event, Record
 
@@ -30,21 +31,6 @@ DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; mo
 FORMAT = 1  # of what a shard keeps; part of the generation
 
 Future = Literal["wait", "apply"]
-HEADER = b"h"
-WAITING = b"w"
-
-
-class Header(Struct, array_like=True, gc=False):
-    """What a shard knows of itself. `clock` is the greatest append time so far; `links` counts placements by name."""
-
-    clock: int = 0
-    links: int = 0
-    waiting: int = 0
-    documents: int = 0
-    counts: dict[str, int] = {}
-
-
-Value = Header | Held | Scope | Page | None
 
 
 class Effects(Struct, gc=False):
@@ -69,17 +55,6 @@ class Reading(Struct, frozen=True, gc=False):
     def statement(self) -> Statement | None:
         """What the record said, if it can be read."""
         return None if isinstance(self.said, InvalidDocument) else self.said
-
-
-def _pages(values: dict[bytes, Value]) -> EditablePages:
-    """The pages among the values; keys of pages lead to nothing else."""
-    return cast(EditablePages, values)
-
-
-def _shared(values: dict[bytes, Value], scopes: Sequence[str]) -> tuple[str, ...]:
-    """The same names, as the strings that their scopes hold already: a name is kept once in memory."""
-    known = [values.get(scope_key(name)) for name in scopes]
-    return tuple([s.name if isinstance(s, Scope) else name for s, name in zip(known, scopes, strict=True)])
 
 
 Steps = Generator[list[bytes], None, None]
@@ -124,9 +99,9 @@ class Fold:
             keys += [scope_key(scope) for scope in read.scopes]
         return keys
 
-    def apply(self, values: dict[bytes, Value], read: Reading) -> Generator[list[bytes], None, "Effects"]:
+    def apply(self, state: State, read: Reading) -> Generator[list[bytes], None, "Effects"]:
         """Apply one record that was read."""
-        return self.step(values, read.said, read.scopes, read.at)
+        return self.step(state, read.said, read.scopes, read.at)
 
     def emit(self, effects: "Effects", first: int) -> list[Event]:
         """The events that tell of it, numbered from `first` on."""
@@ -153,138 +128,118 @@ class Fold:
 
     def step(
         self,
-        values: dict[bytes, Value],
+        state: State,
         said: Statement | InvalidDocument | None,
         scopes: Sequence[str],
         at: Input,
     ) -> Generator[list[bytes], None, Effects]:
         """Apply one record: a statement, input that cannot be read, or a tick (`None`)."""
-        effects = Effects("control", [], [HEADER], [])
-        if HEADER not in values:
+        if HEADER not in state.others:
             yield [HEADER]
-        header = values[HEADER]
-        if header is None:
-            header = values[HEADER] = Header()
-        assert isinstance(header, Header)
+        header = _header(state)
         header.clock = max(header.clock, at.append_time)
+        effects = Effects("control", [], [HEADER], [])
         if header.waiting:
-            yield from self._release(values, header, at, effects)
+            yield from self._release(state, header, at, effects)
         if isinstance(said, InvalidDocument):
-            self._reject(said, at, effects)
+            _reject(said, at, effects)
         elif said is not None:
-            yield from self._apply(values, header, said, scopes, at, effects)
+            if said.id not in state.held:
+                yield [held_key(said.id)]
+            decision = self._decide(state, header, said, scopes, at, effects)
+            if decision is not None and decision.held is not None:
+                effects.scopes = len(scopes)
+                yield from self._carry_out(state, header, decision.held, decision.placements, effects)
         counts = header.counts
         counts[effects.outcome] = counts.get(effects.outcome, 0) + 1
         return effects
 
-    def _reject(self, error: InvalidDocument, at: Input, effects: Effects) -> None:
-        effects.outcome = "rejected"
-        effects.rejection = Rejection(offset=at.offset, code=error.code, reason=error.reason, id=error.document_id)
-
-    def _apply(
-        self,
-        values: dict[bytes, Value],
-        header: Header,
-        said: Statement,
-        scopes: Sequence[str],
-        at: Input,
-        effects: Effects,
-    ) -> Steps:
-        key = held_key(said.id)
-        if key not in values:
-            yield [key]
-        held = values[key]
-        assert held is None or isinstance(held, Held)
+    def _decide(
+        self, state: State, header: Header, said: Statement, scopes: Sequence[str], at: Input, effects: Effects
+    ) -> Decision | None:
         is_due = not isinstance(said, Document) or self._is_due(said.time, header)
+        names = state.names(scopes) if scopes else ()
         try:
-            names = _shared(values, scopes)
-            decision = decide(held, said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
+            decision = decide(state.held[said.id], said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
         except InvalidDocument as conflict:
-            self._reject(conflict, at, effects)
-            return
+            _reject(conflict, at, effects)
+            return None
         effects.outcome = decision.verdict
-        if decision.held is None:
-            return
-        effects.scopes = len(scopes)
-        yield from self._place_all(values, header, decision.placements, effects)
-        if held is not None and held.waiting is not None:
-            yield from self._unqueue(values, header, said.id, held, effects)
-        if decision.held.waiting is not None:
-            yield from self._queue(values, header, said.id, decision.held, effects)
-        values[key] = decision.held
-        header.documents += (not decision.held.retracted) - (held is not None and not held.retracted)
-        effects.touched.append(key)
-        effects.shown.append(said.id)
+        return decision
 
     def _is_due(self, time: int, header: Header) -> bool:
         return self.future == "apply" or time <= header.clock + self.skew
 
-    def _place_all(
-        self, values: dict[bytes, Value], header: Header, placements: Sequence[Placement], effects: Effects
+    def _carry_out(
+        self, state: State, header: Header, new: Held, placements: Sequence[Placement], effects: Effects
     ) -> Steps:
+        """Give an id its new standing: in its scopes, in the queue, in the books."""
+        name = new.entry.id
+        old = state.held[name]
+        yield from self._place_all(state, header, placements, effects)
+        if old is not None and old.waiting is not None:
+            yield from self._edit_queue(state, header, None, (old.time, 0, name), effects)
+        if new.waiting is not None:
+            entry = Entry(name, new.revision, "", new.time, 0, new.offset, new.entry.append_time)
+            yield from self._edit_queue(state, header, entry, None, effects)
+        state.keep(new)
+        header.documents += (not new.retracted) - (old is not None and not old.retracted)
+        effects.touched.append(held_key(name))
+        effects.shown.append(name)
+
+    def _place_all(self, state: State, header: Header, placements: Sequence[Placement], effects: Effects) -> Steps:
         """Where intake ends and the frontier begins; the two-hop form has a topic here."""
         for placement in placements:
             if placement.is_link:
                 header.links += (placement.entry is not None) - (placement.old is not None)
         return place_all(
-            values, placements, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched
+            state, placements, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched
         )
 
-    def _release(self, values: dict[bytes, Value], header: Header, at: Input, effects: Effects) -> Steps:
+    def _release(self, state: State, header: Header, at: Input, effects: Effects) -> Steps:
+        """Place the documents whose time has come, in the order of their times."""
         while header.waiting:
-            if WAITING not in values:
+            if WAITING not in state.others:
                 yield [WAITING]
-            queue = values[WAITING]
-            assert isinstance(queue, Scope)
+            queue = _queue(state)
             first = queue.sheets[""][0].first if queue.sheets else (queue.entries[0].time, 0, queue.entries[0].id)
             if not self._is_due(first[0], header):
                 return
             name = first[2]
-            key = held_key(name)
-            if key not in values:
-                yield [key]
-            held = values[key]
-            assert isinstance(held, Held)
-            yield from self._unqueue(values, header, name, held, effects)
+            if name not in state.held:
+                yield [held_key(name)]
+            held = state.held[name]
+            assert held is not None
             new, placements = release(name, held, at.offset)
-            yield from self._place_all(values, header, placements, effects)
-            values[key] = new
-            effects.touched.append(key)
-            effects.shown.append(name)
-
-    def _queue(self, values: dict[bytes, Value], header: Header, name: str, held: Held, effects: Effects) -> Steps:
-        entry = Entry(name, held.revision, "", held.time, 0, held.offset, held.entry.append_time)
-        yield from self._edit_queue(values, entry, None, effects)
-        header.waiting += 1
-
-    def _unqueue(self, values: dict[bytes, Value], header: Header, name: str, held: Held, effects: Effects) -> Steps:
-        yield from self._edit_queue(values, None, (held.time, 0, name), effects)
-        header.waiting -= 1
+            yield from self._carry_out(state, header, new, placements, effects)
 
     def _edit_queue(
-        self, values: dict[bytes, Value], entry: Entry | None, gone: tuple[int, int, str] | None, effects: Effects
+        self,
+        state: State,
+        header: Header,
+        entry: Entry | None,
+        gone: tuple[int, int, str] | None,
+        effects: Effects,
     ) -> Steps:
-        if WAITING not in values:
+        if WAITING not in state.others:
             yield [WAITING]
-        queue = values[WAITING]
-        if queue is None:
-            queue = values[WAITING] = Scope("")
-        assert isinstance(queue, Scope)
+        queue = _queue(state)
         while True:
             try:
                 if gone is not None:
-                    effects.touched += drop(queue, _pages(values), "", gone)
+                    effects.touched += drop(queue, state.pages, "", gone)
                 if entry is not None:
-                    effects.touched += add(queue, _pages(values), entry)
+                    effects.touched += add(queue, state.pages, entry)
                 break
             except Absent as absent:
                 lacking = absent.keys
             yield lacking
+        header.waiting += (entry is not None) - (gone is not None)
         effects.touched.append(WAITING)
 
 
 def place_all(
-    values: dict[bytes, Value],
+    state: State,
     placements: Sequence[Placement],
     ruleset: Ruleset,
     *,
@@ -296,20 +251,15 @@ def place_all(
 
     `shard` is the intake shard that the placements come from.
     """
-    keys = [scope_key(placement.scope) for placement in placements]
-    lacking = [key for key in keys if key not in values]
+    lacking = [scope_key(placement.scope) for placement in placements if placement.scope not in state.scopes]
     if lacking:
         yield lacking
-    pages_by_key = _pages(values)
-    for key, placement in zip(keys, placements, strict=True):
-        scope = values[key]
-        if scope is None:
-            scope = values[key] = Scope(placement.scope)
-        assert isinstance(scope, Scope)
-        while isinstance(done := _placed(scope, pages_by_key, placement, ruleset, shard), Absent):
+    for placement in placements:
+        scope = state.scope(placement.scope)
+        while isinstance(done := _placed(scope, state.pages, placement, ruleset, shard), Absent):
             yield done.keys
         change, pages = done
-        touched.append(key)
+        touched.append(scope_key(placement.scope))
         if pages:
             touched += pages
         if change is not None:
@@ -323,3 +273,42 @@ def _placed(
         return place(scope, pages, placement, ruleset, shard=shard)
     except Absent as absent:
         return absent
+
+
+def _header(state: State) -> Header:
+    header = state.others[HEADER]
+    if header is None:
+        header = state.others[HEADER] = Header()
+    assert isinstance(header, Header)
+    return header
+
+
+def _queue(state: State) -> Scope:
+    queue = state.others[WAITING]
+    if queue is None:
+        queue = state.others[WAITING] = Scope("")
+    assert isinstance(queue, Scope)
+    return queue
+
+
+def _reject(error: InvalidDocument, at: Input, effects: Effects) -> None:
+    effects.outcome = "rejected"
+    effects.rejection = Rejection(offset=at.offset, code=error.code, reason=error.reason, id=error.document_id)
+
+
+__all__ = [
+    "CHANGES",
+    "FORMAT",
+    "HEADER",
+    "REJECTED",
+    "TICK",
+    "WAITING",
+    "Effects",
+    "Fold",
+    "Future",
+    "Header",
+    "Reading",
+    "State",
+    "Value",
+    "place_all",
+]

@@ -8,14 +8,13 @@ what a batch shows that it needs, and one commit a batch.
 """
 
 import hashlib
-import itertools
 from collections.abc import Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from stream_car.engine.fold import Value
+from stream_car.engine.state import State
 from stream_car.engine.stored import decode_value, encode_value
 from stream_car.errors import Halted
 from stream_car.ports import Claim, Event, Journal, Log, Record, Store
@@ -52,8 +51,8 @@ class Folding(Protocol[R, E]):
         """Keys that it will need, as far as it shows itself."""
         ...
 
-    def apply(self, values: dict[bytes, Value], read: R) -> Generator[list[bytes], None, E]:
-        """Change the values; keys that are not among them are asked for by yielding them."""
+    def apply(self, state: State, read: R) -> Generator[list[bytes], None, E]:
+        """Change the state; keys that are not in it are asked for by yielding them."""
         ...
 
     def emit(self, effects: E, first: int) -> Sequence[Event]:
@@ -89,7 +88,7 @@ class Shard(Generic[R, E]):
         self.fold = fold
         self.cache_max = cache_max
         self.generation = fold.generation
-        self._values: dict[bytes, Value] = {}
+        self._state = State()
         self._claim: Claim | None = None
 
     @property
@@ -109,7 +108,7 @@ class Shard(Generic[R, E]):
         before the state), `lost_history` (the log begins after it), `foreign` (it is another log).
         """
         self._claim = None
-        self._values.clear()
+        self._state = State()
         claim = await self.store.claim(self.shard)
         known = await self.store.read(claim, [GENERATION, LAST])
         if claim.next_offset and known.get(GENERATION) != self.generation.encode():
@@ -148,23 +147,23 @@ class Shard(Generic[R, E]):
             self._claim = await self._commit(claim, handled)
         except BaseException:
             self._claim = None
-            self._values.clear()
+            self._state = State()
             raise
-        self._evict()
+        self._state.shrink(self.cache_max)
         return handled
 
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
         fold = self.fold
         read = [fold.read(record) for record in records]
         wanted = {key for one in read for key in fold.foresee(one)}
-        await self._load(claim, [key for key in wanted if key not in self._values])
+        await self._load(claim, [key for key in wanted if key not in self._state])
         handled: list[Handled[R, E]] = []
         expected = claim.next_offset
         for record, one in zip(records, read, strict=True):
             if record.offset != expected:
                 raise Halted("gap", f"the log answered offset {record.offset} where {expected} was due")
             expected += 1
-            handled.append(Handled(record, one, await self._drive(claim, fold.apply(self._values, one))))
+            handled.append(Handled(record, one, await self._drive(claim, fold.apply(self._state, one))))
         return handled
 
     async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, E]) -> E:
@@ -184,11 +183,11 @@ class Shard(Generic[R, E]):
             value = found.get(key)
             if value is None and key[:1] == b"p":
                 raise Halted("damaged", f"the page {key!r} is gone; rebuild the state from the log")
-            self._values[key] = decode_value(key, value)
+            self._state[key] = decode_value(key, value)
 
     async def _commit(self, claim: Claim, handled: Sequence[Handled[R, E]]) -> Claim:
         touched = dict.fromkeys(key for one in handled for key in one.effects.touched)
-        writes = {key: encode_value(self._values.get(key)) for key in touched}
+        writes = {key: encode_value(self._state.get(key)) for key in touched}
         writes[GENERATION] = self.generation.encode()
         writes[LAST] = _digest(handled[-1].record)
         outbox: list[Event] = []
@@ -200,12 +199,6 @@ class Shard(Generic[R, E]):
     async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
         await self.journal.publish(self.shard, events)
         return await self.store.trim(claim, events[-1].oseq)
-
-    def _evict(self) -> None:
-        over = len(self._values) - self.cache_max
-        if over > 0:
-            for key in list(itertools.islice(self._values, over + self.cache_max // 8)):
-                del self._values[key]
 
 
 def _digest(record: Record) -> bytes:

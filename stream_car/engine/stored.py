@@ -10,7 +10,7 @@ import msgspec
 
 from stream_car.core.intake import Held
 from stream_car.core.timeline import Entry, Scope
-from stream_car.engine.fold import Header, Value
+from stream_car.engine.state import Header, Value
 from stream_car.errors import Halted
 
 _encode = msgspec.msgpack.Encoder().encode

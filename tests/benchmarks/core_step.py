@@ -9,11 +9,12 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 
+from stream_car.engine.state import State
 from tests.benchmarks.feed import Arrival, mixed
 from tests.benchmarks.report import Figure, show
 from tests.benchmarks.rivals import Outcome, plain
 from tests.benchmarks.rivals.sqlite import sqlite_triggers
-from tests.benchmarks.shard import Values, compliance, held, microseconds, seconds, take
+from tests.benchmarks.shard import compliance, held, microseconds, seconds, take
 
 DOCUMENTS = 100_000
 DEFINED = 1_000  # documents that the definition is recomputed over
@@ -41,7 +42,7 @@ def main(documents: int = DOCUMENTS) -> int:
     for name, size, run in begun:
         part = stream[:size]
         outcome = _best(run, part)
-        values: Values = {}
+        values = State()
         take(fold, values, part)
         differing = len(outcome.held ^ held(fold, values))
         if differing:

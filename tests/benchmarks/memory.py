@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from stream_car.codec import content_digest, decode, encode, encode_mapping
 from stream_car.core.documents import Document, Statement
 from stream_car.core.intake import Held
+from stream_car.engine.state import State
 from stream_car.engine.stored import decode_value, encode_value
 from tests.benchmarks.feed import Arrival, mixed
 from tests.benchmarks.report import Figure, show
-from tests.benchmarks.shard import Values, compliance, take
+from tests.benchmarks.shard import compliance, take
 
 DOCUMENTS = 100_000
 BYTES = 500
@@ -27,8 +28,8 @@ def main(documents: int = DOCUMENTS) -> int:
     sent = [(_bytes(arrival.said), arrival.append_time) for arrival in mixed(documents)]
     fold = compliance()
 
-    def folded() -> Values:
-        values: Values = {}
+    def folded() -> State:
+        values = State()
         for offset, arrival in enumerate(_decoded(sent)):
             take(fold, values, [arrival], start=offset)
         return values
@@ -38,13 +39,20 @@ def main(documents: int = DOCUMENTS) -> int:
     stored = [(bytes(key), encode_value(value)) for key, value in values.items()]
     size = sum(len(key) + len(value or b"") for key, value in stored)
     del values
-    again, _ = _traced(lambda: {bytes(bytearray(key)): decode_value(key, value) for key, value in stored})
+    again, _ = _traced(lambda: _read_back(stored))
     figures = [
         Figure(name="freshly folded", value=fresh / known, unit="bytes", most=BYTES),
         Figure(name="read back from a store", value=again / known, unit="bytes", most=BYTES),
         Figure(name="as bytes in the store", value=size / known, unit="bytes"),
     ]
     return show(f"memory a document in the fold's cache, {known:,} documents known", figures)
+
+
+def _read_back(stored: list[tuple[bytes, bytes | None]]) -> State:
+    state = State()
+    for key, value in stored:
+        state[key] = decode_value(key, value)
+    return state
 
 
 def _bytes(said: Statement) -> bytes:
@@ -59,7 +67,7 @@ def _decoded(sent: list[tuple[bytes, int]]) -> Iterator[Arrival]:
         yield Arrival(said, append_time, content_digest(said) if isinstance(said, Document) else b"")
 
 
-def _traced(make: Callable[[], Values]) -> tuple[int, Values]:
+def _traced(make: Callable[[], State]) -> tuple[int, State]:
     """The bytes that a value keeps, and the value."""
     gc.collect()
     tracemalloc.start()

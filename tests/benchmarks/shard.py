@@ -6,12 +6,11 @@ from time import perf_counter
 
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.intake import Input
-from stream_car.core.timeline import EditablePages, Scope, everyone
+from stream_car.core.timeline import everyone
 from stream_car.domains import load
-from stream_car.engine.fold import Effects, Fold, Value
+from stream_car.engine.fold import Effects, Fold
+from stream_car.engine.state import State
 from tests.benchmarks.feed import Arrival
-
-Values = dict[bytes, Value]
 
 
 def compliance() -> Fold:
@@ -19,7 +18,7 @@ def compliance() -> Fold:
     return Fold(load(["compliance"]))
 
 
-def take(fold: Fold, values: Values, arrivals: Sequence[Arrival], *, start: int = 0) -> int:
+def take(fold: Fold, values: State, arrivals: Sequence[Arrival], *, start: int = 0) -> int:
     """Apply arrivals in order; how many changes they made."""
     changes = 0
     for offset, arrival in enumerate(arrivals, start):
@@ -30,7 +29,7 @@ def take(fold: Fold, values: Values, arrivals: Sequence[Arrival], *, start: int 
     return changes
 
 
-def _driven(values: Values, steps: Generator[list[bytes], None, Effects]) -> Effects:
+def _driven(values: State, steps: Generator[list[bytes], None, Effects]) -> Effects:
     """What a step did; whatever it asks for and is not there is new."""
     while True:
         try:
@@ -54,17 +53,16 @@ def microseconds(
     fold: Fold, arrivals: Sequence[Arrival], rounds: int = 5, clock: Callable[[], float] = perf_counter
 ) -> float:
     """The core step a document: the best of some rounds, each from nothing."""
-    return min(seconds(lambda: take(fold, {}, arrivals), clock) for _ in range(rounds)) / len(arrivals) * 1e6
+    return min(seconds(lambda: take(fold, State(), arrivals), clock) for _ in range(rounds)) / len(arrivals) * 1e6
 
 
-def held(fold: Fold, values: Values) -> set[tuple[str, str]]:
+def held(fold: Fold, values: State) -> set[tuple[str, str]]:
     """The members that hold at the end, by scope: what every competitor must agree on."""
     found: set[tuple[str, str]] = set()
-    pages: EditablePages = {key: value for key, value in values.items() if isinstance(value, list)}
-    for scope in values.values():
-        if isinstance(scope, Scope) and scope.name:
-            for member in everyone(scope, pages):
+    for scope in values.scopes.values():
+        if scope is not None:
+            for member in everyone(scope, values.pages):
                 bearing = fold.ruleset.bearing(scope.name, member.type)
-                if holds(member, bar_of(scope, pages, bearing, fold.ruleset), bearing):
+                if holds(member, bar_of(scope, values.pages, bearing, fold.ruleset), bearing):
                     found.add((scope.name, member.id))
     return found

@@ -7,7 +7,7 @@ import msgspec
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
 from stream_car.core.intake import Input
-from stream_car.engine.fold import Effects, Fold, Value
+from stream_car.engine.fold import Effects, Fold, State
 from stream_car.errors import InvalidDocument
 
 
@@ -16,7 +16,7 @@ class Memory:
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
-        self.values: dict[bytes, Value] = {}
+        self.values = State()
         self.offset = 0
         self.changes: list[FrontierChange] = []
         self.bodies: dict[str, Document] = {}

@@ -8,22 +8,21 @@ from stream_car.core import authority, timeline
 from stream_car.core.documents import Document
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import LOWEST, Scope, between, scope_key, types
+from stream_car.core.timeline import LOWEST, between, types
 from stream_car.engine.fold import Fold
 from tests.properties.memory import Memory
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 
 
 def frontier_of(memory: Memory, name: str, ruleset: Ruleset, as_of: int | None = None) -> set[tuple[str, int]]:
-    scope = memory.values.get(scope_key(name))
+    scope = memory.values.scopes.get(name)
     if scope is None:
         return set()
-    assert isinstance(scope, Scope)
     found = set()
     for kind in types(scope):
         bearing = ruleset.bearing(name, kind)
-        bar = bar_of(scope, memory.values, bearing, ruleset, upto=as_of)  # type: ignore[arg-type]
-        for entry in between(scope, memory.values, kind, LOWEST, None):  # type: ignore[arg-type]
+        bar = bar_of(scope, memory.values.pages, bearing, ruleset, upto=as_of)
+        for entry in between(scope, memory.values.pages, kind, LOWEST, None):
             if (as_of is None or entry.time <= as_of) and holds(entry, bar, bearing):
                 found.add((entry.id, entry.revision))
     return found

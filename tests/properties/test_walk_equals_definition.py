@@ -1,5 +1,6 @@
 """Stage 2 gives the active part of `cl({anchor})`, with a path that the definition accepts step by step."""
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from tests.properties.streams import random_rules, random_stream, remember_the_o
 
 
 def walk(
-    anchor: str, values: dict[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
+    anchor: str, values: Mapping[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
 ) -> tuple[Walked | None, int]:
     mine: dict[bytes, object] = {}
     steps = Walk(anchor, mine, ruleset, has_links=has_links, as_of=as_of).run()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from stream_car.engine.fold import Effects, Reading, Value
+from stream_car.engine.fold import Effects, Reading
 from stream_car.engine.shard import Handled
 from stream_car.errors import ClaimLost, StreamCarError
 from stream_car.ports import Claim, Event, Record
@@ -55,19 +55,13 @@ class TrimsFirst(Worker):
         return claim
 
 
-class Uncleared(dict[bytes, Value]):
-    """Values that nobody can make a worker forget."""
-
-    def clear(self) -> None:
-        assert self is not None
-
-
 class KeepsValues(Worker):
     """A mutant: decoded state survives a claim that was lost."""
 
     async def start(self) -> None:
-        self._values = Uncleared(self._values)
+        kept = self._state
         await super().start()
+        self._state = kept
 
 
 class LeavesTheOutbox(Worker):

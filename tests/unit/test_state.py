@@ -1,0 +1,87 @@
+"""What a shard has decoded is kept once, however it was read, and can be forgotten."""
+
+from itertools import permutations
+
+import pytest
+
+from stream_car.core.intake import Held, held_key
+from stream_car.core.timeline import INLINE_MAX, Entry, Scope, add, everyone, scope_key
+from stream_car.engine.state import State, Value
+from stream_car.engine.stored import decode_value, encode_value
+
+NAME = "topic=tea"
+
+
+def entry(number: int) -> Entry:
+    return Entry(f"e{number}", 1, "claim", 1_000_000 + number, 0, number, 2_000_000)
+
+
+def written(members: int) -> dict[bytes, bytes | None]:
+    """The bytes of a scope and its documents as a store keeps them."""
+    scope, values = Scope(NAME), State()
+    for number in range(members):
+        add(scope, values.pages, entry(number))
+        values.keep(Held(entry=entry(number), retracted=False, digest=b"digest", scopes=(NAME,)))
+    values.scopes[NAME] = scope
+    return {key: encode_value(value) for key, value in values.items()}
+
+
+def read(stored: dict[bytes, bytes | None], keys: list[bytes]) -> State:
+    state = State()
+    for key in keys:
+        state[key] = decode_value(key, stored[key])
+    return state
+
+
+@pytest.mark.parametrize("members", [3, INLINE_MAX + 1])
+def test_a_document_and_its_scopes_share_one_entry_whichever_is_read_first(members: int) -> None:
+    stored = written(members)
+    header = scope_key(NAME)
+    pages = [key for key in stored if key.startswith(b"p:")]
+    for keys in permutations([held_key("e0"), header, held_key("e1"), *pages]):
+        if any(keys.index(page) < keys.index(header) for page in pages):
+            continue  # a page is known by its header
+        state = read(stored, list(keys))
+        scope = state.scopes[NAME]
+        assert scope is not None
+        by_id = {member.id: member for member in everyone(scope, state.pages)}
+        for name in ("e0", "e1"):
+            held = state.held[name]
+            assert held is not None
+            assert held.entry is by_id[name]
+            assert held.entry == entry(int(name[1:]))
+        assert len({id(member.type) for member in by_id.values()}) == 1
+
+
+def test_the_names_of_a_scope_are_those_of_its_members() -> None:
+    stored = written(2)
+    state = read(stored, [scope_key(NAME), held_key("e0")])
+    held, scope = state.held["e0"], state.scopes[NAME]
+    assert held is not None
+    assert scope is not None
+    assert held.scopes[0] is scope.name
+    assert state.names(("".join(["topic", "=tea"]),)) is held.scopes
+    assert state.names((NAME, "topic=other")) == (NAME, "topic=other")
+
+
+def test_what_is_known_by_key_is_known_by_name() -> None:
+    state = State()
+    state[held_key("nobody")] = None
+    state[scope_key(NAME)] = None
+    assert state.held == {"nobody": None}
+    assert state.scope(NAME) == Scope(NAME)
+    values: dict[bytes, Value] = dict(state)
+    assert values == {held_key("nobody"): None, scope_key(NAME): Scope(NAME)}
+    for key in values:
+        del state[key]
+    assert not state
+
+
+def test_the_longest_known_is_forgotten_first() -> None:
+    state = read(stored := written(20), list(stored))
+    state.shrink(len(state))
+    assert len(state) == 21
+    state.shrink(16)
+    assert len(state) <= 16
+    assert "e0" not in state.held
+    assert "e19" in state.held
