@@ -7,7 +7,7 @@ to do, and exit code 2; a broken rule pack lists every problem. Anything else is
 import click
 from rich.text import Text
 
-from stream_car.cli import demo, evaluate, publish, questions, rejected, rules, scopes
+from stream_car.cli import demo, evaluate, feeds, publish, questions, rejected, rules, scopes
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
 from stream_car.errors import InvalidRules, StreamCarError
@@ -58,6 +58,8 @@ def main() -> None:
 for command in (
     demo.command,
     publish.command,
+    feeds.convert,
+    feeds.formats,
     questions.query,
     questions.resolve,
     questions.check,

@@ -12,14 +12,15 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import stream_car
-from stream_car.cli import options, summary
+from stream_car.cli import fed, feeds, options, summary
 from stream_car.cli.console import err
 from stream_car.cli.misspelt import Misspellings
 from stream_car.codec import documents_in
 from stream_car.engine.answers import Receipt
+from stream_car.feeds import format_called
+from stream_car.runtime.sources import STANDARD_INPUT
 
 BATCH = 2_000
-STANDARD_INPUT = "-"
 REFUSED = 1
 
 
@@ -29,6 +30,7 @@ REFUSED = 1
         "stream-car publish advisories.jsonl releases.jsonl",
         "curl -s https://feeds.example/today.jsonl | stream-car publish -",
         "stream-car publish rulings.json --rules legal --data ./court",
+        "stream-car publish --format osv ./advisories        a publisher's own format: stream-car formats",
         "stream-car publish notes.jsonl --rules ./my-rules.toml --json",
     ),
 )
@@ -37,16 +39,21 @@ REFUSED = 1
     nargs=-1,
     required=True,
     metavar="FILES...|-",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
+@feeds.format_option
 @options.reading
-def command(files: Sequence[str], data: Path, rules: Sequence[str], as_json: bool) -> None:
+def command(files: Sequence[str], form: str | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
     """Publish documents from files or a pipe.
 
     Newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input. What was
     accepted is on disk when the summary appears. Publishing the same again changes no answer.
-    Exit code 1 where something was rejected; the rest is published all the same.
+    With --format a publisher's own format, from a directory too; the data directory remembers how far
+    each file was read. Exit code 1 where something was rejected; the rest is published all the same.
     """
+    if form is not None:
+        _feed(form, files, data, rules, as_json=as_json)
+        return
+    _require_files(files)
     with options.engine_over(data, rules) as engine:
         spelling = Misspellings(engine.ruleset)
         documents = spelling.passing(_documents(files))
@@ -55,6 +62,23 @@ def command(files: Sequence[str], data: Path, rules: Sequence[str], as_json: boo
     options.answer_one(said, as_json=as_json, draw=summary.draw)
     if said.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)
+
+
+def _feed(name: str, files: Sequence[str], data: Path, rules: Sequence[str], *, as_json: bool) -> None:
+    form = format_called(name)
+    found = feeds.found_in(form, files)
+    with options.engine_over(data, rules) as engine:
+        said = feeds.publish(engine, form, found)
+    options.answer_one(said, as_json=as_json, draw=fed.draw)
+    if said.feed.refused or said.published.outcomes["rejected"]:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _require_files(files: Sequence[str]) -> None:
+    for file in files:
+        if file != STANDARD_INPUT and not Path(file).is_file():
+            what = "is a directory; say which --format its files have" if Path(file).is_dir() else "does not exist"
+            raise click.BadParameter(f"{file!r} {what}", param_hint="FILES")
 
 
 def publish_all(

@@ -1,0 +1,72 @@
+"""Feeds in tests: converting bytes as the engine would, and publishing files."""
+
+import json
+from collections.abc import Iterable, Sequence
+from io import BytesIO
+from pathlib import Path
+
+from stream_car.core.documents import Document, Statement
+from stream_car.errors import InvalidDocument
+from stream_car.feeds import Seen, format_called
+from stream_car.runtime.embedded import Engine
+from stream_car.runtime.feeding import Step, feed
+from stream_car.runtime.sources import sources
+
+DATA = Path(__file__).parents[1].parent / "shared" / "data" / "feeds"
+
+
+class Reading:
+    """A format with what it has seen so far."""
+
+    def __init__(self, name: str) -> None:
+        self.form = format_called(name)
+        self.seen: dict[str, Seen] = {}
+        self.refused: list[InvalidDocument] = []
+        self.said: list[Statement] = []
+        self.records = self.known = self.ties = 0
+
+    def read(self, data: bytes | str | object, name: str = "-") -> list[Statement]:
+        """What these bytes (or this value, as JSON) say that is new."""
+        if not isinstance(data, (bytes, str)):
+            data = json.dumps(data)
+        stream = BytesIO(data.encode() if isinstance(data, str) else data)
+        found: list[Statement] = []
+        for piece in self.form.split(stream, name, 0):
+            try:
+                if piece.refused is not None:
+                    raise piece.refused
+                converted = self.form.convert(self.seen, piece.data)
+            except InvalidDocument as refused:
+                self.refused.append(refused)
+                continue
+            self.seen.update(converted.seen)
+            self.records += converted.records
+            self.known += converted.known
+            self.ties += converted.ties
+            found += converted.documents
+        self.said += found
+        return found
+
+
+def documents(said: Iterable[Statement]) -> list[Document]:
+    """The documents among statements."""
+    return [one for one in said if isinstance(one, Document)]
+
+
+def published(engine: Engine, name: str, paths: Sequence[Path]) -> list[Step]:
+    """Publish files or directories as `publish --format` does; every step."""
+    form = format_called(name)
+    return [
+        step
+        for batch in feed(engine, form, sources([str(path) for path in paths], form.suffixes))
+        for step in batch.steps
+    ]
+
+
+def in_force(engine: Engine, records: Sequence[str]) -> dict[str, dict[str, str]]:
+    """For every record the documents that are active among its editions, with their types."""
+    found: dict[str, dict[str, str]] = {}
+    for at in range(0, len(records), 1000):
+        for one in engine.resolve(records[at : at + 1000]):
+            found[one.asked] = {group.anchor.id: group.anchor.type for group in one.groups if group.anchor.active}
+    return found

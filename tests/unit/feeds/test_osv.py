@@ -1,0 +1,168 @@
+"""OSV: fixes, withdrawals and editions, told apart by what the record says."""
+
+from random import Random
+
+import pytest
+
+from stream_car.core.documents import Document
+from tests.feeds import Reading, documents
+
+
+def record(
+    modified: str | None = "2024-01-02T00:00:00Z", *, fixed: dict[str, str | None] | None = None, **said: object
+) -> dict[str, object]:
+    """A record about packages, each with the version that fixes it, or none."""
+    packages = fixed if fixed is not None else {"lodash": None}
+    return {
+        "id": "GHSA-1",
+        "aliases": ["CVE-2024-1"],
+        "modified": modified,
+        "summary": "Prototype pollution",
+        "affected": [
+            {
+                "package": {"ecosystem": "npm", "name": name},
+                "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}, *([{"fixed": by}] if by else [])]}],
+            }
+            for name, by in packages.items()
+        ],
+        **said,
+    }
+
+
+def read(*records: object) -> list[Document]:
+    reading = Reading("osv")
+    found = [one for item in records for one in documents(reading.read(item))]
+    assert not reading.refused
+    return found
+
+
+def test_a_record_without_a_fix_is_an_advisory_about_its_packages_and_all_its_names() -> None:
+    [said] = read(record())
+
+    assert (said.id, said.type) == ("GHSA-1@2024-01-02T00:00:00Z", "advisory")
+    assert said.scope == (
+        {"record": ("GHSA-1",)},
+        {"vulnerability": ("GHSA-1", "CVE-2024-1"), "package": ("lodash",)},
+    )
+
+
+def test_a_fix_of_one_package_says_nothing_about_another() -> None:
+    open_part, fixed_part = read(record(fixed={"lodash": "4.17.21", "lodash-es": None}))
+
+    assert (open_part.type, open_part.scope[1]["package"]) == ("advisory", ("lodash-es",))
+    assert (fixed_part.type, fixed_part.scope[1]["package"]) == ("patch_released", ("lodash",))
+    assert fixed_part.id == f"{open_part.id}/fixed"
+    assert fixed_part.precedence == open_part.precedence
+    assert fixed_part.attributes["fixed"] == {"lodash": ["4.17.21"]}
+
+
+def test_a_withdrawal_is_a_document_of_its_own() -> None:
+    [said] = read(record(fixed={"lodash": "4.17.21"}, withdrawn="2024-02-01T00:00:00Z"))
+
+    assert said.type == "advisory_withdrawn"
+
+
+def test_a_placeholder_is_no_date() -> None:
+    first, second = read(
+        record("0001-01-01T00:00:00Z", published="2023-05-05T00:00:00Z"),
+        record("0001-01-01T00:00:00Z", published="2023-05-05T00:00:00Z", fixed={"lodash": "4.17.21"}),
+    )
+
+    assert (first.id, second.id) == ("GHSA-1@1", "GHSA-1@2")
+    assert first.precedence < second.precedence
+
+
+def test_a_silent_change_under_one_date_is_an_edition_all_the_same() -> None:
+    first, second = read(record(), record(summary="Prototype pollution in lodash"))
+
+    assert second.id == "GHSA-1@2024-01-02T00:00:00Z.2"
+    assert first.precedence < second.precedence
+
+
+def test_the_same_said_again_is_known_whatever_the_order_of_its_fields() -> None:
+    reading = Reading("osv")
+    reading.read(record())
+
+    assert reading.read(dict(reversed(record().items()))) == []
+    assert reading.known == 1
+
+
+def test_the_order_of_arrival_does_not_matter_where_the_dates_tell_it() -> None:
+    lines = [record(f"2024-01-{day:02}T00:00:00Z", details=str(day)) for day in range(1, 20)]
+    shuffled = list(lines)
+    Random(1).shuffle(shuffled)
+
+    assert {one.id: one for one in read(*lines)} == {one.id: one for one in read(*shuffled)}
+
+
+def test_a_history_line_is_dated_by_its_commit() -> None:
+    [said] = read({"commit_time": "2024-03-01T12:00:00+02:00", "record": record("0001-01-01T00:00:00Z")})
+
+    assert said.id == "GHSA-1@2024-03-01T10:00:00Z"
+
+
+def test_packages_of_a_distribution_carry_its_release() -> None:
+    debian = {"package": {"ecosystem": "Debian:12", "name": "curl"}, "ranges": []}
+    [said] = read(record(affected=[debian]))
+
+    assert said.scope[1]["package"] == ("Debian:12/curl",)
+
+
+def test_one_name_in_two_ecosystems_is_two_packages() -> None:
+    fixed = {"ranges": [{"events": [{"fixed": "2.0"}]}], "package": {"ecosystem": "PyPI", "name": "protobuf"}}
+    unfixed = {"package": {"ecosystem": "npm", "name": "protobuf"}}
+    open_part, fixed_part = read(record(affected=[fixed, unfixed]))
+
+    assert open_part.scope[1]["package"] == ("npm/protobuf",)
+    assert fixed_part.scope[1]["package"] == ("PyPI/protobuf",)
+
+
+def test_what_is_not_read_is_kept() -> None:
+    [said] = read(record(credits=[{"name": "somebody"}]))
+
+    assert said.attributes["credits"] == [{"name": "somebody"}]
+
+
+def test_attributes_that_are_too_large_are_named_and_left_out() -> None:
+    [said] = read(record(database_specific={"x": "y" * 300_000}, credits=[{"name": "somebody"}]))
+
+    assert said.attributes["left_out"] == ["database_specific"]
+    assert "credits" in said.attributes
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        (b'{"id": "GHSA-1", "modified": "2024-01-0', "syntax"),
+        (b'{"modified": "2024-01-02T00:00:00Z"}', "field"),
+        (b'{"id": 5}', "field"),
+        (b'{"id": " "}', "field"),
+        (b'{"id": "GHSA-1", "id": "GHSA-2"}', "duplicate_key"),
+        (b'{"id": "GHSA-1", "modified": "yesterday"}', "time"),
+        (b'{"id": "GHSA-1", "affected": "all"}', "field"),
+        (b'{"record": {"id": "GHSA-1"}}', "time"),
+        (b'{"id": "GHSA-\xff"}', "encoding"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_a_code(broken: bytes, code: str) -> None:
+    reading = Reading("osv")
+
+    assert reading.read(broken, "advisory.json") == []
+    assert [refused.code for refused in reading.refused] == [code]
+    assert reading.seen == {}
+
+
+def test_a_broken_line_costs_that_line() -> None:
+    reading = Reading("osv")
+    said = reading.read(
+        b'{"id": "A", "modified": "2024-01-02T00:00:00Z"}\n{"id": "B", \n{"id": "C"}\n', "history.jsonl"
+    )
+
+    assert [one.id for one in said] == ["A@2024-01-02T00:00:00Z", "C@1"]
+    assert len(reading.refused) == 1
+
+
+def test_the_answer_of_the_query_service_is_a_list_of_records() -> None:
+    reading = Reading("osv")
+
+    assert len(reading.read({"vulns": [record(), record(id="GHSA-2")]}, "answer.json")) == 2
