@@ -1,11 +1,15 @@
-"""`rejected list` and `rejected show`: input that can never be accepted is kept, with its bytes."""
+"""`rejected list`, `show` and `replay`: refused input is kept, with its bytes, and can be mended and sent again."""
 
 import sys
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
+from msgspec import Struct
 
+import stream_car
 from stream_car.cli import options, render
 from stream_car.cli.console import emit, show
 from stream_car.cli.plain import line
@@ -16,7 +20,7 @@ EVERY = 1_000_000_000
 
 @click.group("rejected")
 def group() -> None:
-    """Look at input that was refused."""
+    """Look at input that was refused, and send it again."""
 
 
 @group.command(
@@ -58,3 +62,96 @@ def show_rejected(offset: int, as_bytes: bool, data: Path, rules: Sequence[str],
         sys.stdout.buffer.write(item.value)
     else:
         options.answer_one(item, as_json=as_json, draw=render.rejected)
+
+
+@group.command(
+    "replay",
+    epilog=options.examples(
+        "stream-car rejected replay --dry-run           what would be accepted now",
+        "stream-car rejected replay                     send that again",
+        "stream-car rejected replay 17 --edit           mend one in $EDITOR",
+        "stream-car rejected replay 17 --from mended.json",
+        "stream-car rejected list --json > refused.jsonl",
+        "stream-car rejected replay --from refused.jsonl     after mending the field `value` of some lines",
+    ),
+)
+@click.argument("offsets", nargs=-1, type=click.IntRange(min=0), metavar="[OFFSET...]")
+@click.option("--edit", is_flag=True, help="Mend each in $EDITOR first.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help='Mended bytes: those of the one OFFSET that is given, or lines of {"offset": ..., "value": ...}.',
+)
+@click.option("--dry-run", is_flag=True, help="Send nothing, only say what would become of it.")
+@options.reading
+def replay_rejected(
+    offsets: Sequence[int],
+    edit: bool,
+    source: Path | None,
+    dry_run: bool,
+    data: Path,
+    rules: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Send refused input again, as it came or mended.
+
+    Each input is replayed once, however often you ask. What would be refused again is not sent. Exit
+    code 1 where something still is refused. New rules need no replay: building the state anew with
+    them looks at every input again.
+    """
+    with options.opened(data, rules) as engine:
+        mended = _mended_lines(source) if source is not None and not offsets else {}
+        if source is not None and offsets:
+            mended = _mended_file(source, offsets)
+        if edit:
+            mended |= _edited(engine, offsets)
+        replayed = engine.replay(mended, only=offsets, trial=dry_run)
+    if as_json:
+        for one in replayed:
+            emit(line(one))
+    else:
+        show(render.replayed(replayed, is_trial=dry_run))
+    options.end(is_found=all(one.outcome != "refused" for one in replayed))
+
+
+class Mended(Struct, frozen=True):
+    """A line of mended input: text, a JSON object as it is, or bytes that are no text as `{"base64": ...}`."""
+
+    offset: int
+    value: msgspec.Raw
+
+    @property
+    def sent(self) -> bytes:
+        """What is to be sent."""
+        raw = bytes(self.value)
+        if raw.startswith(b'"'):
+            return msgspec.json.decode(raw, type=str).encode()
+        if raw.startswith(b'{"base64":'):
+            return b64decode(msgspec.json.decode(raw, type=dict[str, str])["base64"])
+        return raw
+
+
+def _mended_file(source: Path, offsets: Sequence[int]) -> dict[int, bytes]:
+    if len(offsets) != 1:
+        raise InvalidRequest("offset", "a file of mended bytes is for one OFFSET; give exactly one, or none and lines")
+    return {offsets[0]: source.read_bytes().strip()}
+
+
+def _mended_lines(source: Path) -> dict[int, bytes]:
+    """What the lines hold: as `rejected list --json` writes them."""
+    try:
+        lines = [msgspec.json.decode(text, type=Mended) for text in source.read_bytes().splitlines() if text.strip()]
+        return {one.offset: one.sent for one in lines}
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise InvalidRequest("mended", f"{source}: {error}; write it as `rejected list --json` does") from error
+
+
+def _edited(engine: stream_car.Engine, offsets: Sequence[int]) -> dict[int, bytes]:
+    """What an editor made of them; what it left as it was stays out."""
+    if not offsets:
+        raise InvalidRequest("offset", "name the inputs to edit; see: stream-car rejected list")
+    found = {item.offset: item.value for item in engine.rejected(limit=EVERY) if item.offset in offsets}
+    texts = {offset: value.decode("utf-8", "backslashreplace") for offset, value in found.items()}
+    saved = {offset: click.edit(text, extension=".json") for offset, text in texts.items()}
+    return {offset: text.strip().encode() for offset, text in saved.items() if text is not None}

@@ -40,6 +40,7 @@ from stream_car.engine.answers import (
     Held,
     History,
     Rejected,
+    Replayed,
     Resolution,
     Violation,
 )
@@ -222,6 +223,25 @@ def rejected(item: Rejected) -> RenderableType:
         Text(),
         bytes_shown,
     )
+
+
+def replayed(items: Sequence[Replayed], *, is_trial: bool) -> RenderableType:
+    """What became of input that was sent again."""
+    if not items:
+        return Text("Nothing was rejected.", IN_FORCE)
+    done = "would be replayed" if is_trial else "replayed"
+    return Rows(("offset", "", "now"), (_replayed(item, done) for item in items), heads=2, whole=(0, 1))
+
+
+def _replayed(item: Replayed, done: str) -> tuple[Text, ...]:
+    offset = Text(f"{item.offset}")
+    if item.outcome == "refused":
+        return offset, Text("still refused", BAD), words(f"{item.code}: {item.reason}")
+    if item.outcome == "before":
+        return offset, Text("replayed before", FAINT), Text(f"input {item.at}")
+    receipt = item.receipt
+    now = f"input {receipt.offset}: {receipt.outcome} {receipt.id or ''}" if receipt is not None else ""
+    return offset, Text(done, IN_FORCE), words(now)
 
 
 def ranking(documents: Sequence[Evidence]) -> RenderableType:

@@ -241,3 +241,18 @@ class Published(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Receipts in the order of the messages."""
 
     receipts: tuple[Receipt, ...] = ()
+
+
+class Replayed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one refused input that was to be replayed.
+
+    `replayed`: sent again, see the receipt; without one it was only tried. `before`: that had been done
+    already, as record `at`. `refused`: it would be refused again, see code and reason.
+    """
+
+    offset: int
+    outcome: Literal["replayed", "before", "refused"]
+    code: str | None = None
+    reason: str | None = None
+    at: int | None = None
+    receipt: Receipt | None = None

@@ -7,7 +7,7 @@ with other rules. Not to be used from several threads at once.
 
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +32,7 @@ from stream_car.engine.answers import (
     Published,
     Receipt,
     Rejected,
+    Replayed,
     Resolution,
     Told,
 )
@@ -43,24 +44,16 @@ from stream_car.engine.shard import Handled, Shard
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
+from stream_car.runtime.at_once import at_once
+from stream_car.runtime.replay import planned
 
 PUBLISH_MAX = 4000  # messages appended to the log at once
 PUBLISH_BYTES_MAX = 16 << 20
 REPLAY_MAX = 2000
+ALL = 1 << 60
 
 Publishable = Document | Retraction | Mapping[str, object] | bytes | str
 T = TypeVar("T")
-
-
-def at_once(work: Coroutine[object, object, T]) -> T:
-    """The result of a coroutine that never suspends, as those of the embedded adapters are."""
-    try:
-        work.send(None)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    work.close()
-    raise RuntimeError("an embedded adapter waited for something")
 
 
 class _Fed:
@@ -99,8 +92,8 @@ class Engine:
             opened.callback(self._index.close)
             self._journal = SqliteJournal(self._file)
             self._store = SqliteStore(self._file)
-            fold = Fold(ruleset, future=future)
-            self._shard = Shard(shard=0, log=self._log, store=self._store, journal=self._journal, fold=fold)
+            self._fold = Fold(ruleset, future=future)
+            self._shard = Shard(shard=0, log=self._log, store=self._store, journal=self._journal, fold=self._fold)
             self._queries = Queries(
                 store=self._store,
                 index=self._index,
@@ -332,6 +325,21 @@ class Engine:
         """Input that was refused, with its bytes, oldest first."""
         return self._ask(lambda: self._scopes.rejected(after=after, limit=limit))
 
+    def replay(
+        self, mended: Mapping[int, bytes] | None = None, *, only: Collection[int] = (), trial: bool = False
+    ) -> tuple[Replayed, ...]:
+        """Send refused input again, each at most once: as it came, or with mended bytes by offset.
+
+        Without `mended` or `only` all refused input is meant. What would be refused again is not sent, and
+        neither is anything in a `trial`.
+        """
+        self._require_open()
+        plan = planned(
+            self._log, self._fold, self._held, [one.offset for one in self.rejected(limit=ALL)], mended or {}, only
+        )
+        receipts = self._append(list(plan.sent.values())) if plan.sent and not trial else []
+        return plan.told(dict(zip(plan.sent, receipts, strict=False)))
+
     def pending(self) -> tuple[tuple[str, int, int], ...]:
         """Documents that wait for their time: id, revision, time."""
         return self._ask(self._scopes.pending)
@@ -381,3 +389,6 @@ def open_engine(
     `future="apply"` makes documents count whatever their date, as a closed collection needs it.
     """
     return Engine(path, ruleset=packs.load(domains), future=future)
+
+
+__all__ = ["Engine", "Publishable", "at_once", "open_engine"]

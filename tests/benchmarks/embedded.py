@@ -21,7 +21,8 @@ import stream_car
 from stream_car.codec import documents_in, encode
 from stream_car.core.documents import Document
 from stream_car.engine.reader import Reader
-from stream_car.runtime.embedded import Engine, at_once
+from stream_car.runtime.at_once import at_once
+from stream_car.runtime.embedded import Engine
 from tests.benchmarks.feed import TICKERS, paragraphs
 from tests.benchmarks.report import Figure, quantile, show
 from tests.benchmarks.stages import Stages

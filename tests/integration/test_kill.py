@@ -15,7 +15,7 @@ from stream_car.core import authority
 from stream_car.core.changes import FrontierChange
 from stream_car.engine.fold import CHANGES, HEADER, Fold, Header
 from stream_car.engine.stored import decode_value
-from stream_car.runtime.embedded import at_once
+from stream_car.runtime.at_once import at_once
 from tests.integration.publisher import BATCH_MAX, DOMAINS, said
 from tests.simulation.world import World, finish
 

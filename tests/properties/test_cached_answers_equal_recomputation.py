@@ -11,7 +11,7 @@ from stream_car.engine.cache import Cache
 from stream_car.engine.fold import Fold
 from stream_car.engine.query import Queries
 from stream_car.ports import Posting
-from stream_car.runtime.embedded import at_once
+from stream_car.runtime.at_once import at_once
 from tests.properties.memory import Memory
 from tests.properties.streams import random_rules, random_stream
 from tests.properties.words import PeekedStore, PlainIndex

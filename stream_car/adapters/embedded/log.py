@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS records (
     at INTEGER PRIMARY KEY, append_time INTEGER NOT NULL, key BLOB, value BLOB, headers BLOB, hash BLOB NOT NULL
 );
 """
+_MARKED = "CREATE INDEX IF NOT EXISTS records_with_headers ON records (at) WHERE headers IS NOT NULL"
 _INSERT = "INSERT INTO records (at, append_time, key, value, headers, hash) VALUES (?, ?, ?, ?, ?, ?)"
 _SELECT = "SELECT at, append_time, key, value, headers, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?"
 
@@ -130,6 +131,19 @@ class SqliteLog:
     async def range(self, partition: int) -> tuple[int, int]:
         """The first offset kept, and the offset that the next record will get."""
         return self._first(partition), self._tips[partition].end
+
+    def marked(self, header: str) -> dict[int, int]:
+        """Records of partition 0 that carry this header: the number that it holds, and where the record stands.
+
+        The first call looks at the whole log and leaves an index of the few records that have headers.
+        """
+        with translated(self._path, CURE):
+            self._connection.execute(_MARKED)
+            rows: list[tuple[int, bytes]] = self._connection.execute(
+                "SELECT at, headers FROM records WHERE headers IS NOT NULL AND at BETWEEN ? AND ?", _bounds(0)
+            ).fetchall()
+        found = ((at, content) for at, kept in rows for name, content in _headers.decode(kept) if name == header)
+        return {int(content): at for at, content in found if content.isdigit()}
 
     def verify(self) -> tuple[int, ...]:
         """Walk every chain from its start; the end of each partition. Raises `Halted` at the first fault."""
