@@ -45,3 +45,19 @@ class Halted(StreamCarError):
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
         self.code = code
+
+
+class Unavailable(StreamCarError):
+    """A server does not answer, or not now. Nothing is known of what was asked of it; try again later."""
+
+
+class TooMuch(StreamCarError):
+    """More at once than a server takes; nothing was kept. Send it in smaller parts."""
+
+
+class UnsafeSettings(StreamCarError):
+    """Settings of a server or a topic would break a promise; `problems` names each, and what it must be."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems

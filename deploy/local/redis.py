@@ -26,13 +26,16 @@ def lacking() -> str | None:
 class Redis:
     """One server in `folder`. `start` may be called again after `stop` or `kill`; the port stays.
 
-    `options` are further words of its command line; the last one said wins.
+    `options` are further words of its command line; the last one said wins. `encrypted` serves TLS only.
     """
 
-    def __init__(self, folder: Path, *, options: Sequence[str] = (), port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, options: Sequence[str] = (), port: int | None = None, encrypted: bool = False
+    ) -> None:
         self.folder = folder
         self.port = port if port is not None else free_ports(1)[0]
         self.options = tuple(options)
+        self._encrypted = encrypted
         self._process: Process | None = None
 
     @property
@@ -43,14 +46,15 @@ class Redis:
     @property
     def url(self) -> str:
         """Where clients find it."""
-        return f"redis://{self.address}"
+        return f"{'rediss' if self._encrypted else 'redis'}://{self.address}"
 
     def start(self) -> None:
         """Run it; returns when it serves. Raises `Failed`."""
         if lacking():
             raise Failed(f"{lacking()}; `make servers` installs what is needed")
         self.folder.mkdir(parents=True, exist_ok=True)
-        where = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
+        ports = ("--port", "0", "--tls-port") if self._encrypted else ("--port",)
+        where = (*ports, str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
         self._process = Process(["redis-server", *where, *SAFE, *self.options], self.folder)
         self._process.wait_until(self._answers, timeout=START_S)
 
@@ -76,7 +80,7 @@ class Redis:
         self._process.wait_until(answers, timeout=timeout)
 
     def _answers(self) -> bool:
-        if "--tls-port" in self.options:
+        if self._encrypted:
             return "Ready to accept connections" in self._log()
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:

@@ -8,9 +8,11 @@ import pytest
 
 from stream_car.ports import AnchorIndex, Journal, Log, Store
 from tests.contracts.backends import Backend, Embedded, SetClock
+from tests.contracts.servers import RedisBackend
+from tests.servers import in_one_worker
 from tests.waiting import pytest_pyfunc_call
 
-BACKENDS = {"embedded": Embedded}
+PORTS = {"embedded": {"log", "store", "journal", "index"}, "redis": {"store"}, "redis_cluster": {"store"}}
 
 
 @pytest.fixture
@@ -19,9 +21,25 @@ def runner() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-@pytest.fixture(params=sorted(BACKENDS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test runs once for each back end that has the ports it asks for."""
+    if "backend" in metafunc.fixturenames:
+        asked = {"log", "store", "journal", "index"} & set(metafunc.fixturenames)
+        able = [
+            pytest.param(name, marks=[] if name == "embedded" else [in_one_worker(name)])
+            for name, ports in PORTS.items()
+            if asked <= ports
+        ]
+        metafunc.parametrize("backend", able, indirect=True)
+
+
+@pytest.fixture
 def backend(request: pytest.FixtureRequest, runner: asyncio.Runner, tmp_path: Path) -> Iterator[Backend]:
-    backend: Backend = BACKENDS[str(request.param)](tmp_path)
+    backend: Backend
+    if request.param == "embedded":
+        backend = Embedded(tmp_path)
+    else:
+        backend = RedisBackend(request.getfixturevalue(str(request.param)))
     yield backend
     runner.run(backend.close())
 

@@ -13,7 +13,7 @@ import pytest
 from deploy.local import Failed, Kafka, Redis
 from tests.servers import in_one_worker
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def said(redis: Redis, *words: str) -> str:

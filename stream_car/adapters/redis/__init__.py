@@ -1,0 +1,1 @@
+"""State in Redis or Redis Cluster: one hash per shard."""

@@ -1,0 +1,313 @@
+"""The store on a real Redis: what the contract cannot say, because it is about this server."""
+
+import asyncio
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local import Redis
+from stream_car.adapters.redis.calls import Client
+from stream_car.adapters.redis.connect import RedisServer, connect
+from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
+from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings
+from stream_car.ports import Claim, Event
+from tests.certificates import Certificates
+from tests.servers import in_one_worker
+
+
+def event(oseq: int) -> Event:
+    return Event(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq)
+
+
+@pytest.fixture
+def own(local_redis: None, tmp_path: Path) -> Iterator[Redis]:
+    """A server that the test may break."""
+    server = Redis(tmp_path / "redis", options=("--appendfsync", "always"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def client(own: Redis, runner: asyncio.Runner) -> Iterator[Client]:
+    client = runner.run(connect(RedisServer(url=own.url)))
+    yield client
+    runner.run(client.aclose())
+
+
+@pytest.fixture
+def store(client: Client) -> RedisStore:
+    return RedisStore(client, "test")
+
+
+async def written(store: RedisStore, commits: int) -> Claim:
+    """State at which every value tells the offset that it belongs to."""
+    claim = await store.claim(0)
+    for n in range(claim.next_offset + 1, commits + 1):
+        claim = await store.commit(
+            claim, n, {b"a": b"%d" % n, b"b": b"%d" % n, b"old %d" % n: None}, [event(claim.next_oseq)]
+        )
+        if n % 3 == 0:
+            claim = await store.trim(claim, claim.next_oseq - 1)
+    return claim
+
+
+async def assert_whole(store: RedisStore) -> Claim:
+    claim = await store.claim(0)
+    reached = claim.next_offset
+    values = await store.read(claim, [b"a", b"b"])
+    assert values == ({b"a": b"%d" % reached, b"b": b"%d" % reached} if reached else {})
+    assert claim.next_oseq == reached + 1
+    assert [e.oseq for e in await store.outbox(claim)] == list(range(claim.trimmed + 1, claim.next_oseq))
+    return claim
+
+
+async def test_a_commit_is_exactly_one_command_in_the_append_only_file(own: Redis, store: RedisStore) -> None:
+    claim = await store.claim(0)
+    files = list((own.folder / "appendonlydir").glob("*.incr.aof"))
+    before = files[0].stat().st_size
+
+    await store.commit(claim, 3, {b"a": b"1", b"b": None}, [event(1), event(2)])
+
+    words = files[0].read_bytes()[before:].split(b"\r\n")
+    assert [word.upper() for word in words if word.upper() in (b"HSET", b"MULTI", b"EXEC", b"HDEL", b"EVAL")] == [
+        b"HSET"
+    ]
+
+
+async def test_a_state_cut_anywhere_and_written_on_is_one_that_was_committed(
+    own: Redis, client: Client, store: RedisStore
+) -> None:
+    dice = random.Random(5)
+    await written(store, 40)
+    for _ in range(12):
+        own.kill()
+        kept = next((own.folder / "appendonlydir").glob("*.incr.aof"))
+        with kept.open("r+b") as file:
+            file.truncate(dice.randrange(kept.stat().st_size // 2, kept.stat().st_size))
+        own.start()
+        claim = await assert_whole(store)
+        await written(store, claim.next_offset + 10)
+        own.kill()
+        own.start()
+        await assert_whole(store)
+
+
+async def test_what_was_acknowledged_survives_a_kill(own: Redis, store: RedisStore) -> None:
+    reached = await written(store, 20)
+    own.kill()
+    own.start()
+
+    claim = await assert_whole(store)
+
+    assert (claim.next_offset, claim.trimmed) == (reached.next_offset, reached.trimmed)
+
+
+async def test_deleted_keys_are_swept(client: Client, store: RedisStore) -> None:
+    claim = await store.claim(0)
+    keys = [b"key %d" % n for n in range(SWEEP_AT)]
+    claim = await store.commit(claim, 1, dict.fromkeys(keys, b"value"), [])
+    assert await client.execute_command("HLEN", "{test:0}") == SWEEP_AT + 1
+
+    claim = await store.commit(claim, 2, {**dict.fromkeys(keys), b"kept": b"value"}, [])
+
+    assert await client.execute_command("HLEN", "{test:0}") == 2
+    assert await store.read(claim, [keys[0], b"kept"]) == {b"kept": b"value"}
+
+
+@pytest.mark.parametrize("field", ["value", "head", "outbox"])
+async def test_a_changed_byte_is_found_before_it_is_used(client: Client, store: RedisStore, field: str) -> None:
+    claim = await store.commit(await store.claim(0), 1, {b"a": b"value"}, [event(1)])
+    fields = await client.execute_command("HKEYS", "{test:0}")
+    assert isinstance(fields, list)
+    (name,) = [f for f in fields if f == field.encode() or (field == "value" and len(f) == 16)]
+    kept = await client.execute_command("HGET", "{test:0}", name)
+    assert isinstance(kept, bytes)
+    at = 35 if field == "head" else -1  # of the head: a digit of the offset
+    changed = bytearray(kept)
+    changed[at] ^= 1
+    await client.execute_command("HSET", "{test:0}", name, bytes(changed))
+    asked = {"value": store.read(claim, [b"a"]), "head": store.claim(0), "outbox": store.outbox(claim)}
+
+    with pytest.raises(Halted) as halted:
+        await asked.pop(field)
+
+    for other in asked.values():
+        other.close()
+    assert halted.value.code == "damaged"
+
+
+async def test_a_batch_beyond_one_command_is_refused_whole(store: RedisStore) -> None:
+    claim = await store.claim(0)
+
+    with pytest.raises(TooMuch):
+        await store.commit(claim, 1, {b"%d" % n: b"" for n in range(4000)}, [])
+
+    assert await store.read(claim, [b"1"]) == {}
+    await store.commit(claim, 1, {b"%d" % n: b"" for n in range(3900)}, [event(1)])
+
+
+async def test_a_full_server_refuses_a_commit_whole_and_goes_on_later(client: Client, store: RedisStore) -> None:
+    claim = await store.commit(await store.claim(0), 1, {b"a": b"1"}, [])
+    await client.execute_command("CONFIG", "SET", "maxmemory", "1mb")
+
+    with pytest.raises(Unavailable, match="maxmemory"):
+        await store.commit(claim, 2, {b"a": b"2" * 100_000}, [event(1)])
+
+    assert await store.read(claim, [b"a"]) == {b"a": b"1"}
+    await client.execute_command("CONFIG", "SET", "maxmemory", "0")
+    assert (await store.commit(claim, 2, {b"a": b"2"}, [event(1)])).next_oseq == 2
+
+
+class Twice:
+    """A client whose first replies are lost: it asks again, as drivers do."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def execute_command(self, *args: str | bytes | int) -> object:
+        await self._client.execute_command(*args)
+        return await self._client.execute_command(*args)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+async def test_a_call_that_was_executed_twice_counts_once(client: Client) -> None:
+    store = RedisStore(Twice(client), "test")
+
+    await written(store, 10)
+
+    claim = await assert_whole(store)
+    await store.commit(claim, 11, {}, [])
+    with pytest.raises(ClaimLost):
+        await store.commit(claim, 11, {}, [])
+
+
+class Late:
+    """A client that gives to each call the reply of the one before."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._reply: object = []
+        self.dropped = 0
+
+    async def execute_command(self, *args: str | bytes | int) -> object:
+        late, self._reply = self._reply, await self._client.execute_command(*args)
+        return late
+
+    async def aclose(self) -> None:
+        self.dropped += 1
+
+
+async def test_the_reply_to_another_call_is_never_used(client: Client, store: RedisStore) -> None:
+    claim = await store.commit(await store.claim(0), 1, {b"a": b"1", b"b": b"2"}, [])
+    late = Late(client)
+    other = RedisStore(late, "test")
+
+    for key in (b"a", b"b", b"a"):
+        with pytest.raises(Unavailable):
+            await other.read(claim, [key])
+
+    assert late.dropped == 3
+
+
+async def test_calls_cancelled_at_any_moment_mix_up_no_reply(store: RedisStore) -> None:
+    claim = await store.claim(0)
+    writes: dict[bytes, bytes | None] = {b"%d" % n: b"value %d" % n for n in range(100)}
+    claim = await store.commit(claim, 1, writes, [])
+    dice = random.Random(3)
+    for n in range(1000):
+        key = b"%d" % (n % 100)
+        reading = asyncio.create_task(store.read(claim, [key]))
+        for _ in range(dice.randrange(6)):
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        other = b"%d" % ((n + 1) % 100)
+        assert await store.read(claim, [other]) == {other: b"value " + other}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("maxmemory-policy", "allkeys-lru"), ("appendonly", "no"), ("appendfsync", "no")],
+)
+async def test_unsafe_settings_are_refused_by_name(own: Redis, client: Client, setting: str, value: str) -> None:
+    await client.execute_command("CONFIG", "SET", setting, value)
+
+    with pytest.raises(UnsafeSettings, match=setting):
+        await connect(RedisServer(url=own.url))
+
+
+async def test_no_server_is_an_error_that_names_the_place(own: Redis) -> None:
+    own.kill()
+
+    with pytest.raises(Unavailable, match=str(own.port)):
+        await connect(RedisServer(url=own.url, timeout_s=0.3))
+
+
+@pytest.fixture
+def guarded(local_redis: None, tmp_path: Path, certificates: Certificates) -> Iterator[Redis]:
+    """Encrypted, for one user who may do what a worker does and nothing else."""
+    commands = "+eval +hget +hmget +hset +hdel +evalsha +unlink +info +ping +hello"
+    users = tmp_path / "users"
+    users.write_text(f"user worker on >secret-word ~{{test:* {commands}\nuser default off\n")
+    files = ("--tls-cert-file", certificates.server, "--tls-key-file", certificates.server_key)
+    server = Redis(
+        tmp_path / "redis",
+        options=(
+            "--tls-ca-cert-file", certificates.ca, *files, "--tls-auth-clients", "no",
+            "--aclfile", str(users),
+        ),
+        encrypted=True,
+    )  # fmt: skip
+    server.start()
+    yield server
+    server.kill()
+
+
+async def test_encrypted_and_with_a_user_of_few_rights(guarded: Redis, certificates: Certificates) -> None:
+    server = RedisServer(url=guarded.url, username="worker", password="secret-word", ca=certificates.ca)
+    client = await connect(server)
+
+    await written(RedisStore(client, "test"), 3)
+    with pytest.raises(StreamCarError, match="refuses"):
+        await RedisStore(client, "other").claim(0)
+
+    await client.aclose()
+
+
+async def test_a_wrong_password_and_a_strange_certificate_are_refused_without_being_told(
+    guarded: Redis, certificates: Certificates
+) -> None:
+    with pytest.raises(StreamCarError) as refused:
+        await connect(RedisServer(url=guarded.url, username="worker", password="wrong-word", ca=certificates.ca))
+    with pytest.raises(Unavailable, match="certificate"):
+        await connect(RedisServer(url=guarded.url, username="worker", password="secret-word", timeout_s=1))
+
+    assert "wrong-word" not in str(refused.value)
+    assert "word" not in repr(RedisServer(url="redis://me:secret-word@host:1", password="wrong-word"))
+
+
+@in_one_worker("redis_cluster")
+async def test_a_cluster_spreads_shards(redis_cluster: str) -> None:
+    client = await connect(RedisServer(url=redis_cluster))
+    store = RedisStore(client, "spread")
+    for shard in range(16):
+        await store.commit(await store.claim(shard), 1, {b"a": b"1"}, [])
+    port = redis_cluster.rpartition(":")[2]
+    nodes = subprocess.run(["redis-cli", "-p", port, "cluster", "nodes"], capture_output=True, text=True, check=True)
+    ports = [line.split()[1].partition("@")[0].rpartition(":")[2] for line in nodes.stdout.splitlines()]
+    sizes = [
+        int(subprocess.run(["redis-cli", "-p", p, "dbsize"], capture_output=True, text=True, check=True).stdout)
+        for p in ports
+    ]
+    await store.drop(range(16))
+    await client.aclose()
+
+    assert len(sizes) == 3
+    assert sum(sizes) >= 16
+    assert min(sizes) > 0
