@@ -1,6 +1,6 @@
 """What the engine asks of the world. Contract tests repeat these promises one by one."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -103,8 +103,44 @@ class Store(Protocol):
         ...
 
 
-class Journal(Protocol):
-    """Where a shard's events go, and where they can be read again."""
+class Views(Protocol):
+    """What readers ask of many shards: one round, in one exchange where the back end can."""
+
+    async def peek(self, asked: Mapping[int, Sequence[bytes]]) -> Mapping[int, tuple[int, dict[bytes, bytes]]]:
+        """For each shard its next offset and the values of its keys, all of one shard as of one moment."""
+        ...
+
+
+class Patience(Protocol):
+    """How long a reader may read again. One object serves one question."""
+
+    async def wait(self) -> bool:
+        """Let the shards go on for a moment; `False` when the time is up."""
+        ...
+
+
+class Together(Protocol):
+    """Runs several requests at once, or one after the other."""
+
+    async def __call__(self, *requests: Callable[[], Awaitable[object]]) -> object:
+        """All of them are answered when this returns; it fails if one of them does."""
+        ...
+
+
+class Outlet(Protocol):
+    """Where a shard's events go."""
+
+    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+        """Keep the events, in order. Repeats are told apart by their `oseq`, here or by whoever reads them."""
+        ...
+
+    async def last(self, shard: int) -> int:
+        """The highest `oseq` of this generation that need not be published again; 0 where that is not known."""
+        ...
+
+
+class Journal(Outlet, Protocol):
+    """An outlet whose events can be read again."""
 
     async def publish(self, shard: int, events: Sequence[Event]) -> None:
         """Keep the events, in order; a repeat of one already kept changes nothing."""

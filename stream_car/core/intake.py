@@ -28,7 +28,7 @@ class More(Struct, frozen=True, array_like=True, gc=False):
     """What most documents have nothing of, kept apart so that they pay nothing for it.
 
     `said` and `elsewhere` have one item a scope, or none where all are empty; `waiting` is there while
-    the document is not due.
+    the document is not due, and `released` is then the input that ended that.
     """
 
     said: tuple[Said, ...] = ()
@@ -38,6 +38,7 @@ class More(Struct, frozen=True, array_like=True, gc=False):
     amends: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
     waiting: Cause | None = None
+    released: int = 0
 
 
 NOTHING_MORE = More()
@@ -85,6 +86,11 @@ class Held(Struct, frozen=True, array_like=True, gc=False):
     def offset(self) -> int:
         """Where the log has the statement that stands."""
         return self.entry.offset
+
+    @property
+    def applied(self) -> int:
+        """The input that changed it last: its statement, or what released it."""
+        return max(self.entry.offset, self.rest.released)
 
     @property
     def superseded_by(self) -> tuple[str, ...]:
@@ -184,8 +190,8 @@ def release(name: str, held: Held, offset: int) -> tuple[Held, tuple[Placement, 
         url=waiting.url,
         source=waiting.source,
     )
-    more = msgspec.structs.replace(held.rest, waiting=None)
-    new = msgspec.structs.replace(held, more=more if more != NOTHING_MORE else None)
+    more = msgspec.structs.replace(held.rest, waiting=None, released=offset)
+    new = msgspec.structs.replace(held, more=more)
     return new, moves(name, None, new, cause, offset)
 
 

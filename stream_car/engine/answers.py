@@ -220,7 +220,9 @@ class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: bytes = b""
 
 
-Outcome = Literal["accepted", "pending", "duplicate", "older", "retracted", "nothing", "rejected", "control"]
+Outcome = Literal[
+    "accepted", "pending", "duplicate", "older", "retracted", "nothing", "rejected", "control", "rerouted"
+]
 
 
 class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -28,7 +28,7 @@ CHANGES = "changes"
 REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
 DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
-FORMAT = 1  # of what a shard keeps; part of the generation
+FORMAT = 2  # of what a shard keeps; part of the generation
 
 Future = Literal["wait", "apply"]
 
@@ -42,6 +42,7 @@ class Effects(Struct, gc=False):
     shown: list[str]
     rejection: Rejection | None = None
     scopes: int = 0
+    placements: tuple[Placement, ...] = ()  # handed on to the next hop, where there is one
 
 
 class Reading(Struct, frozen=True, gc=False):
@@ -55,6 +56,14 @@ class Reading(Struct, frozen=True, gc=False):
     def statement(self) -> Statement | None:
         """What the record said, if it can be read."""
         return None if isinstance(self.said, InvalidDocument) else self.said
+
+    @property
+    def name(self) -> str | None:
+        """The id that it speaks about, if it shows one."""
+        said = self.said
+        if said is None:
+            return None
+        return said.document_id if isinstance(said, InvalidDocument) else said.id
 
 
 Steps = Generator[list[bytes], None, None]
@@ -103,7 +112,7 @@ class Fold:
         """Apply one record that was read."""
         return self.step(state, read.said, read.scopes, read.at)
 
-    def emit(self, effects: "Effects", first: int) -> list[Event]:
+    def emit(self, read: Reading, effects: "Effects", first: int) -> list[Event]:
         """The events that tell of it, numbered from `first` on."""
         told = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
         refused = effects.rejection

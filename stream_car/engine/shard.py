@@ -17,7 +17,7 @@ from msgspec import Struct
 from stream_car.engine.state import State
 from stream_car.engine.stored import decode_value, encode_value
 from stream_car.errors import Halted
-from stream_car.ports import Claim, Event, Journal, Log, Record, Store
+from stream_car.ports import Claim, Event, Log, Outlet, Record, Store
 
 GENERATION = b"g"
 LAST = b"l"  # the last record that was applied, by its digest: ties the state to its log
@@ -55,7 +55,7 @@ class Folding(Protocol[R, E]):
         """Change the state; keys that are not in it are asked for by yielding them."""
         ...
 
-    def emit(self, effects: E, first: int) -> Sequence[Event]:
+    def emit(self, read: R, effects: E, first: int) -> Sequence[Event]:
         """The events that tell of it, numbered from `first` on."""
         ...
 
@@ -77,7 +77,7 @@ class Shard(Generic[R, E]):
         shard: int,
         log: Log,
         store: Store,
-        journal: Journal,
+        journal: Outlet,
         fold: Folding[R, E],
         cache_max: int = CACHE_MAX,
     ) -> None:
@@ -90,6 +90,7 @@ class Shard(Generic[R, E]):
         self.generation = fold.generation
         self._state = State()
         self._claim: Claim | None = None
+        self._told = 0  # events up to this one have been published in earlier lives
 
     @property
     def next_offset(self) -> int:
@@ -100,6 +101,17 @@ class Shard(Generic[R, E]):
     def is_started(self) -> bool:
         """Whether it holds a claim, as far as it knows; a failure lets go of it."""
         return self._claim is not None
+
+    @property
+    def settled(self) -> int | None:
+        """The next offset, if every event of the records before it is published; `None` without a claim."""
+        claim = self._claim
+        return claim.next_offset if claim is not None and claim.trimmed + 1 == claim.next_oseq else None
+
+    async def lag(self) -> int:
+        """How many records of the log are not applied yet, as far as this worker knows."""
+        _, end = await self.log.range(self.shard)
+        return end - self.next_offset
 
     async def start(self) -> None:
         """Claim the shard, check that state and log belong together, and publish what is in the outbox.
@@ -126,6 +138,7 @@ class Shard(Generic[R, E]):
             last = await self.log.fetch(self.shard, claim.next_offset - 1, 1)
             if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != _digest(last[0]):
                 raise Halted("foreign", "the state was built from another log; build it anew from this one")
+        self._told = await self.journal.last(self.shard)
         waiting = await self.store.outbox(claim)
         self._claim = await self._publish(claim, waiting) if waiting else claim
 
@@ -192,13 +205,15 @@ class Shard(Generic[R, E]):
         writes[LAST] = _digest(handled[-1].record)
         outbox: list[Event] = []
         for one in handled:
-            outbox += self.fold.emit(one.effects, claim.next_oseq + len(outbox))
+            outbox += self.fold.emit(one.read, one.effects, claim.next_oseq + len(outbox))
         moved = await self.store.commit(claim, handled[-1].record.offset + 1, writes, outbox)
         return await self._publish(moved, outbox) if outbox else moved
 
     async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
-        await self.journal.publish(self.shard, events)
-        return await self.store.trim(claim, events[-1].oseq)
+        last = events[-1].oseq
+        if last > self._told:
+            await self.journal.publish(self.shard, [event for event in events if event.oseq > self._told])
+        return await self.store.trim(claim, last)
 
 
 def _digest(record: Record) -> bytes:

@@ -34,9 +34,31 @@ class Header(Struct, array_like=True, gc=False):
     counts: dict[str, int] = {}
 
 
+class FrontierHeader(Struct, array_like=True, gc=False):
+    """What a frontier shard of the two-hop form knows of itself, for each intake shard by number.
+
+    `oseqs`: its last event applied. `bounds`: the input before which everything of it has been applied.
+    `has_links`: whether any document ever named another. The rest counts the records of the log.
+    """
+
+    oseqs: list[int]
+    bounds: list[int]
+    has_links: bool = False
+    applied: int = 0
+    repeated: int = 0
+    foreign: int = 0
+    marks: int = 0
+
+
+class Rerouted(Struct, array_like=True, gc=False):
+    """For each intake shard the offset after the last record that it forwarded to this one."""
+
+    nexts: list[int]
+
+
 Name = TypeVar("Name")
 Kept = TypeVar("Kept")
-Value = Header | Held | Scope | Page | None
+Value = Header | FrontierHeader | Rerouted | Held | Scope | Page | None
 
 
 class State(MutableMapping[bytes, Value]):

@@ -10,12 +10,14 @@ import msgspec
 
 from stream_car.core.intake import Held
 from stream_car.core.timeline import Entry, Scope
-from stream_car.engine.state import Header, Value
+from stream_car.engine.state import FrontierHeader, Header, Rerouted, Value
 from stream_car.errors import Halted
 
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[bytes, Callable[[bytes], Value]] = {
     b"h": msgspec.msgpack.Decoder(Header).decode,
+    b"f": msgspec.msgpack.Decoder(FrontierHeader).decode,
+    b"r": msgspec.msgpack.Decoder(Rerouted).decode,
     b"d": msgspec.msgpack.Decoder(Held).decode,
     b"s": msgspec.msgpack.Decoder(Scope).decode,
     b"w": msgspec.msgpack.Decoder(Scope).decode,

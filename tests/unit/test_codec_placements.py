@@ -1,0 +1,55 @@
+"""The records between the hops: nothing is lost on the way, and nothing unknown is passed over."""
+
+import pytest
+
+from stream_car.codec.placements import Mark, decode_placed, encode_mark, encode_placed
+from stream_car.core.changes import Cause
+from stream_car.core.frontier import Placement
+from stream_car.core.timeline import Entry
+from stream_car.errors import Halted
+
+CAUSE = Cause(id="n1", revision=2, kind="corrected", title="Größe")
+ENTRY = Entry("n1", 2, "claim", -5, 1, 7, 1_700_000_000_000_000, 3, ('"a"', "null"))
+
+
+@pytest.mark.parametrize(
+    "placement",
+    [
+        Placement(scope="topic=rain", id="n1", entry=ENTRY, old=None, cause=CAUSE, offset=9),
+        Placement(scope='topic="a, b"', id="n1", entry=ENTRY, old=("claim", -7, 0), cause=CAUSE, offset=9),
+        Placement(scope="document=x", id="n1", entry=None, old=("claim", -7, 0), cause=CAUSE, offset=9, is_link=True),
+    ],
+)
+def test_a_placement_arrives_as_it_was_sent(placement: Placement) -> None:
+    value = encode_placed(placement, generation="g-1", shard=3, oseq=12)
+    found = decode_placed(value)
+
+    assert not isinstance(found, Mark)
+    assert (found.generation, found.shard, found.oseq, found.offset) == ("g-1", 3, 12, 9)
+    assert found.placement() == placement
+
+
+def test_a_mark_arrives_as_it_was_sent() -> None:
+    found = decode_placed(encode_mark(generation="g-1", shard=3, next_offset=40))
+
+    assert isinstance(found, Mark)
+    assert (found.generation, found.shard, found.next) == ("g-1", 3, 40)
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (b'{"kind":"mark","v":2,"generation":"g","shard":0,"next":1}', "format"),
+        (b'{"kind":"promise","v":2}', "format"),
+        (b'{"kind":"promise","v":1}', "damaged"),
+        (b'{"kind":"place","v":1,"generation":"g"}', "damaged"),
+        (b"{", "damaged"),
+        (b"[]", "damaged"),
+        (None, "damaged"),
+    ],
+)
+def test_a_record_that_cannot_be_read_halts_the_shard(value: bytes | None, code: str) -> None:
+    with pytest.raises(Halted) as caught:
+        decode_placed(value)
+
+    assert caught.value.code == code
