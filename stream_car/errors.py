@@ -61,3 +61,14 @@ class UnsafeSettings(StreamCarError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+
+
+class NotVisible(StreamCarError):
+    """A revision that an answer must count is not visible; ask again, or give it more time.
+
+    `code` is `not_visible` where it was waited for, `pending` where it waits for a time to come.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code

@@ -18,10 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 import stream_car
+from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, out, words
 from stream_car.cli.pieces import FAINT, certificate_line, controlled
-from stream_car.cli.plain import line
 from stream_car.cli.render import ranking, telling
 from stream_car.cli.told import left_line
 from stream_car.core.changes import Cause, Member

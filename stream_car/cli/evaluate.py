@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct
 
 import stream_car
+from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import err
 from stream_car.cli.pieces import counted
-from stream_car.cli.plain import line
 from stream_car.cli.publish import progress, publish_all
 from stream_car.cli.summary import Summary
 from stream_car.codec import documents_in

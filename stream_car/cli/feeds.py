@@ -8,9 +8,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Ta
 from rich.text import Text
 
 import stream_car
+from stream_car.api.plain import line
 from stream_car.cli import fed, options
 from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.plain import line
 from stream_car.cli.summary import Summary
 from stream_car.codec import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction

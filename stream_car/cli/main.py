@@ -7,7 +7,7 @@ to do, and exit code 2; a broken rule pack lists every problem. Anything else is
 import click
 from rich.text import Text
 
-from stream_car.cli import demo, evaluate, feeds, publish, questions, rejected, rules, scopes
+from stream_car.cli import demo, evaluate, feeds, publish, questions, rejected, rules, scopes, up
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
 from stream_car.errors import InvalidRules, StreamCarError
@@ -44,6 +44,7 @@ def _sentences(error: StreamCarError) -> list[Text]:
         "stream-car query 'is lodash 4.17.4 safe to use?'",
         "stream-car frontier package=lodash                what is in force there now",
         "stream-car explain GHSA-jf85-cpcp-j695            why it is, or is not, in force",
+        "stream-car up                                     the same as a service over HTTP",
     ),
 )
 @click.version_option(package_name="stream-car")
@@ -71,5 +72,6 @@ for command in (
     rules.group,
     rejected.group,
     evaluate.command,
+    up.up,
 ):
     main.add_command(command)

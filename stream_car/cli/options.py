@@ -8,18 +8,17 @@ import click
 from rich.console import RenderableType
 
 import stream_car
+from stream_car.api.plain import line
 from stream_car.cli.console import emit, err, show
 from stream_car.cli.pieces import WARN, counted
-from stream_car.cli.plain import line
 from stream_car.codec import parse_time
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.settings import DATA_DEFAULT, DATA_VARIABLE, data_directory
+from stream_car.runtime.settings import DATA_DEFAULT, DATA_VARIABLE, RULES_VARIABLE, data_directory
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 DAY_LENGTH = len("2024-01-31")
-RULES_VARIABLE = "STREAM_CAR_RULES"
 LOOKED_AT = 1000  # rejections that a hint looks at
 NOT_FOUND = 1
 UNKNOWN_TYPE = "type_unknown"

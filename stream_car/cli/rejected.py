@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 
 import stream_car
+from stream_car.api.plain import line
 from stream_car.cli import options, render
 from stream_car.cli.console import emit, show
-from stream_car.cli.plain import line
 from stream_car.errors import InvalidRequest
 
 EVERY = 1_000_000_000

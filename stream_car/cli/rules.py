@@ -10,10 +10,10 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
+from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, arrow, counted
-from stream_car.cli.plain import line
 from stream_car.cli.tables import Rows
 from stream_car.codec import decode, documents_in
 from stream_car.core.documents import Document

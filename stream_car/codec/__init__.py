@@ -5,6 +5,7 @@ everywhere alike, with a stable code. Format versions live here.
 """
 
 from stream_car.codec.reading import FORMAT, decode
+from stream_car.codec.requests import read_parameters, read_request
 from stream_car.codec.streams import documents_in
 from stream_car.codec.syntax import DEFAULTS, Limits
 from stream_car.codec.times import format_time, parse_time
@@ -21,4 +22,6 @@ __all__ = [
     "encode_mapping",
     "format_time",
     "parse_time",
+    "read_parameters",
+    "read_request",
 ]

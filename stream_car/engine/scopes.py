@@ -5,6 +5,7 @@ Promise: the same state that queries see. Cost: the members of the scopes asked 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -193,8 +194,8 @@ class Scopes:
             queue = reader.values[WAITING]
             if not isinstance(queue, Scope):
                 return ()
-            entries = await reader.with_pages(lambda: list(everyone(queue, pages_of(reader.values))))
-            return tuple((entry.id, entry.revision, entry.time) for entry in entries[:limit])
+            entries = await reader.with_pages(lambda: list(islice(everyone(queue, pages_of(reader.values)), limit)))
+            return tuple((entry.id, entry.revision, entry.time) for entry in entries)
 
         return await self.queries._steadily(None, ask)
 

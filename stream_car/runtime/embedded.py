@@ -7,6 +7,7 @@ with other rules. Not to be used from several threads at once.
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,10 +38,10 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.cache import BYTES_MAX, Cache
-from stream_car.engine.fold import TICK, Effects, Fold, Future, Reading
+from stream_car.engine.fold import HEADER, TICK, Effects, Fold, Future, Header, Reading, Value
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
-from stream_car.engine.shard import Handled, Shard
+from stream_car.engine.shard import BATCH_MAX, Handled, Shard
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
@@ -80,6 +81,8 @@ class Engine:
         self._clock = clock if clock is not None else SystemClock()
         self._due: int | None = None
         self._is_closed = False
+        self._appending = threading.Lock()
+        self.heard: Callable[[Sequence[Receipt]], None] | None = None
         self._anchor_types = ruleset.anchor_types()
         with ExitStack() as opened:
             self.path = Path(path) if path is not None else _temporary(opened)
@@ -168,7 +171,9 @@ class Engine:
         self._reset()
 
     def _receipts(self, first: int) -> list[Receipt]:
-        receipts = [self._receipt(one) for one in self._pump() if one.record.offset >= first]
+        receipts = []
+        while handled := self._step(BATCH_MAX):
+            receipts += [self._receipt(one) for one in handled if one.record.offset >= first]
         self._note_due()
         return receipts
 
@@ -184,17 +189,29 @@ class Engine:
                 if said is None:
                     continue
                 fed.scopes.update(read.scopes)
-                held = self._held(said.id)
+                held = self.standing(said.id)
                 if held is not None and held.offset == record.offset:
                     fed.postings[said.id] = self._posting(said, held.scopes) if isinstance(said, Document) else None
             at = records[-1].offset + 1
             self._feed(fed, at)
 
-    def _held(self, name: str) -> Held | None:
-        key = held_key(name)
-        _, found = at_once(self._store.peek(0, [key]))
-        value = decode_value(key, found.get(key))
+    def standing(self, name: str) -> Held | None:
+        """What is known of an id: the revision that stands, whether it is retracted or waits."""
+        value = self._value(held_key(name))
         return value if isinstance(value, Held) else None
+
+    def header(self) -> Header:
+        """What the engine counts: documents, those that wait, outcomes."""
+        value = self._value(HEADER)
+        return value if isinstance(value, Header) else Header()
+
+    def last_change(self) -> int:
+        """The number of the last change told."""
+        return at_once(self._journal.last(0))
+
+    def _value(self, key: bytes) -> Value:
+        _, found = at_once(self._store.peek(0, [key]))
+        return decode_value(key, found.get(key))
 
     def _posting(self, document: Document, scopes: tuple[str, ...]) -> Posting:
         return Posting(document=document, scopes=scopes, anchor=document.type in self._anchor_types)
@@ -204,43 +221,62 @@ class Engine:
         dropped = [name for name, posting in fed.postings.items() if posting is None]
         at_once(self._index.apply(postings, dropped, position, fed.scopes))
 
-    def _pump(self) -> Iterator[Handled[Reading, Effects]]:
-        """Apply what the log holds beyond the state, and make it findable."""
+    def _step(self, most: int) -> list[Handled[Reading, Effects]]:
+        """Apply some of what the log holds beyond the state, and make it findable; nothing at the end of the log."""
         if not self._shard.is_started:
             at_once(self._shard.start())
         self._catch_up_index(self.next_offset)
+        handled = at_once(self._shard.run_once(most))
         fed = _Fed()
-        while True:
-            handled = at_once(self._shard.run_once())
-            for one in handled:
-                self._note(one)
-                said = one.read.statement
-                if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-                    fed.scopes.update(one.read.scopes)
-                    fed.postings[said.id] = self._posting(said, one.read.scopes)
-                elif one.effects.outcome == "retracted" and said is not None:
-                    fed.postings[said.id] = None
-                yield one
-            if len(fed.postings) >= PUBLISH_MAX or not handled:
-                if fed.postings or at_once(self._index.position()) < self.next_offset:
-                    self._feed(fed, self.next_offset)
-                fed = _Fed()
-            if not handled:
-                return
+        for one in handled:
+            self._note(one)
+            said = one.read.statement
+            if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
+                fed.scopes.update(one.read.scopes)
+                fed.postings[said.id] = self._posting(said, one.read.scopes)
+            elif one.effects.outcome == "retracted" and said is not None:
+                fed.postings[said.id] = None
+        if handled:
+            self._feed(fed, self.next_offset)
+            if self.heard is not None:
+                self.heard([self._receipt(one) for one in handled])
+        return handled
+
+    def append(self, messages: Sequence[Message]) -> int:
+        """Keep messages durably without applying them; the offset of the first.
+
+        The one call that another thread may make: it waits for the disk, and nothing else does.
+        """
+        with self._appending:
+            return at_once(self._log.append(0, messages))
+
+    def advance(self, most: int) -> bool:
+        """Apply up to `most` records of the log; whether there were any. Their receipts go to `heard`."""
+        try:
+            handled = self._step(most)
+        except Halted as halted:
+            self._reset_if_damaged(halted)
+            handled = self._step(most)
+        self._note_due()
+        return bool(handled)
+
+    def is_due(self) -> bool:
+        """Whether a waiting document's time has come; the next record of the log releases it."""
+        return self._due is not None and self._clock.now() >= self._due
 
     def _note(self, handled: Handled[Reading, Effects]) -> None:
         if self._queries.cache is not None:
             self._queries.cache.note(handled.record.offset, handled.effects.touched)
 
     def _append(self, messages: Sequence[Message]) -> list[Receipt]:
-        return self._apply(at_once(self._log.append(0, messages)))
+        return self._apply(self.append(messages))
 
     def _note_due(self) -> None:
         waiting = at_once(self._scopes.pending(1))
         self._due = waiting[0][2] - SKEW if waiting else None
 
     def _tick_if_due(self) -> None:
-        if self._due is not None and self._clock.now() >= self._due:
+        if self.is_due():
             self._append([Message(value=None, headers=(TICK,))])
 
     def _receipt(self, handled: Handled[Reading, Effects]) -> Receipt:

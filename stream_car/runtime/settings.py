@@ -1,14 +1,93 @@
-"""What the environment says. Nothing else reads it."""
+"""What the environment and a settings file say. Nothing else reads them.
+
+Promise: an unknown name, a wrong kind of value or a secret in a settings file is refused at the start,
+with the name and never with the value.
+"""
 
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from stream_car.errors import InvalidRequest
 
 DATA_VARIABLE = "STREAM_CAR_DATA"
 DATA_DEFAULT = Path("stream-car-data")
+RULES_VARIABLE = "STREAM_CAR_RULES"
+TOKEN_VARIABLE = "STREAM_CAR_TOKEN"  # noqa: S105  a name, no secret
+URL_VARIABLE = "STREAM_CAR_URL"
+PREFIX = "STREAM_CAR_"
+KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE})
+TOKEN_MIN = 16
 
 
 def data_directory(environment: Mapping[str, str] = os.environ) -> Path:
     """Where the embedded engine keeps its files unless a caller says otherwise."""
     named = environment.get(DATA_VARIABLE)
     return Path(named) if named else DATA_DEFAULT
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How `stream-car up` runs. A settings file has these names; what the command line says goes before."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8377
+    host_names: tuple[str, ...] = ()
+    token_file: str | None = None
+    subscriptions_max: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+    changes_kept: Annotated[int, Meta(ge=1000)] = 1_000_000
+    heartbeat_s: Annotated[float, Meta(gt=0, le=300)] = 15.0
+
+
+def read_settings(path: Path | None) -> ServerSettings:
+    """The settings of a TOML file. Raises `InvalidRequest` (`settings`) that names what is wrong."""
+    if path is None:
+        return ServerSettings()
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _wrong(path, f"it cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise _wrong(path, "it is no TOML file in UTF-8") from None
+    if "token" in said:
+        raise _wrong(path, f"`token` does not belong here: put it into a file, name that as `token_file`, "
+                     f"or set ${TOKEN_VARIABLE}")  # fmt: skip
+    try:
+        return msgspec.convert(said, ServerSettings)
+    except msgspec.ValidationError as error:
+        raise _wrong(path, str(error)) from None
+
+
+def read_token(token_file: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The token that clients must send, from a file or else from the environment; `None` where there is none."""
+    named, source = environment.get(TOKEN_VARIABLE), f"${TOKEN_VARIABLE}"
+    if token_file is not None:
+        source = "token_file"
+        try:
+            named = Path(token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidRequest(
+                "settings", f"the file that `token_file` names ({token_file}) cannot be read"
+            ) from None
+    elif named is None:
+        return None
+    if len(named) < TOKEN_MIN or not named.isascii() or not named.isprintable() or " " in named:
+        raise InvalidRequest(
+            "settings", f"{source} must hold {TOKEN_MIN} or more letters and digits; make one: openssl rand -hex 24"
+        )
+    return named
+
+
+def require_known_variables(environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a variable that looks like a setting and is none: it is misspelt, and would be ignored."""
+    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in KNOWN)
+    if unknown:
+        raise InvalidRequest("settings", f"${unknown[0]} is no setting; known are {', '.join(sorted(KNOWN))}")
+
+
+def _wrong(path: Path, why: str) -> InvalidRequest:
+    return InvalidRequest("settings", f"the settings in {path.name} cannot be used: {why}")

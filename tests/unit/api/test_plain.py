@@ -5,7 +5,7 @@ from typing import get_type_hints
 import msgspec
 import pytest
 
-from stream_car.cli.plain import TIMES, line, plain
+from stream_car.api.plain import TIMES, line, plain
 from stream_car.core import changes
 from stream_car.engine import answers
 from tests.unit.cli import examples as an

@@ -1,0 +1,172 @@
+"""What is sent to the service: requests as typed values, with the limits that the description tells.
+
+Promise: what these types refuse gets a 400 that names the field. Answers are the types of
+`engine.answers`, as `api.plain` writes them.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from stream_car.core.rules import Domain
+from stream_car.engine.answers import Outcome, Receipt
+
+TEXT_MAX = 10_000
+NAMES_MAX = 1_000
+AFTER_MAX = 100
+K_MAX = 100
+DEPTH_MAX = 200
+TIMEOUT_MAX_MS = 30_000
+PAGE_MAX = 1_000
+GREATEST = 2**53 - 1
+
+_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$"
+
+Text = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX, pattern=r"\S", description="A question in words.")]
+Name = Annotated[str, Meta(min_length=1, max_length=1_100, description="An id, a chunk id, or a record.")]
+Time = Annotated[str, Meta(pattern=_TIME, description="A valid time, RFC 3339.", examples=["2021-12-12T00:00:00Z"])]
+Count = Annotated[int, Meta(ge=1, le=K_MAX, description="How many documents to return.")]
+Depth = Annotated[int, Meta(ge=1, le=DEPTH_MAX, description="How many anchors relevance may propose.")]
+Pair = Annotated[
+    str,
+    Meta(
+        pattern=r"^[^=]+=[\s\S]+$",
+        max_length=1_300,
+        description="KEY=VALUE; scopes that have all given pairs are meant.",
+        examples=["package=lodash"],
+    ),
+]
+Place = Annotated[int, Meta(ge=0, le=GREATEST, description="Go on behind this number.")]
+Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="At most so many.")]
+
+
+class Seen(Struct, frozen=True, forbid_unknown_fields=True):
+    """A document revision that an answer must count; a higher one will do."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=256)]
+    revision: Annotated[int, Meta(ge=1, le=GREATEST)] = 1
+
+
+After = Annotated[tuple[Seen, ...], Meta(max_length=AFTER_MAX, description="Answer only when these are visible.")]
+Timeout = Annotated[int, Meta(ge=0, le=TIMEOUT_MAX_MS, description="How long to wait for `after`.")]
+
+
+class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question in words."""
+
+    text: Text
+    k: Count = 5
+    depth: Depth = 20
+    as_of: Time | None = None
+    after: After = ()
+    timeout_ms: Timeout = 5_000
+
+
+class Relevance(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question for plain search."""
+
+    text: Text
+    k: Count = 5
+
+
+class Resolve(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of documents, chunks or records."""
+
+    names: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    as_of: Time | None = None
+    after: After = ()
+    timeout_ms: Timeout = 5_000
+
+
+class Check(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A retrieved set, and the question it is to answer."""
+
+    ids: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    question: Text | None = None
+    depth: Depth = 20
+    as_of: Time | None = None
+    after: After = ()
+    timeout_ms: Timeout = 5_000
+
+
+class ScopeAsOf(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Scopes by some of their parts, as of a valid time."""
+
+    scope: Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
+    as_of: Time | None = None
+
+
+class InScope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Scopes by some of their parts."""
+
+    scope: Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
+
+
+class AsOf(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A valid time."""
+
+    as_of: Time | None = None
+
+
+class ChangesAfter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of changes, of all scopes or of those that have these parts."""
+
+    scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    after: Place = 0
+    limit: Limit = 100
+
+
+class RejectedAfter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of refused input."""
+
+    after: Place = 0
+    limit: Limit = 100
+
+
+class Nothing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class Receipts(Struct, frozen=True, kw_only=True):
+    """What became of a publication: how many documents had which outcome, and a receipt for each, in order."""
+
+    outcomes: dict[Outcome, int]
+    receipts: tuple[Receipt, ...]
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A document revision that waits for its time."""
+
+    id: str
+    revision: int
+    time: int
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """The rule packs in force; `generation` changes whenever anything in them does."""
+
+    generation: str
+    domains: tuple[Domain, ...]
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where the service stands. `cursor` is the last change told."""
+
+    version: str
+    generation: str
+    next_offset: int
+    cursor: str
+    documents: int
+    waiting: int
+    outcomes: dict[str, int]
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """RFC 9457 problem details. `code` is stable; `detail` says what to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    receipt: Receipt | None = None

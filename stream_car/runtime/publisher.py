@@ -1,0 +1,135 @@
+"""Many publishers, one log: what arrives together is kept with one disk flush, then applied in small steps.
+
+Promise: a publication is answered when it is durable, applied and found by the next question; its
+receipts are in its order. The flush waits in a thread of its own; everything else happens on the loop,
+at most `STEP_MAX` documents at once, so that a question waits for one step and never for a bulk load.
+Whoever publishes faster than that waits for room.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from stream_car.engine.answers import Receipt
+from stream_car.engine.fold import TICK
+from stream_car.errors import StreamCarError
+from stream_car.ports import Message
+from stream_car.runtime.embedded import Engine
+
+COMMIT_MAX = 512  # messages kept with one flush
+COMMIT_BYTES_MAX = 2 << 20
+STEP_MAX = 64  # documents applied before questions get their turn
+ROOM = 16 << 20  # bytes that may wait
+TICK_S = 1.0  # how often the time of waiting documents is looked at
+
+
+class _Publication:
+    """What one caller published, and its receipts so far."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        self.sent = 0
+        self.receipts: list[Receipt] = []
+        self.done: asyncio.Future[list[Receipt]] = asyncio.get_running_loop().create_future()
+
+    def hear(self, receipt: Receipt) -> None:
+        self.receipts.append(receipt)
+        if len(self.receipts) == len(self.messages) and not self.done.done():
+            self.done.set_result(self.receipts)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Publisher:
+    """Appends and applies for all; run it as one task beside the questions."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.waiting_bytes = 0
+        self._queue: deque[_Publication] = deque()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Condition()
+        self._owners: dict[int, _Publication] = {}  # by offset
+        self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
+
+    async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
+        """Keep and apply; the receipts in order. Raises `StreamCarError` where the disk fails."""
+        if not messages:
+            return []
+        size = sum(len(message.value or b"") for message in messages)
+        async with self._room:
+            await self._room.wait_for(lambda: not self.waiting_bytes or self.waiting_bytes + size <= ROOM)
+            self.waiting_bytes += size
+        publication = _Publication(messages)
+        self._queue.append(publication)
+        self._wake.set()
+        try:
+            return await publication.done
+        finally:
+            async with self._room:
+                self.waiting_bytes -= size
+                self._room.notify_all()
+
+    def hear(self, receipts: Sequence[Receipt]) -> None:
+        """Hand receipts to those who wait for them, whoever made the engine go on."""
+        for receipt in receipts:
+            owner = self._owners.pop(receipt.offset, None)
+            if owner is not None:
+                owner.hear(receipt)
+            elif self._early is not None:
+                self._early[receipt.offset] = receipt
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), TICK_S)
+            self._wake.clear()
+            while self._queue or self.engine.is_due():
+                await self._commit()
+
+    async def _commit(self) -> None:
+        owners, messages = self._taken()
+        self._early = {}
+        try:
+            first = await asyncio.to_thread(self.engine.append, messages)
+            early, self._early = self._early, None
+            self._owners.update(enumerate(owners, first))
+            self.hear([early[offset] for offset in sorted(early)])
+            while self.engine.next_offset < first + len(messages):
+                self.engine.advance(STEP_MAX)
+                await asyncio.sleep(0)
+        except StreamCarError as error:
+            self._fail(owners, error)
+
+    def _taken(self) -> tuple[list[_Publication], list[Message]]:
+        """The next messages of those who wait, first come first served; a tick where nobody does."""
+        owners: list[_Publication] = []
+        messages: list[Message] = []
+        size = 0
+        while self._queue and len(messages) < COMMIT_MAX and size < COMMIT_BYTES_MAX:
+            publication = self._queue[0]
+            while publication.sent < len(publication.messages) and len(messages) < COMMIT_MAX:
+                message = publication.messages[publication.sent]
+                if size >= COMMIT_BYTES_MAX:
+                    break
+                publication.sent += 1
+                owners.append(publication)
+                messages.append(message)
+                size += len(message.value or b"")
+            if publication.sent == len(publication.messages):
+                self._queue.popleft()
+        return owners, messages or [Message(value=None, headers=(TICK,))]
+
+    def _fail(self, owners: Sequence[_Publication], error: StreamCarError) -> None:
+        """Nobody waits for ever: what may be kept but is not applied is told as an error, and may be sent again."""
+        self._early = None
+        for publication in dict.fromkeys(owners):
+            publication.fail(error)
+            if publication in self._queue:
+                self._queue.remove(publication)
+        for offset in [offset for offset, owner in self._owners.items() if owner.done.done()]:
+            del self._owners[offset]

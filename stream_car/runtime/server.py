@@ -1,0 +1,132 @@
+"""`stream-car up`: the embedded engine behind HTTP, in one process.
+
+Promise: it binds to this machine alone unless there is a token; on SIGTERM or SIGINT it takes no new
+requests, finishes those it has (for `DRAIN_S` at most), closes the files and returns.
+"""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+import stream_car
+from stream_car.api.http import application
+from stream_car.api.http.guard import LOOPBACK, is_loopback
+from stream_car.errors import InvalidRequest, StreamCarError
+from stream_car.runtime.embedded import Engine
+from stream_car.runtime.service import EmbeddedService
+from stream_car.runtime.settings import ServerSettings
+
+DRAIN_S = 10
+HEAD_MAX = 64 << 10  # bytes of a request's line and headers
+BACKLOG = 512
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class _Server(uvicorn.Server):
+    """A server whose signals the caller handles."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+def bound(settings: ServerSettings, token: str | None) -> socket.socket:
+    """The socket to listen on. Raises `InvalidRequest` where others could reach it and there is no token."""
+    if not is_loopback(settings.host) and token is None:
+        raise InvalidRequest(
+            "settings",
+            f"{settings.host} can be reached from other machines, so a token is needed: "
+            "set $STREAM_CAR_TOKEN or token_file, or stay on 127.0.0.1",
+        )
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StreamCarError(
+            f"{settings.host}:{settings.port} cannot be listened on ({reason}); choose another --port"
+        ) from error
+    listener.setblocking(False)  # noqa: FBT003  the socket's own name for it
+    return listener
+
+
+async def serve(
+    engine: Engine,
+    listener: socket.socket,
+    settings: ServerSettings,
+    *,
+    token: str | None = None,
+    ready: Callable[[str], None] = lambda url: None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until `stop` is set; `ready` hears the address when requests are taken."""
+    stop = stop if stop is not None else asyncio.Event()
+    async with EmbeddedService(engine) as service:
+        app = application(service, version=stream_car.__version__, hosts=_hosts(settings), token=token)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=DRAIN_S,
+            h11_max_incomplete_event_size=HEAD_MAX,
+        )
+        running = _Server(config)
+        ending = asyncio.create_task(_end(running, stop))
+        ready(_url(listener))
+        try:
+            await running.serve(sockets=[listener])
+        finally:
+            ending.cancel()
+
+
+async def until_signalled(
+    engine: Engine,
+    listener: socket.socket,
+    settings: ServerSettings,
+    *,
+    token: str | None = None,
+    ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; a second one ends the process at once."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def end() -> None:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        stop.set()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, end)
+    await serve(engine, listener, settings, token=token, ready=ready, stop=stop)
+
+
+async def _end(running: uvicorn.Server, stop: asyncio.Event) -> None:
+    await stop.wait()
+    running.should_exit = True
+
+
+def _hosts(settings: ServerSettings) -> frozenset[str]:
+    """The names that requests may come to; on an address that others reach any, unless some are given."""
+    names = {name.lower() for name in settings.host_names}
+    if is_loopback(settings.host):
+        return frozenset(names | LOOPBACK | {settings.host.lower()})
+    return frozenset(names | {settings.host.lower()}) if names else frozenset()
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,0 +1,202 @@
+"""The service over the embedded engine: one process, one event loop, no server beside it.
+
+Promise: calls are those of the engine, and what one sees is of one moment. Questions are answered on
+the loop, each at once: SQLite and tantivy answer in a millisecond or so, and Python would not run two at a time anyway.
+Long lists of names are cut into pieces, so that nobody waits long for somebody else.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import stream_car
+from stream_car.api.messages import Rules, Seen, Standing, Waiting
+from stream_car.engine.answers import (
+    Answer,
+    Audit,
+    Evidence,
+    Explanation,
+    Frontier,
+    History,
+    Published,
+    Receipt,
+    Rejected,
+    Resolution,
+    Told,
+)
+from stream_car.errors import NotVisible
+from stream_car.ports import Message
+from stream_car.runtime.embedded import Engine
+from stream_car.runtime.publisher import Publisher
+
+NAMES_AT_ONCE = 64
+
+
+class Bell:
+    """Wakes all who wait for the engine to have gone on."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def ring(self) -> None:
+        """Wake everybody."""
+        waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when the bell rings, or after so long."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        try:
+            await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(future)
+
+
+class EmbeddedService:
+    """Implements `api.service.Service`. Use it as an asynchronous context manager."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.bell = Bell()
+        self.publisher = Publisher(engine)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "EmbeddedService":
+        self.engine.heard = self._hear
+        self._task = asyncio.create_task(self.publisher.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.engine.heard = None
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def _hear(self, receipts: Sequence[Receipt]) -> None:
+        self.publisher.hear(receipts)
+        self.bell.ring()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it publishes and answers."""
+        return self._task is not None and not self._task.done()
+
+    async def publish(self, documents: Sequence[bytes]) -> Published:
+        """Keep documents durably and apply them; a receipt for each, in order. Bad input is no error."""
+        return Published(receipts=tuple(await self.publisher.publish([Message(value=value) for value in documents])))
+
+    async def _see(self, after: Sequence[Seen], timeout_ms: int) -> None:
+        """Wait until these revisions are visible. Raises `NotVisible`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        lacking = [seen for seen in after if not self._is_visible(seen)]
+        while lacking:
+            left = deadline - loop.time()
+            if left <= 0:
+                named = ", ".join(f"revision {seen.revision} of {seen.id}" for seen in lacking[:3])
+                raise NotVisible("not_visible", f"{named} did not become visible in {timeout_ms} ms; was it accepted?")
+            await self.bell.wait(left)
+            lacking = [seen for seen in lacking if not self._is_visible(seen)]
+
+    def _is_visible(self, seen: Seen) -> bool:
+        standing = self.engine.standing(seen.id)
+        if standing is None or standing.revision < seen.revision:
+            return False
+        if standing.waiting is not None:
+            raise NotVisible(
+                "pending", f"revision {standing.revision} of {seen.id} waits for its time; see /v1/pending"
+            )
+        return True
+
+    async def query(
+        self,
+        text: str,
+        *,
+        k: int = 5,
+        depth: int = 20,
+        as_of: int | None = None,
+        after: Sequence[Seen] = (),
+        timeout_ms: int = 5000,
+    ) -> Answer:
+        """The documents in force for a question, best first, each with the path that leads to it."""
+        await self._see(after, timeout_ms)
+        return self.engine.query(text, k=k, depth=depth, as_of=as_of)
+
+    async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
+        """What plain search would answer, void or not."""
+        return self.engine.relevance(text, k)
+
+    async def resolve(
+        self, names: Sequence[str], *, as_of: int | None = None, after: Sequence[Seen] = (), timeout_ms: int = 5000
+    ) -> tuple[Resolution, ...]:
+        """What controls these now, each as of the moment at which it is looked up."""
+        await self._see(after, timeout_ms)
+        found: list[Resolution] = []
+        for at in range(0, len(names), NAMES_AT_ONCE):
+            found += self.engine.resolve(names[at : at + NAMES_AT_ONCE], as_of=as_of)
+            await asyncio.sleep(0)
+        return tuple(found)
+
+    async def check(
+        self,
+        ids: Sequence[str],
+        *,
+        question: str | None = None,
+        depth: int = 20,
+        as_of: int | None = None,
+        after: Sequence[Seen] = (),
+        timeout_ms: int = 5000,
+    ) -> Audit:
+        """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
+        await self._see(after, timeout_ms)
+        return self.engine.check(ids, question=question, depth=depth, as_of=as_of)
+
+    async def frontier(self, parts: Mapping[str, str], *, as_of: int | None = None) -> tuple[Frontier, ...]:
+        """The active members of every scope that has these `key=value` pairs."""
+        return self.engine.frontier(parts, as_of=as_of)
+
+    async def history(self, parts: Mapping[str, str]) -> tuple[History, ...]:
+        """The timeline of every scope that has these pairs."""
+        return self.engine.history(parts)
+
+    async def changes(
+        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000
+    ) -> tuple[Told, ...]:
+        """Frontier changes in the order in which they happened, from the one after `after` on."""
+        return self.engine.changes(parts, after=after, limit=limit)
+
+    async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
+        """Why a document is or is not active, and what controls it."""
+        return self.engine.explain(name, as_of=as_of)
+
+    async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
+        """Input that was refused, with its bytes, oldest first."""
+        return self.engine.rejected(after=after, limit=limit)
+
+    async def pending(self) -> tuple[Waiting, ...]:
+        """Documents that wait for their time, the next one due first."""
+        return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in self.engine.pending())
+
+    async def rules(self) -> Rules:
+        """The rules in force."""
+        return Rules(generation=self.engine.generation, domains=self.engine.ruleset.domains)
+
+    async def status(self) -> Standing:
+        """Where the service stands."""
+        engine = self.engine
+        header = engine.header()
+        return Standing(
+            version=stream_car.__version__,
+            generation=engine.generation,
+            next_offset=engine.next_offset,
+            cursor=f"{engine.generation}:{engine.last_change()}",
+            documents=header.documents,
+            waiting=header.waiting,
+            outcomes=dict(sorted(header.counts.items())),
+        )
