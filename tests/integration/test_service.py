@@ -307,7 +307,7 @@ async def test_only_named_hosts_are_served_on_this_machine() -> None:
     assert named.status_code == 200
 
 
-TOKEN = "0123456789abcdef0123"  # noqa: S105  of a test
+TOKEN = "0123456789abcdef0123"
 
 
 async def test_with_a_token_nothing_is_told_or_taken_without_it() -> None:
