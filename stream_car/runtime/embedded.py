@@ -371,7 +371,7 @@ class Engine:
         """
         self._require_open()
         plan = planned(
-            self._log, self._fold, self._held, [one.offset for one in self.rejected(limit=ALL)], mended or {}, only
+            self._log, self._fold, self.standing, [one.offset for one in self.rejected(limit=ALL)], mended or {}, only
         )
         receipts = self._append(list(plan.sent.values())) if plan.sent and not trial else []
         return plan.told(dict(zip(plan.sent, receipts, strict=False)))
