@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from stream_car.core.documents import Pair
 from stream_car.core.rules import Bearing, Clause
-from stream_car.core.timeline import LOWEST, Entry, Pages, Place, Said, Scope, page_of
+from stream_car.core.timeline import LOWEST, Entry, Pages, Place, Said, Scope, Sheet, folder_of, page_of
 
 
 class Tops(Struct, frozen=True, gc=False):
@@ -70,13 +70,23 @@ def _backwards(
     if not scope.sheets:
         yield from _members_backwards(scope.entries, kind, without, upto)
         return
-    for sheet in reversed(scope.sheets.get(kind, [])):
+    yield from _sheets_backwards(scope, pages, scope.sheets.get(kind, []), kind, without, upto)
+
+
+def _sheets_backwards(
+    scope: Scope, pages: Pages, sheets: list[Sheet], kind: str, without: Place | None, upto: int | None
+) -> Iterator[tuple[Pair, Said]]:
+    for sheet in reversed(sheets):
         touched = without is not None and sheet.first <= without <= sheet.last
         whole = upto is None or sheet.last[0] <= upto
         if sheet.sole is not None and whole and not touched:
             yield sheet.last[:2], sheet.sole
         elif upto is None or sheet.first[0] <= upto:
-            yield from _members_backwards(page_of(scope, pages, sheet), kind, without, upto)
+            if sheet.is_folder:
+                inside = folder_of(scope, pages, sheet)
+                yield from _sheets_backwards(scope, pages, inside, kind, without, upto)
+            else:
+                yield from _members_backwards(page_of(scope, pages, sheet), kind, without, upto)
 
 
 def _members_backwards(

@@ -14,6 +14,7 @@ from msgspec import Struct
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
 from stream_car.core.differ import NO_TOPS, Tops, tops, values_of
 from stream_car.core.documents import Pair
+from stream_car.core.pages import add, drop
 from stream_car.core.rules import NOTHING, Bearing, Bearings, Clause, Ruleset, scope_parts
 from stream_car.core.timeline import (
     LOWEST,
@@ -23,14 +24,13 @@ from stream_car.core.timeline import (
     Place,
     Said,
     Scope,
-    add,
     between,
     count_between,
-    drop,
     greatest,
     greatest_without,
     page_of,
-    sheet_at,
+    require,
+    sheets_near,
     size,
 )
 
@@ -123,11 +123,8 @@ def greatest_upto(scope: Scope, pages: Pages, kind: str, upto: int) -> Pair:
         return last
     if not scope.sheets:
         return max((e.pair for e in scope.entries if e.type == kind and e.time <= upto), default=LOWEST)
-    sheets = scope.sheets.get(kind)
-    if not sheets:
-        return LOWEST
-    sheet = sheets[sheet_at(sheets, (upto + 1, LOWEST[0], ""))]
-    found = [member.pair for member in page_of(scope, pages, sheet) if member.time <= upto]
+    sheets = sheets_near(scope, pages, kind, (upto + 1, LOWEST[0], ""))
+    found = [member.pair for sheet in sheets for member in page_of(scope, pages, sheet) if member.time <= upto]
     return found[-1] if found else LOWEST
 
 
@@ -232,13 +229,8 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> N
         entry = placement.entry
         places.append((entry.type, (entry.time, entry.order, entry.id)))
     for kind, where in places:
-        sheets = scope.sheets.get(kind)
-        if sheets:
-            # When the old entry goes, its sheet may begin later or vanish; then a neighbour takes the new one.
-            at = sheet_at(sheets, where)
-            reach = len(places) - 1
-            for sheet in sheets[max(0, at - reach) : at + reach + 1]:
-                page_of(scope, pages, sheet)
+        # When the old entry goes, its sheet may begin later or vanish; then a neighbour takes the new one.
+        require(scope, pages, sheets_near(scope, pages, kind, where, len(places) - 1))
 
 
 def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:

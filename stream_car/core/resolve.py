@@ -29,10 +29,9 @@ from stream_car.core.timeline import (
     Scope,
     between,
     count_between,
-    directory,
     everyone,
     greatest,
-    page_key,
+    require_everyone,
     scope_key,
     size,
     visited,
@@ -284,8 +283,15 @@ class Walk:
 
     def _load(self, names: list[str]) -> Rounds:
         """The pages of link and record scopes that are large enough to have some."""
-        scopes = [scope_at(self.values, name) for name in names]
-        yield from known(self.values, (page_key(s, sheet.stamp) for s in scopes for sheet in directory(s)))
+        while lacking := [key for name in dict.fromkeys(names) for key in self._absent(name)]:
+            yield lacking
+
+    def _absent(self, name: str) -> list[bytes]:
+        try:
+            require_everyone(scope_at(self.values, name), pages_of(self.values))
+        except Absent as absent:
+            return absent.keys
+        return []
 
     def _follow_names(self, node: Node) -> None:
         if node.held is None:

@@ -1,22 +1,21 @@
-"""The members of one scope, sorted by (type, time, order, id), in one list or in pages.
+"""The members of one scope, sorted by (type, time, order, id), in one list or in pages: how they are read.
 
 Promise: the order of `(time, order)` within a type is the order of authority, so the frontier of a
-type is a suffix of it (DESIGN section 2). A scope of up to 64 members is one list in its header;
-beyond that each type has pages of up to 512, and the header only their directory. Pages are never
-changed in the store: an edit gives the page a new stamp, so a header always points at what it meant.
-Cost: a binary search in the directory and one in a page; an insertion rewrites one page.
+type is a suffix of it (DESIGN section 2). A small scope is one list in its header; beyond that each
+type has pages, and the header only their directory; where a type has very many, the directory itself
+lies in folders. A header always points at the pages and folders that it meant, for they are written
+under new keys (`pages`). Cost: a binary search in the directory, one in a folder and one in a page.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, MutableMapping
+from typing import cast
 
 from msgspec import Struct
 
 from stream_car.core.documents import Pair
 
-INLINE_MAX = 64
-PAGE_MAX = 512
-
+FOLDER = b"pf"  # how the key of a folder begins
 LOWEST: Pair = (-(1 << 62), -(1 << 62))
 Place = tuple[int, int, str]  # (time, order, id)
 Said = tuple[str, ...]
@@ -46,18 +45,18 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Sheet(Struct, array_like=True, gc=False):
-    """A page in the directory: its type, its ends, and what can be known without reading it.
+    """A page, or a folder of sheets, in the directory: its ends, and what can be known without reading it.
 
     `visits`: members that could be void elsewhere. `sole`: what all members say, if they all say the same.
     """
 
-    type: str
     first: Place
     last: Place
     count: int
     visits: int
     stamp: int
     sole: Said | None
+    is_folder: bool = False
 
 
 class Scope(Struct, array_like=True, gc=False):
@@ -75,6 +74,7 @@ class Scope(Struct, array_like=True, gc=False):
 
 
 Page = list[Entry]
+Folder = list[Sheet]
 Pages = Mapping[bytes, Page]
 EditablePages = MutableMapping[bytes, Page]
 
@@ -89,11 +89,33 @@ class Absent(LookupError):
 
 def page_of(scope: Scope, pages: Pages, sheet: Sheet) -> Page:
     """The members of a sheet. Raises `Absent`."""
-    key = page_key(scope, sheet.stamp)
+    key = key_of(scope, sheet)
     page = pages.get(key)
     if page is None:
         raise Absent([key])
     return page
+
+
+def folder_of(scope: Scope, pages: Pages, sheet: Sheet) -> Folder:
+    """The sheets in a folder. Raises `Absent`."""
+    return cast(Folder, page_of(scope, pages, sheet))
+
+
+def opened(scope: Scope, pages: Pages, sheets: list[Sheet]) -> list[Sheet]:
+    """What is in these folders of a type; sheets that are none, themselves. Raises `Absent` with every folder."""
+    if not sheets or not sheets[0].is_folder:
+        return sheets
+    if len(sheets) == 1:
+        return folder_of(scope, pages, sheets[0])
+    require(scope, pages, sheets)
+    return [sheet for folder in sheets for sheet in folder_of(scope, pages, folder)]
+
+
+def require(scope: Scope, pages: Pages, sheets: list[Sheet]) -> None:
+    """Raises `Absent` with every page or folder of these sheets that is not at hand."""
+    lacking = [key for sheet in sheets if (key := key_of(scope, sheet)) not in pages]
+    if lacking:
+        raise Absent(lacking)
 
 
 def scope_key(scope: str) -> bytes:
@@ -101,16 +123,18 @@ def scope_key(scope: str) -> bytes:
     return b"s:" + scope.encode()
 
 
-def page_key(scope: Scope, stamp: int) -> bytes:
-    """Where a page of this scope lies."""
-    return b"p:%d:%b" % (stamp, scope.name.encode())
+def key_of(scope: Scope, sheet: Sheet) -> bytes:
+    """Where the page or folder of a sheet lies."""
+    return b"%b:%d:%b" % (FOLDER if sheet.is_folder else b"p", sheet.stamp, scope.name.encode())
 
 
-def _place(entry: Entry) -> Place:
+def place_of(entry: Entry) -> Place:
+    """Where a member stands among those of its type."""
     return entry.time, entry.order, entry.id
 
 
-def _full(entry: Entry) -> tuple[str, int, int, str]:
+def full_place_of(entry: Entry) -> tuple[str, int, int, str]:
+    """Where a member stands among all."""
     return entry.type, entry.time, entry.order, entry.id
 
 
@@ -132,7 +156,7 @@ def _first_pair(sheet: Sheet) -> Pair:
 
 def size(scope: Scope) -> int:
     """How many members the scope has."""
-    return len(scope.entries) if not scope.sheets else sum(sheet.count for sheet in directory(scope))
+    return len(scope.entries) if not scope.sheets else sum(sheet.count for sheet in _directory(scope))
 
 
 def types(scope: Scope) -> list[str]:
@@ -140,14 +164,17 @@ def types(scope: Scope) -> list[str]:
     return list(scope.sheets) if scope.sheets else list(dict.fromkeys(entry.type for entry in scope.entries))
 
 
-def directory(scope: Scope) -> list[Sheet]:
-    """All sheets of a large scope."""
+def _directory(scope: Scope) -> list[Sheet]:
     return [sheet for sheets in scope.sheets.values() for sheet in sheets]
 
 
-def sheets_between(scope: Scope, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:
-    """The sheets that may hold members of a type with `low <= pair < high`."""
-    sheets = scope.sheets.get(kind, [])
+def sheets_between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:
+    """The sheets of pages that may hold members of a type with `low <= pair < high`. Raises `Absent`."""
+    sheets = _within(scope.sheets.get(kind, []), low, high)
+    return _within(opened(scope, pages, sheets), low, high) if sheets and sheets[0].is_folder else sheets
+
+
+def _within(sheets: list[Sheet], low: Pair, high: Pair | None) -> list[Sheet]:
     start = bisect_left(sheets, low, key=_last_pair)
     end = bisect_left(sheets, high, start, key=_first_pair) if high is not None else len(sheets)
     return sheets[start:end]
@@ -157,7 +184,7 @@ def between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None)
     """Members of a type with `low <= pair < high`, in order; the pages must be at hand."""
     if not scope.sheets:
         entries = scope.entries
-        at = bisect_left(entries, (kind, *low, ""), key=_full)
+        at = bisect_left(entries, (kind, *low, ""), key=full_place_of)
         while at < len(entries) and entries[at].type == kind and (high is None or entries[at].pair < high):
             yield entries[at]
             at += 1
@@ -176,11 +203,9 @@ def visited(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None)
                 yield entry
         return
     first = True
-    sheets = sheets_between(scope, kind, low, high)
-    wanted = [sheet for at, sheet in enumerate(sheets) if sheet.visits or at == 0]
-    lacking = [key for sheet in wanted if (key := page_key(scope, sheet.stamp)) not in pages]
-    if lacking:
-        raise Absent(lacking)
+    folders = _visited(_within(scope.sheets.get(kind, []), low, high))
+    wanted = _visited(_within(opened(scope, pages, folders), low, high))
+    require(scope, pages, wanted)
     for sheet in wanted:
         for entry in page_of(scope, pages, sheet):
             if low <= entry.pair and (high is None or entry.pair < high):
@@ -189,20 +214,30 @@ def visited(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None)
                 first = False
 
 
+def _visited(sheets: list[Sheet]) -> list[Sheet]:
+    return [sheet for at, sheet in enumerate(sheets) if sheet.visits or not at]
+
+
 def everyone(scope: Scope, pages: Pages) -> Iterator[Entry]:
     """All members, type by type in order. Raises `Absent`."""
-    if not scope.sheets:
-        yield from scope.entries
-    for sheet in directory(scope):
+    yield from scope.entries
+    for sheet in require_everyone(scope, pages):
         yield from page_of(scope, pages, sheet)
+
+
+def require_everyone(scope: Scope, pages: Pages) -> list[Sheet]:
+    """The sheets of all pages. Raises `Absent` with all folders, then with all pages, that are not at hand."""
+    folders = [sheet for sheet in _directory(scope) if sheet.is_folder]
+    require(scope, pages, folders)
+    sheets = [sheet for of_type in scope.sheets.values() for sheet in opened(scope, pages, of_type)]
+    require(scope, pages, sheets)
+    return sheets
 
 
 def at_hand(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None) -> list[Sheet]:
     """The sheets that may hold such members, all their pages present. Raises `Absent` with every one that is not."""
-    sheets = sheets_between(scope, kind, low, high)
-    lacking = [key for sheet in sheets if (key := page_key(scope, sheet.stamp)) not in pages]
-    if lacking:
-        raise Absent(lacking)
+    sheets = sheets_between(scope, pages, kind, low, high)
+    require(scope, pages, sheets)
     return sheets
 
 
@@ -210,10 +245,16 @@ def count_between(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair |
     """How many members of a type have `low <= pair < high`; only the pages at the ends are read."""
     if not scope.sheets:
         return sum(1 for _ in between(scope, pages, kind, low, high))
+    return _count(scope, pages, scope.sheets.get(kind, []), low, high)
+
+
+def _count(scope: Scope, pages: Pages, sheets: list[Sheet], low: Pair, high: Pair | None) -> int:
     total = 0
-    for sheet in sheets_between(scope, kind, low, high):
+    for sheet in _within(sheets, low, high):
         if sheet.first[:2] >= low and (high is None or sheet.last[:2] < high):
             total += sheet.count
+        elif sheet.is_folder:
+            total += _count(scope, pages, folder_of(scope, pages, sheet), low, high)
         else:
             page = page_of(scope, pages, sheet)
             end = len(page) if high is None else bisect_left(page, high, key=_pair)
@@ -244,129 +285,40 @@ def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pai
         return LOWEST
     if sheets[-1].last != place:
         return sheets[-1].last[:2]
-    if sheets[-1].count > 1:
-        return page_of(scope, pages, sheets[-1])[-2].pair
-    return sheets[-2].last[:2] if len(sheets) > 1 else LOWEST
+    ends = [*sheets[-2:-1], *opened(scope, pages, sheets[-1:])]
+    if ends[-1].count > 1:
+        return page_of(scope, pages, ends[-1])[-2].pair
+    return ends[-2].last[:2] if len(ends) > 1 else LOWEST
 
 
 def sheet_at(sheets: list[Sheet], place: Place) -> int:
-    """The position of the sheet of a type where a member lies or would be put."""
+    """The position of the sheet where a member lies or would be put."""
     return max(0, bisect_right(sheets, place, key=_first) - 1)
 
 
-def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
-    """Put a member in its place; the keys of pages that were written or are gone."""
-    if not scope.sheets:
-        entries = scope.entries
-        if len(entries) < INLINE_MAX:
-            at = bisect_left(entries, _full(entry), key=_full)
-            scope.entries.insert(at, entry)
-            return []
-        return _spread(scope, pages, entry)
-    place = _place(entry)
-    sheets = scope.sheets.get(entry.type)
-    if not sheets:
-        return [_new_sheet(scope, pages, 0, [entry])]
-    at_sheet = sheet_at(sheets, place)
-    sheet = sheets[at_sheet]
-    page = page_of(scope, pages, sheet)
-    at = bisect_left(page, place, key=_place)
-    if sheet.count < PAGE_MAX:
-        page.insert(at, entry)
-        sheet.count += 1
-        sheet.visits += entry.elsewhere > 0
-        sheet.sole = sheet.sole if sheet.sole == entry.said else None
-        return _restamp(scope, pages, sheet, page)
-    if at == len(page):
-        return [_new_sheet(scope, pages, at_sheet + 1, [entry])]
-    page.insert(at, entry)
-    upper = page[PAGE_MAX // 2 :]
-    del page[PAGE_MAX // 2 :]
-    _describe(sheet, page)
-    return [*_restamp(scope, pages, sheet, page), _new_sheet(scope, pages, at_sheet + 1, upper)]
+def sheets_near(scope: Scope, pages: Pages, kind: str, place: Place, reach: int = 0) -> list[Sheet]:
+    """The sheet of the page where a member lies or would be put, and its neighbours. Raises `Absent` for folders."""
+    near = _near(scope.sheets.get(kind, []), place, reach)
+    return _near(opened(scope, pages, near), place, reach) if near and near[0].is_folder else near
 
 
-def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[bytes]:
-    """Take a member out; the keys of pages that were written or are gone.
-
-    Raises `LookupError` if it is not there: the state contradicts itself.
-    """
-    if not scope.sheets:
-        at = bisect_left(scope.entries, (kind, *place), key=_full)
-        if at == len(scope.entries) or scope.entries[at].id != place[2]:
-            raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
-        del scope.entries[at]
-        return []
-    sheets = scope.sheets.get(kind)
-    if not sheets:
-        raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
-    at_sheet = sheet_at(sheets, place)
-    sheet = sheets[at_sheet]
-    page = page_of(scope, pages, sheet)
-    at = bisect_left(page, place, key=_place)
-    if at == len(page) or page[at].id != place[2]:
-        raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
-    sheet.count -= 1
-    sheet.visits -= page[at].elsewhere > 0
-    del page[at]
-    if page:
-        return _restamp(scope, pages, sheet, page)
-    del sheets[at_sheet]
-    if not sheets:
-        del scope.sheets[kind]
-    gone = page_key(scope, sheet.stamp)
-    pages.pop(gone, None)
-    return [gone]
+def _near(sheets: list[Sheet], place: Place, reach: int) -> list[Sheet]:
+    at = sheet_at(sheets, place)
+    return sheets[max(0, at - reach) : at + reach + 1]
 
 
 def share(scope: Scope, pages: EditablePages, entry: Entry) -> None:
     """Put an entry in the place of its equal, if that is at hand: what is known twice is kept once."""
-    if scope.sheets:
-        sheets = scope.sheets.get(entry.type)
-        page = pages.get(page_key(scope, sheets[sheet_at(sheets, _place(entry))].stamp)) if sheets else None
-        if page is None:
-            return
-        at = bisect_left(page, _place(entry), key=_place)
-    else:
-        page = scope.entries
-        at = bisect_left(page, _full(entry), key=_full)
-    if at < len(page) and page[at] == entry:
-        page[at] = entry
+    try:
+        for page in _pages_near(scope, pages, entry):
+            at = bisect_left(page, full_place_of(entry), key=full_place_of)
+            if at < len(page) and page[at] == entry:
+                page[at] = entry
+    except Absent:
+        return
 
 
-def _spread(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
-    every = sorted([*scope.entries, entry], key=_full)
-    scope.entries = []
-    by_type: dict[str, list[Entry]] = {}
-    for member in every:
-        by_type.setdefault(member.type, []).append(member)
-    return [_new_sheet(scope, pages, 0, members) for members in by_type.values()]
-
-
-def _new_sheet(scope: Scope, pages: EditablePages, at: int, page: list[Entry]) -> bytes:
-    scope.stamp += 1
-    sheet = Sheet(page[0].type, _place(page[0]), _place(page[-1]), 0, 0, scope.stamp, None)
-    _describe(sheet, page)
-    scope.sheets.setdefault(sheet.type, []).insert(at, sheet)
-    key = page_key(scope, scope.stamp)
-    pages[key] = page
-    return key
-
-
-def _describe(sheet: Sheet, page: list[Entry]) -> None:
-    said = page[0].said
-    sheet.count = len(page)
-    sheet.visits = sum(1 for member in page if member.elsewhere)
-    sheet.sole = said if all(member.said == said for member in page) else None
-
-
-def _restamp(scope: Scope, pages: EditablePages, sheet: Sheet, page: list[Entry]) -> list[bytes]:
-    gone = page_key(scope, sheet.stamp)
-    pages.pop(gone, None)
-    scope.stamp += 1
-    sheet.stamp = scope.stamp
-    sheet.first = _place(page[0])
-    sheet.last = _place(page[-1])
-    key = page_key(scope, scope.stamp)
-    pages[key] = page
-    return [gone, key]
+def _pages_near(scope: Scope, pages: Pages, entry: Entry) -> list[Page]:
+    if not scope.sheets:
+        return [scope.entries]
+    return [page_of(scope, pages, sheet) for sheet in sheets_near(scope, pages, entry.type, place_of(entry))]

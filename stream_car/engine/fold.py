@@ -17,8 +17,9 @@ from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import Placement, place
 from stream_car.core.intake import SKEW, Decision, Held, Input, decide, held_key, release
+from stream_car.core.pages import add, drop
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Absent, EditablePages, Entry, Scope, add, drop, scope_key
+from stream_car.core.timeline import Absent, EditablePages, Entry, Scope, scope_key
 from stream_car.engine.answers import Outcome
 from stream_car.engine.state import HEADER, WAITING, Header, State, Value
 from stream_car.errors import InvalidDocument

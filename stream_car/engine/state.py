@@ -9,13 +9,13 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from itertools import chain, islice
 from math import ceil
 from sys import intern
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from stream_car.core.intake import Held, held_key
-from stream_car.core.timeline import Entry, Page, Scope, scope_key, share
+from stream_car.core.timeline import FOLDER, Entry, Folder, Page, Scope, scope_key, share
 
 HEADER = b"h"
 WAITING = b"w"
@@ -58,7 +58,7 @@ class Rerouted(Struct, array_like=True, gc=False):
 
 Name = TypeVar("Name")
 Kept = TypeVar("Kept")
-Value = Header | FrontierHeader | Rerouted | Held | Scope | Page | None
+Value = Header | FrontierHeader | Rerouted | Held | Scope | Page | Folder | None
 
 
 class State(MutableMapping[bytes, Value]):
@@ -112,8 +112,9 @@ class State(MutableMapping[bytes, Value]):
             self.keep(value)
             self._share(value)
         elif isinstance(value, list):
-            self.pages[key] = value
-            self._share_all(value)
+            self.pages[key] = page = cast(Page, value)
+            if not key.startswith(FOLDER):
+                self._share_all(page)
         elif key.startswith(_HELD):
             self.held[key[2:].decode()] = None
         elif key.startswith(_SCOPE) and isinstance(value, Scope):

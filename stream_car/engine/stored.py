@@ -1,4 +1,4 @@
-"""How a shard's values lie in a store: MessagePack arrays, told apart by the first letter of their key.
+"""How a shard's values lie in a store: MessagePack arrays, told apart by how their key begins.
 
 Promise: equal values have equal bytes. Whoever changes them raises `fold.FORMAT`, which is part of
 the generation, so that a state of another format is never read but built anew.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from stream_car.core.intake import Held
-from stream_car.core.timeline import Entry, Scope
+from stream_car.core.timeline import FOLDER, Entry, Scope, Sheet
 from stream_car.engine.state import FrontierHeader, Header, Rerouted, Value
 from stream_car.errors import Halted
 
@@ -18,10 +18,11 @@ _DECODERS: dict[bytes, Callable[[bytes], Value]] = {
     b"h": msgspec.msgpack.Decoder(Header).decode,
     b"f": msgspec.msgpack.Decoder(FrontierHeader).decode,
     b"r": msgspec.msgpack.Decoder(Rerouted).decode,
-    b"d": msgspec.msgpack.Decoder(Held).decode,
-    b"s": msgspec.msgpack.Decoder(Scope).decode,
+    b"d:": msgspec.msgpack.Decoder(Held).decode,
+    b"s:": msgspec.msgpack.Decoder(Scope).decode,
     b"w": msgspec.msgpack.Decoder(Scope).decode,
-    b"p": msgspec.msgpack.Decoder(list[Entry]).decode,
+    b"p:": msgspec.msgpack.Decoder(list[Entry]).decode,
+    FOLDER: msgspec.msgpack.Decoder(list[Sheet]).decode,
 }
 
 
@@ -35,7 +36,7 @@ def decode_value(key: bytes, value: bytes | None) -> Value:
     if value is None:
         return None
     try:
-        return _DECODERS[key[:1]](value)
+        return _DECODERS[key[:2]](value)
     except (msgspec.DecodeError, KeyError) as error:
         raise Halted(
             "damaged", f"the stored value of {key!r} cannot be read; rebuild the state from the log"

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from stream_car.core import authority, timeline
+from stream_car.core import authority, pages
 from stream_car.core.documents import Document
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.rules import Ruleset
@@ -76,8 +76,11 @@ def test_frontiers_and_changes_equal_the_definition_after_every_step(block: int)
 
 
 @pytest.mark.parametrize("block", range(5))
-def test_they_do_so_when_scopes_are_kept_in_small_pages(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "INLINE_MAX", 2)
-    monkeypatch.setattr(timeline, "PAGE_MAX", 4)
+@pytest.mark.parametrize("small", [(2, 4, 128), (1, 2, 2)], ids=["pages", "folders"])
+def test_they_do_so_when_scopes_are_kept_in_small_pages_and_folders(
+    small: tuple[int, int, int], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in zip(("INLINE_MAX", "PAGE_MAX", "FOLDER_MAX"), small, strict=True):
+        monkeypatch.setattr(pages, name, most)
     steps = sum(check_stream(seed, 60) for seed in range(10_000 + block * 40, 10_000 + block * 40 + 40))
     assert steps == 2400

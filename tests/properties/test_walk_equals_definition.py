@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from stream_car.core import authority, timeline
+from stream_car.core import authority, pages
 from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
 from stream_car.core.resolve import Walk, Walked
@@ -86,9 +86,10 @@ def test_controlling_documents_paths_and_cycles_equal_the_definition(block: int)
     assert checked > 500
 
 
-def test_they_do_so_in_small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "INLINE_MAX", 2)
-    monkeypatch.setattr(timeline, "PAGE_MAX", 4)
+@pytest.mark.parametrize("small", [(2, 4, 128), (1, 2, 2)], ids=["pages", "folders"])
+def test_they_do_so_in_small_pages_and_folders(small: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in zip(("INLINE_MAX", "PAGE_MAX", "FOLDER_MAX"), small, strict=True):
+        monkeypatch.setattr(pages, name, most)
     checked = sum(check_seed(seed, 60) for seed in range(20_000, 20_150))
     assert checked > 1000
 

@@ -5,7 +5,8 @@ from itertools import permutations
 import pytest
 
 from stream_car.core.intake import Held, held_key
-from stream_car.core.timeline import INLINE_MAX, Entry, Scope, add, everyone, scope_key
+from stream_car.core.pages import INLINE_MAX, add
+from stream_car.core.timeline import Entry, Scope, everyone, scope_key
 from stream_car.engine.state import State, Value
 from stream_car.engine.stored import decode_value, encode_value
 
