@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct, structs
 
 from stream_car.codec import encode, encode_mapping
-from stream_car.core import timeline
+from stream_car.core import pages
 from stream_car.core.documents import Document, Statement
 from stream_car.engine.fold import TICK, Effects, Fold, Reading
 from stream_car.engine.shard import Shard
@@ -388,10 +388,10 @@ def simulate(
     length: int = 30,
     steps: int = 800,
 ) -> World:
-    """One seeded run with faults, then recovery, in small pages. Raises `Violation` (or whatever the engine raised)."""
+    """A seeded run with faults, then recovery, in small folders. Raises `Violation`, or what the engine raised."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(timeline, "INLINE_MAX", 2)
-        patched.setattr(timeline, "PAGE_MAX", 4)
+        for name, most in (("INLINE_MAX", 1), ("PAGE_MAX", 2), ("FOLDER_MAX", 2)):
+            patched.setattr(pages, name, most)
         return _simulate(Random(seed), worker, store, length, steps)
 
 
