@@ -1,7 +1,7 @@
 """What the engine asks of the world. Contract tests repeat these promises one by one."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -103,10 +103,20 @@ class Store(Protocol):
         ...
 
 
-class Views(Protocol):
-    """What readers ask of many shards: one round, in one exchange where the back end can."""
+Hop = Literal["intake", "frontier"]
 
-    async def peek(self, asked: Mapping[int, Sequence[bytes]]) -> Mapping[int, tuple[int, dict[bytes, bytes]]]:
+
+class Place(NamedTuple):
+    """A shard of the two-hop form, each hop of which has a store of its own."""
+
+    hop: Hop
+    shard: int
+
+
+class Views(Protocol):
+    """What readers ask of the shards of both hops: one round, in one exchange where the back end can."""
+
+    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
         """For each shard its next offset and the values of its keys, all of one shard as of one moment."""
         ...
 

@@ -61,10 +61,18 @@ class Group(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cycle: tuple[str, ...] = ()
 
 
+class After(Struct, frozen=True, kw_only=True, gc=False):
+    """A statement that an answer must have seen: `revision` of a document, or a later one."""
+
+    id: str
+    revision: int = 1
+
+
 class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the answer warrants: Theorem 4 for the `covered` anchors, as of the input before `cut`.
 
-    `phi` is scope identifiability, `kappa` the scope ambiguity ratio (Definition 5).
+    `cut` has one offset for each intake shard. `phi` is scope identifiability, `kappa` the scope ambiguity
+    ratio (Definition 5).
     """
 
     covered: tuple[str, ...]
@@ -101,6 +109,7 @@ class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: Status
     via: Via = ""
     groups: tuple[Group, ...] = ()
+    reasons: tuple[Incomplete, ...] = ()  # why this may not be all, groups' own reasons apart
 
 
 class Violation(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -172,6 +181,7 @@ class Frontier(Struct, frozen=True, kw_only=True, omit_defaults=True):
     members: int = 0
     seq: int = 0
     complete: bool = True
+    reasons: tuple[Incomplete, ...] = ()
 
 
 class History(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -180,6 +190,7 @@ class History(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scope: str
     members: tuple[Held, ...]
     complete: bool = True
+    reasons: tuple[Incomplete, ...] = ()
 
 
 class Bond(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -199,6 +210,7 @@ class Explanation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     bonds: tuple[Bond, ...] = ()
     group: Group | None = None
     due: int | None = None  # pending: the time it waits for
+    reasons: tuple[Incomplete, ...] = ()
 
 
 class Told(Struct, frozen=True, kw_only=True, omit_defaults=True):

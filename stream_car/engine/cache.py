@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.engine.answers import Answer, Evidence, Group
-from stream_car.engine.fold import HEADER, Header
 from stream_car.engine.reader import Reader
+from stream_car.engine.sources import Overview
 from stream_car.ports import AnchorIndex, Hit
 
 BYTES_MAX = 64 << 20
@@ -79,18 +79,18 @@ class Cache:
         """The answer to this question as of the reader's cut, if it is known."""
         kept = self._kept.pop(asked, None)
         if kept is not None:
-            header = await reader.header()
-            if self._stands(kept, header, reader) and await self._found_again(kept, index):
+            overview = await reader.overview()
+            if self._stands(kept, overview, reader) and await self._found_again(kept, index):
                 self._kept[asked] = kept  # the latest used is the last
                 self.hits += 1
-                return _as_of_now(kept, header, reader)
+                return _as_of_now(kept, overview, reader)
             self.size -= kept.size
         self.misses += 1
         return None
 
-    def _stands(self, kept: Kept, header: Header, reader: Reader) -> bool:
+    def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
         """Whether nothing that Stage 2 read was written since."""
-        if reader.cut != self._next or kept.has_links != (header.links > 0):
+        if reader.cut != (self._next,) or kept.has_links != overview.has_links:
             return False
         written, cut = self._written, kept.cut
         return all(written[key] < cut for key in kept.keys)
@@ -110,20 +110,16 @@ class Cache:
 
     async def keep(self, asked: Asked, answer: Answer, reader: Reader, index: AnchorIndex) -> None:
         """Remember an answer that this reader gave, unless state or index moved meanwhile."""
-        header = await reader.header()
-        assert reader.cut is not None
+        overview = await reader.overview()
+        [cut] = reader.cut
         size = _size(answer, len(reader.values))
-        if reader.cut < self._next or reader.version != await index.version() or size > self.bytes_max // 4:
+        if cut < self._next or reader.version != await index.version() or size > self.bytes_max // 4:
             return
-        if (
-            reader.cut > self._next
-        ):  # nobody told of the records before this cut, and nothing is left that they could void
+        if cut > self._next:  # nobody told of the records before this cut, and nothing is left that they could void
             self.clear()
-            self._next = reader.cut
-        keys = tuple(key for key in reader.values if key != HEADER)
-        self._kept[asked] = Kept(
-            answer, reader.cut, reader.version, header.links > 0, dict(reader.searches), keys, size
-        )
+            self._next = cut
+        keys = tuple(reader.values)
+        self._kept[asked] = Kept(answer, cut, reader.version, overview.has_links, dict(reader.searches), keys, size)
         for key in keys:
             self._written.setdefault(key, -1)
         self.size += size
@@ -151,13 +147,14 @@ def _rescored(answer: Answer, scores: Mapping[str, float]) -> Answer:
     return replace(answer, groups=groups)
 
 
-def _as_of_now(kept: Kept, header: Header, reader: Reader) -> Answer:
+def _as_of_now(kept: Kept, overview: Overview, reader: Reader) -> Answer:
     """The same answer with the present cut, and as many waiting documents as there are now."""
     answer = kept.answer
-    if reader.cut is not None and reader.cut != kept.cut:
-        certificate = replace(answer.certificate, cut=(reader.cut,))
-        kept.answer = answer = replace(answer, certificate=certificate, pending=header.waiting)
-        kept.cut = reader.cut
+    [cut] = reader.cut
+    if cut != kept.cut:
+        certificate = replace(answer.certificate, cut=reader.cut)
+        kept.answer = answer = replace(answer, certificate=certificate, pending=overview.waiting)
+        kept.cut = cut
     return answer
 
 

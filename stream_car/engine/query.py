@@ -6,6 +6,7 @@ reads that serve all anchors together.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from stream_car.core.intake import Held, held_key
@@ -13,6 +14,7 @@ from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import Ruleset, record_scope
 from stream_car.core.timeline import Entry, Scope, everyone
 from stream_car.engine.answers import (
+    After,
     Answer,
     Audit,
     Certificate,
@@ -26,9 +28,11 @@ from stream_car.engine.answers import (
 )
 from stream_car.engine.cache import Asked, Cache
 from stream_car.engine.evidence import certificate_of, group_of, names_in, shown, steps_of
+from stream_car.engine.patience import AT_ONCE, Attempts, Waiting, with_reservation
 from stream_car.engine.reader import Moved, Reader
+from stream_car.engine.sources import Shards, Source
 from stream_car.errors import InvalidRequest
-from stream_car.ports import AnchorIndex, Hit, Store
+from stream_car.ports import AnchorIndex, Hit
 
 K_MAX = 1000
 DEPTH_MAX = 1000
@@ -36,7 +40,6 @@ TEXT_MAX = 100_000
 NAMES_MAX = 10_000
 EDITIONS_MAX = 100
 CLOSURE_MAX = 1_000_000  # members of one scope that an audit looks at
-ATTEMPTS = 20
 
 T = TypeVar("T")
 
@@ -45,22 +48,68 @@ class Queries:
     """Questions about anchors and names; `Scopes` answers those about scopes."""
 
     def __init__(
-        self, *, store: Store, index: AnchorIndex, ruleset: Ruleset, generation: str, cache: Cache | None = None
+        self, *, shards: Shards, index: AnchorIndex, ruleset: Ruleset, generation: str, cache: Cache | None = None
     ) -> None:
-        self.store = store
+        self.shards = shards
         self.index = index
         self.ruleset = ruleset
         self.generation = generation
         self.cache = cache
 
-    async def _steadily(self, as_of: int | None, ask: Callable[[Reader], Awaitable[T]]) -> T:
-        """Ask with a reader of one cut; begin again where the shard moved meanwhile."""
-        for _ in range(ATTEMPTS):
-            try:
-                return await ask(Reader(self.store, self.ruleset, as_of=as_of))
-            except Moved:
-                continue
-        raise InvalidRequest("in_flight", "the shard moved faster than it could be read; ask again")
+    def reader(self, as_of: int | None = None) -> Reader:
+        """A reader for one attempt at a question."""
+        return Reader(self.shards.source(), self.ruleset, as_of=as_of)
+
+    async def steadily(
+        self,
+        as_of: int | None,
+        ask: Callable[[Reader], Awaitable[T]],
+        waiting: Waiting = AT_ONCE,
+        *,
+        source: Callable[[], Source] | None = None,
+    ) -> T:
+        """Ask until an answer is exact and has seen what it must, or the time is up.
+
+        Raises `InvalidRequest`: `pending` and `not_visible` say that `after` could not be met,
+        `in_flight` that there is no answer that could be given with that reservation.
+        """
+        patience = waiting.patience or Attempts()
+        while True:
+            reader = Reader((source or self.shards.source)(), self.ruleset, as_of=as_of)
+            found: T | None = None
+            is_seen = True
+            with suppress(Moved):
+                found = await ask(reader)
+                is_seen = await self._has_seen(reader, waiting.after)
+                if is_seen and reader.source.is_exact:
+                    return found
+            if not await patience.wait():
+                break
+        if not is_seen:
+            names = ", ".join(f"{one.id} (revision {one.revision})" for one in waiting.after)
+            raise InvalidRequest("not_visible", f"not every one of {names} has been applied in time; ask again")
+        marked = with_reservation(found)
+        if marked is None:
+            raise InvalidRequest("in_flight", "the shards moved faster than they could be read; ask again")
+        return marked
+
+    async def _has_seen(self, reader: Reader, after: Sequence[After]) -> bool:
+        """Whether the cut lies beyond these statements, so that every shard they joined or left has them.
+
+        Raises `InvalidRequest` (`pending`) for one that waits for its time.
+        """
+        await reader.load([held_key(one.id) for one in after])
+        for one in after:
+            held = await reader.held(one.id)
+            if held is None or held.revision < one.revision:
+                return False
+            if held.waiting is not None:
+                raise InvalidRequest(
+                    "pending", f"{one.id!r} takes effect later than now; until then it changes nothing"
+                )
+            if reader.cut[self.shards.intake_of(one.id)] <= held.applied:
+                return False
+        return True
 
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What relevance alone would answer: the best `k` anchors, void or not."""
@@ -73,7 +122,7 @@ class Queries:
                 shown(walk.held, walk.anchor, bodies.get(walk.anchor), active=walk.is_active) for walk in walks
             )
 
-        return await self._steadily(None, ask)
+        return await self.steadily(None, ask)
 
     async def _anchors(self, reader: Reader, text: str, depth: int) -> tuple[list[Hit], list[Walked]]:
         """The first `depth` hits that are part of the corpus then, with their walks."""
@@ -86,13 +135,16 @@ class Queries:
                 return [hit for hit, _ in here], [walk for _, walk in here]
             asked *= 4
 
-    async def query(self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None) -> Answer:
+    async def query(
+        self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None, waiting: Waiting = AT_ONCE
+    ) -> Answer:
         """The `k` best controlling documents of the first `depth` anchors, group by group.
 
         `as_of` is a valid time (microseconds UTC). Raises `InvalidRequest`.
         """
         _require(text, k, depth)
-        return await self._steadily(as_of, lambda reader: self._remembered(reader, Asked(text, k, depth, as_of)))
+        asked = Asked(text, k, depth, as_of)
+        return await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
 
     async def _remembered(self, reader: Reader, asked: Asked) -> Answer:
         """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""
@@ -127,10 +179,10 @@ class Queries:
         bodies = await self.index.documents(names_in(walk for _, walk in shown_walks))
         groups = tuple(group_of(walk, bodies, hit.score) for hit, walk in shown_walks)
         best = {c.document.id: c.document for group in groups for c in group.controlling}
+        waiting = (await reader.overview()).waiting
         certificate = self._certificate(
             reader, walks[:covered], [hit.id for hit in hits[covered:]], ["no_anchor"] if not hits else []
         )
-        waiting = (await reader.header()).waiting
         return Answer(
             question=text,
             results=tuple(best[name] for name in results),
@@ -153,10 +205,12 @@ class Queries:
             reasons=reasons,
         )
 
-    async def resolve(self, names: Sequence[str], *, as_of: int | None = None) -> tuple[Resolution, ...]:
+    async def resolve(
+        self, names: Sequence[str], *, as_of: int | None = None, waiting: Waiting = AT_ONCE
+    ) -> tuple[Resolution, ...]:
         """What controls these now: document ids, chunk ids (`doc#chunk`) or records, in that order of reading."""
         _require_names(names)
-        return await self._steadily(as_of, lambda reader: self._resolve(reader, names))
+        return await self.steadily(as_of, lambda reader: self._resolve(reader, names), waiting)
 
     async def _resolve(self, reader: Reader, names: Sequence[str]) -> tuple[Resolution, ...]:
         await reader.load([held_key(name) for name in names])
@@ -189,7 +243,13 @@ class Queries:
         return await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
 
     async def check(
-        self, ids: Sequence[str], *, question: str | None = None, depth: int = 20, as_of: int | None = None
+        self,
+        ids: Sequence[str],
+        *,
+        question: str | None = None,
+        depth: int = 20,
+        as_of: int | None = None,
+        waiting: Waiting = AT_ONCE,
     ) -> Audit:
         """Whether a retrieved set meets both conditions of Theorem 4, and what would repair it.
 
@@ -198,7 +258,7 @@ class Queries:
         _require_names(ids)
         if question is not None:
             _require(question, 1, depth)
-        return await self._steadily(as_of, lambda reader: self._check(reader, ids, question, depth))
+        return await self.steadily(as_of, lambda reader: self._check(reader, ids, question, depth), waiting)
 
     async def _check(self, reader: Reader, ids: Sequence[str], question: str | None, depth: int) -> Audit:
         await reader.load([held_key(name) for name in ids])

@@ -1,7 +1,8 @@
 """Reads of a query: decoded values of one moment, in few rounds.
 
-Promise: everything that one reader gives is as of one cut. If the shard moves between two rounds,
-`Moved` is raised, and whoever asked begins again with a new reader. Cost: one `peek` a round.
+Promise: everything that one reader gives is as of the cut of its source, if that is exact in the end.
+If a shard moves between two rounds, `Moved` is raised, and whoever asked begins again with a new
+reader. Cost: one exchange a round.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -11,33 +12,30 @@ from stream_car.core.intake import Held, held_key
 from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import Absent, Scope, scope_key
-from stream_car.engine.fold import HEADER, Header
-from stream_car.engine.stored import decode_value
-from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import AnchorIndex, Hit, Store
+from stream_car.engine.sources import Moved, Overview, Source
+from stream_car.ports import AnchorIndex, Hit
 
 T = TypeVar("T")
 UNKNOWN = -1  # the version of an index that was searched at several versions, or not at all
 
 
-class Moved(StreamCarError):
-    """The shard moved between two rounds of reads; begin again."""
-
-
 class Reader:
-    """Values of a shard as of one cut, read when they are first needed."""
+    """Values as of one cut, read when they are first needed."""
 
-    def __init__(self, store: Store, ruleset: Ruleset, *, shard: int = 0, as_of: int | None = None) -> None:
-        self.store = store
+    def __init__(self, source: Source, ruleset: Ruleset, *, as_of: int | None = None) -> None:
+        self.source = source
         self.ruleset = ruleset
-        self.shard = shard
         self.as_of = as_of
         self.values: Values = {}
-        self.cut: int | None = None
         self.rounds = 0
         self.lookups = 0
         self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
         self.version = UNKNOWN
+
+    @property
+    def cut(self) -> tuple[int, ...]:
+        """For each intake shard the input before which everything was seen."""
+        return self.source.cut
 
     async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
         """Stage 1, remembered with the version of the index that answered: whoever keeps answers compares it."""
@@ -52,23 +50,14 @@ class Reader:
         lacking = [key for key in dict.fromkeys(keys) if key not in self.values]
         if not lacking:
             return
-        cut, found = await self.store.peek(self.shard, lacking)
-        if self.cut is not None and cut != self.cut:
-            raise Moved("the shard moved while it was read; ask again")
-        self.cut = cut
+        found = await self.source.read(lacking)
         self.rounds += 1
         self.lookups += len(lacking)
-        for key in lacking:
-            raw = found.get(key)
-            if raw is None and key[:1] == b"p":
-                raise Halted("damaged", f"the page {key!r} is gone; rebuild the state from the log")
-            self.values[key] = decode_value(key, raw)
+        self.values.update(found)
 
-    async def header(self) -> Header:
-        """What the shard knows of itself."""
-        await self.load([HEADER])
-        found = self.values[HEADER]
-        return found if isinstance(found, Header) else Header()
+    async def overview(self) -> Overview:
+        """What the shards know of themselves; free after the first round."""
+        return await self.source.overview()
 
     async def held(self, name: str) -> Held | None:
         """What is known of an id, retracted and waiting ones included."""
@@ -87,7 +76,8 @@ class Reader:
 
         A closure names at most `named_max` members of one scope; beyond, they are counted.
         """
-        has_links = (await self.header()).links > 0
+        await self.load([held_key(name) for name in anchors])
+        has_links = (await self.overview()).has_links
         results: list[Walked | None] = [None] * len(anchors)
         running: list[tuple[int, Generator[list[bytes], None, Walked | None]]] = [
             (
@@ -117,3 +107,6 @@ class Reader:
             except Absent as absent:
                 lacking = absent.keys
             await self.load(lacking)
+
+
+__all__ = ["UNKNOWN", "Moved", "Reader"]

@@ -79,7 +79,7 @@ class Scopes:
             found = [await self._frontier(reader, name) for name in names]
             return tuple(one for one in found if one.members)
 
-        return await self.queries._steadily(as_of, ask)
+        return await self.queries.steadily(as_of, ask)
 
     async def _frontier(self, reader: Reader, name: str) -> Frontier:
         scope = await reader.scope(name)
@@ -114,7 +114,7 @@ class Scopes:
             found = [await self._history(reader, name) for name in names]
             return tuple(one for one in found if one.members)
 
-        return await self.queries._steadily(None, ask)
+        return await self.queries.steadily(None, ask)
 
     async def _history(self, reader: Reader, name: str) -> History:
         scope = await reader.scope(name)
@@ -189,19 +189,14 @@ class Scopes:
     async def pending(self, limit: int = 1000) -> tuple[tuple[str, int, int], ...]:
         """Documents that wait for their time: id, revision, time; the next one due first."""
 
-        async def ask(reader: Reader) -> tuple[tuple[str, int, int], ...]:
-            await reader.load([WAITING])
-            queue = reader.values[WAITING]
-            if not isinstance(queue, Scope):
-                return ()
-            entries = await reader.with_pages(lambda: list(islice(everyone(queue, pages_of(reader.values)), limit)))
-            return tuple((entry.id, entry.revision, entry.time) for entry in entries)
-
-        return await self.queries._steadily(None, ask)
+        found: list[tuple[int, str, int]] = []
+        for source in self.queries.shards.waiting():
+            found += await self.queries.steadily(None, lambda reader: _waiting(reader, limit), source=source)
+        return tuple((name, revision, time) for time, name, revision in sorted(found)[:limit])
 
     async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
         """Why a document is or is not active, scope by scope and link by link, and what controls it."""
-        return await self.queries._steadily(as_of, lambda reader: self._explain(reader, name))
+        return await self.queries.steadily(as_of, lambda reader: self._explain(reader, name))
 
     async def _explain(self, reader: Reader, name: str) -> Explanation:
         read = await self.queries.read_name(reader, name)
@@ -237,6 +232,16 @@ class Scopes:
         if links:
             bonds.append(Bond(scope=links[0].scope, holds=False, by=links))
         return tuple(bonds)
+
+
+async def _waiting(reader: Reader, limit: int) -> list[tuple[int, str, int]]:
+    """The documents that wait in one shard: time, id, revision."""
+    await reader.load([WAITING])
+    queue = reader.values[WAITING]
+    if not isinstance(queue, Scope):
+        return []
+    entries = await reader.with_pages(lambda: list(islice(everyone(queue, pages_of(reader.values)), limit)))
+    return [(entry.time, entry.id, entry.revision) for entry in entries]
 
 
 def _holding(scope: Scope, reader: Reader) -> list[Entry]:

@@ -42,6 +42,7 @@ from stream_car.engine.fold import HEADER, TICK, Effects, Fold, Future, Header, 
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
 from stream_car.engine.shard import BATCH_MAX, Handled, Shard
+from stream_car.engine.sources import OneShard
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
@@ -98,7 +99,7 @@ class Engine:
             self._fold = Fold(ruleset, future=future)
             self._shard = Shard(shard=0, log=self._log, store=self._store, journal=self._journal, fold=self._fold)
             self._queries = Queries(
-                store=self._store,
+                shards=OneShard(self._store),
                 index=self._index,
                 ruleset=ruleset,
                 generation=self._shard.generation,

@@ -20,7 +20,6 @@ import msgspec
 import stream_car
 from stream_car.codec import documents_in, encode
 from stream_car.core.documents import Document
-from stream_car.engine.reader import Reader
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.embedded import Engine
 from tests.benchmarks.feed import TICKERS, paragraphs
@@ -142,7 +141,7 @@ def _question(random: Random, documents: int) -> str:
 
 def _stage_2(engine: Engine, anchors: Sequence[str]) -> float:
     begin = perf_counter()
-    walked = at_once(Reader(engine._store, engine.ruleset).walk(anchors))
+    walked = at_once(engine._queries.reader().walk(anchors))
     took = perf_counter() - begin
     assert all(one is not None for one in walked)
     return took * 1e3

@@ -10,6 +10,7 @@ from stream_car.engine.answers import Answer
 from stream_car.engine.cache import Cache
 from stream_car.engine.fold import Fold
 from stream_car.engine.query import Queries
+from stream_car.engine.sources import OneShard
 from stream_car.ports import Posting
 from stream_car.runtime.at_once import at_once
 from tests.properties.memory import Memory
@@ -30,8 +31,10 @@ class World:
         self.memory = Memory(Fold(ruleset, skew=0))
         self.store, self.index = PeekedStore(self.memory), PlainIndex()
         self.cache = Cache(bytes_max)
-        self.cached = Queries(store=self.store, index=self.index, ruleset=ruleset, generation="g", cache=self.cache)
-        self.plain = Queries(store=self.store, index=self.index, ruleset=ruleset, generation="g")
+        self.cached = Queries(
+            shards=OneShard(self.store), index=self.index, ruleset=ruleset, generation="g", cache=self.cache
+        )
+        self.plain = Queries(shards=OneShard(self.store), index=self.index, ruleset=ruleset, generation="g")
         self.now = NOW
         self.stream: list[Statement] = []
         self.questions = [
