@@ -8,6 +8,7 @@ from pathlib import Path
 from stream_car.core.documents import Document, Statement
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import Seen, format_called
+from stream_car.feeds.pieces import Start
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.feeding import Step, feed
 from stream_car.runtime.sources import sources
@@ -31,7 +32,7 @@ class Reading:
             data = json.dumps(data)
         stream = BytesIO(data.encode() if isinstance(data, str) else data)
         found: list[Statement] = []
-        for piece in self.form.split(stream, name, 0):
+        for piece in self.form.split(stream, name, Start()):
             try:
                 if piece.refused is not None:
                     raise piece.refused

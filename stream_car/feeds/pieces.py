@@ -47,56 +47,87 @@ class Piece(Struct, frozen=True, gc=False):
     closed: bool = True
 
 
+class Start(Struct, frozen=True):
+    """Where a file is read from: byte `at`, and the first line of the whole file."""
+
+    at: int = 0
+    head: bytes = b""
+
+
+BEGINNING = Start()
+
+
+class Again:
+    """A stream whose first line was looked at, and is read again."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+        self.first = stream.readline(PIECE_MAX + 1)
+        self._left = self.first
+
+    def _taken(self, size: int) -> bytes:
+        size = len(self._left) if size < 0 else size
+        taken, self._left = self._left[:size], self._left[size:]
+        return taken
+
+    def read(self, size: int = -1, /) -> bytes:
+        """So many bytes, or all that are left."""
+        taken = self._taken(size)
+        return taken + self._stream.read(size if size < 0 else size - len(taken))
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """A line with its end, or so many bytes of it."""
+        return self._taken(size) if self._left else self._stream.readline(size)
+
+
 def refusal(where: str, end: int, error: InvalidDocument, *, closed: bool = True) -> Piece:
     """A piece that cannot be converted."""
     return Piece(where, b"", end, error, closed)
 
 
-def whole(stream: Readable, name: str = "", start: int = 0) -> Iterator[Piece]:
+def whole(stream: Readable, name: str = "", start: Start = BEGINNING) -> Iterator[Piece]:
     """The file as one piece."""
     data = stream.read(FILE_MAX + 1)
     if len(data) > FILE_MAX:
-        yield refusal("file", start, InvalidDocument("size", f"a file may have {FILE_MAX >> 20} MiB; split it"))
+        yield refusal("file", start.at, InvalidDocument("size", f"a file may have {FILE_MAX >> 20} MiB; split it"))
     elif data.strip(_BLANK):
-        yield Piece("file", data, start + len(data))
+        yield Piece("file", data, start.at + len(data))
     else:
-        yield refusal("file", start, InvalidDocument("empty", "there is nothing in it"))
+        yield refusal("file", start.at, InvalidDocument("empty", "there is nothing in it"))
 
 
-def records(stream: Readable, name: str = "", start: int = 0, *, inside: tuple[str, ...] = ()) -> Iterator[Piece]:
+def records(
+    stream: Readable, name: str = "", start: Start = BEGINNING, *, inside: tuple[str, ...] = ()
+) -> Iterator[Piece]:
     """JSON records: one a line, one in the file, or the members of an array.
 
     `inside` are fields of an object that hold such an array. Names that end in `.jsonl` or `.ndjson` are read
     line by line, `.json` as a whole; of anything else the first line decides.
     """
-    if start or name.endswith(LINES):
-        yield from lines(stream, start)
-        return
-    first = b"" if name.endswith(WHOLE) else stream.readline(PIECE_MAX + 1)
-    if _is_record(first):
-        yield from lines(stream, 0, first)
-    else:
-        yield from _members(first + stream.read(FILE_MAX), inside)
+    if start.at or name.endswith(LINES):
+        return lines(stream, start)
+    if name.endswith(WHOLE):
+        return _members(stream.read(FILE_MAX), inside)
+    again = Again(stream)
+    return lines(again) if _is_record(again.first) else _members(again.read(FILE_MAX), inside)
 
 
-def lines(stream: Readable, start: int = 0, first: bytes = b"", number: int = 1) -> Iterator[Piece]:
+def lines(stream: Readable, start: Start = BEGINNING) -> Iterator[Piece]:
     """One piece a line that is not blank."""
-    at = start
+    at, number = start.at, 0
     # Where reading goes on in the middle, lines are counted from there.
-    counted = "line" if not start else f"byte {start}, line"
-    text = first or stream.readline(PIECE_MAX + 1)
-    while text:
-        where, closed = f"{counted} {number}", text.endswith(b"\n")
+    counted = f"byte {at}, line" if at else "line"
+    while text := stream.readline(PIECE_MAX + 1):
+        number += 1
         at += len(text)
+        where, closed = f"{counted} {number}", text.endswith(b"\n")
         if len(text) > PIECE_MAX and not closed:
             while text and not text.endswith(b"\n"):
-                text = stream.readline(PIECE_MAX + 1)
+                text = stream.readline(PIECE_MAX)
                 at += len(text)
             yield refusal(where, at, InvalidDocument("size", f"a line may have {PIECE_MAX >> 20} MiB"))
         elif text.strip(_BLANK):
             yield Piece(where, text.strip(_BLANK), at, None, closed)
-        text = stream.readline(PIECE_MAX + 1)
-        number += 1
 
 
 def _is_record(first: bytes) -> bool:

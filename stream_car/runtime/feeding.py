@@ -18,7 +18,7 @@ from stream_car.adapters.embedded.positions import PositionFile
 from stream_car.engine.answers import Receipt
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import Converted, Format, Seen
-from stream_car.feeds.pieces import Piece, Readable
+from stream_car.feeds.pieces import Piece, Readable, Start
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.sources import STANDARD_INPUT, Source
 
@@ -103,9 +103,11 @@ class _Told:
         self.stream = stream
         self.hash = blake2b(digest_size=16)
         self.count = 0
+        self.head = b""
 
     def skip(self, size: int) -> None:
-        """Read on to byte `size`, without handing anything out."""
+        """Read on to byte `size`, without handing anything out but the first line, in `head`."""
+        self.head = self.readline(size)
         while self.count < size and self.read(min(PREFIX_CHUNK, size - self.count)):
             pass
 
@@ -164,7 +166,7 @@ def _pieces(
     growing: bool,
 ) -> Iterator[Step]:
     told = stream if isinstance(stream, _Told) else _Told(stream)
-    start = known.size if known is not None else 0
+    start = Start(known.size, told.head) if known is not None else Start()
     refused = known.refused if known is not None else 0
     goes_on = source.name.endswith(form.growing)
     is_whole = True

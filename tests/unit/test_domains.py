@@ -33,8 +33,8 @@ def reason(rules: Ruleset, later: Document, earlier: Document) -> str | None:
 # What loads
 
 
-def test_the_six_packs_are_shipped_and_load_together() -> None:
-    assert shipped() == ("compliance", "facts", "incident", "legal", "medical", "security")
+def test_the_shipped_packs_are_shipped_and_load_together() -> None:
+    assert shipped() == ("compliance", "facts", "incident", "legal", "medical", "security", "standards")
     assert {domain.name for domain in load().domains} == set(shipped())
 
 
