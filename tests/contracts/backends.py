@@ -84,6 +84,7 @@ class Embedded:
         if self._index is not None:
             self._index._writer.wait_merging_threads()
             self._index._scopes._connection.close()
+            self._index._texts._connection.close()
             self._index._lock.release()
         self._index = TantivyIndex(self._folder / "index")
         return self._index

@@ -1,16 +1,18 @@
 """Stage 1 on disk: tantivy, with the newest documents in memory in front of it.
 
 Promise: what `apply` has returned for is found by the next call, whether tantivy has committed it or
-not; memory and disk are scored alike, with the statistics of both together (a replaced document
-counts twice until tantivy merges it away; means of length are the disk's). The index is derived: a
-folder that is unreadable, damaged or of another release is begun anew at position 0.
-Cost: `apply` hands a document to tantivy's threads, about 20 us; a commit takes 50-100 ms and
-happens every 500 documents that are searched in memory, or 8,000 of a bulk load; a search about
-a millisecond at 10^5 documents, more where very many documents tie. Its coroutines never suspend.
+not. Tantivy and memory propose candidates, by words and by the names of scopes; the best of them are
+scored exactly, alike, with the statistics of both together (a replaced document counts twice until
+tantivy merges it away; the mean length is the disk's and memory's). A result depends on the
+index's content and the question alone. The index is derived: a folder that is unreadable, damaged,
+of another release or analysed otherwise is begun anew at position 0.
+Cost: `apply` analyses a document and hands it to tantivy's threads, about 30 us; a commit takes
+50-100 ms and happens every 500 documents that are searched in memory, or 8,000 of a bulk load; a search
+about two milliseconds at 10^5 documents, more where very many documents tie. Its coroutines never suspend.
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from math import ceil
@@ -18,46 +20,49 @@ from pathlib import Path
 
 import tantivy
 
+from stream_car.adapters.embedded.analysed import AnalysedTexts
 from stream_car.adapters.embedded.lock import FileLock
 from stream_car.adapters.embedded.rows import (
     CURE,
-    FORMAT,
     MARK,
-    analyzer,
+    analysed,
+    format_of,
     mark,
     read_statistics,
     readable,
     rounded,
     row,
     schema,
+    splitter,
     stored,
-    words,
 )
 from stream_car.adapters.embedded.scopes import ScopeParts
 from stream_car.adapters.embedded.segments import intact
 from stream_car.adapters.embedded.sqlite import remove
-from stream_car.adapters.embedded.tail import Tail, idf
+from stream_car.adapters.embedded.tail import Tail, named_term
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Hit, Posting
+from stream_car.ranking.analysis import mentions, terms
+from stream_car.ranking.bm25 import Analysed, counted, idf, score, weighed
+from stream_car.ranking.settings import SETTINGS, Settings
 
-TERMS_MAX = 256  # distinct words of a question that count, the first ones
 TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
 
 _HEAP = 100_000_000
 _THREADS = 2
-_SLACK = 16  # hits asked for beyond the depth, for ties
+_SLACK = 16  # candidates asked for beyond the wanted, for ties
 
 
 class TantivyIndex:
     """Implements `ports.AnchorIndex` in a folder of its own, for one process."""
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, *, settings: Settings = SETTINGS) -> None:
         self._folder = Path(folder)
+        self._settings = settings
         self._schema = schema()
-        self._analyzer = analyzer()
         self._version = 0
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,32 +81,41 @@ class TantivyIndex:
 
     def _open(self) -> None:
         words, marker = self._folder / "tantivy", self._folder / "format"
-        if not (marker.exists() and marker.read_bytes() == FORMAT.encode() and intact(words)):
+        if not (marker.exists() and marker.read_bytes() == format_of(self._settings).encode() and intact(words)):
             self._wipe()
         words.mkdir(mode=0o700, exist_ok=True)
         self._scopes = ScopeParts(self._folder / "scopes.sqlite")
         try:
+            self._texts = AnalysedTexts(self._folder / "analysed.sqlite")
+        except BaseException:
+            self._scopes.close()
+            raise
+        try:
             with _reading():
                 self._index = tantivy.Index(self._schema, path=str(words))
-                self._index.register_tokenizer("words", self._analyzer)
+                self._index.register_tokenizer("words", splitter())
                 self._index.config_reader("manual")
                 self._writer = self._index.writer(_HEAP, _THREADS)
-            marker.write_text(FORMAT)
+            marker.write_text(format_of(self._settings))
             self._clear_tail()
             self._reload()
         except BaseException:
             self._scopes.close()
+            self._texts.close()
             raise
 
     def _wipe(self) -> None:
         """Removes what this class writes, and nothing else that may lie in the folder."""
         (self._folder / "format").unlink(missing_ok=True)
         remove(self._folder / "scopes.sqlite")
+        remove(self._folder / "analysed.sqlite")
         shutil.rmtree(self._folder / "tantivy", ignore_errors=True)
 
     def _clear_tail(self) -> None:
         self._pending: dict[str, Posting | None] = {}  # None: dropped
-        self._unread: dict[str, None] = {}  # pending, and not yet in the tail
+        self._numbers: dict[str, int] = {}  # of what is pending
+        self._unread: dict[str, Analysed] = {}  # pending, and not yet in the tail
+        self._replaced: list[int] = []  # numbers that nothing will refer to once all this is committed
         self._tail = Tail()
 
     def _reload(self) -> None:
@@ -109,7 +123,7 @@ class TantivyIndex:
         with _reading():
             self._index.reload()
             self._searcher = self._index.searcher()
-            self._statistics = read_statistics(self._schema, self._analyzer, self._searcher)
+            self._statistics = read_statistics(self._schema, self._searcher)
         self._committed = self._position = self._statistics.position
 
     async def apply(
@@ -117,35 +131,53 @@ class TantivyIndex:
     ) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in."""
         self._version += bool(postings or dropped)
+        said = [analysed(posting, self._settings) for posting in postings]
+        numbers = self._texts.add((posting.document.id, one) for posting, one in zip(postings, said, strict=True))
         with _writing():
             for name in dropped:
-                self._writer.delete_documents_by_term("id", name)
-                self._set_pending(name, None)
-            for posting in postings:
-                name = posting.document.id
-                self._writer.delete_documents_by_term("id", name)
-                self._writer.add_document(row(posting))
-                self._set_pending(name, posting)
+                self._put(name, None)
+            for posting, number, one in zip(postings, numbers, said, strict=True):
+                self._put(posting.document.id, posting)
+                self._writer.add_document(row(posting, number, one))
+                self._numbers[posting.document.id] = number
+                self._unread[posting.document.id] = one
         self._scopes.add(chain(scopes, (scope for posting in postings for scope in posting.scopes)))
         self._position = position
         if len(self._pending) >= UNCOMMITTED_MAX:
             self._commit()
 
-    def _set_pending(self, name: str, posting: Posting | None) -> None:
+    def _put(self, name: str, posting: Posting | None) -> None:
+        """Take the place of whatever was there under this id."""
+        self._writer.delete_documents_by_term("id", name)
+        number = self._numbers.pop(name, None)
+        if number is None and name not in self._pending:
+            number = self._committed_number(name)
+        if number is not None:
+            self._replaced.append(number)
         self._tail.remove(name)
+        self._unread.pop(name, None)
         self._pending[name] = posting
-        if posting is None:
-            self._unread.pop(name, None)
-        else:
-            self._unread[name] = None
+
+    def _committed_number(self, name: str) -> int | None:
+        if readable(name) != name or not self._searcher.doc_freq("id", name):
+            return None
+        query = tantivy.Query.term_query(self._schema, "id", name, "basic")
+        hits = self._searcher.search(query, 1, count=False).hits
+        return self._numbers_at([hits[0][1]])[0] if hits else None
+
+    def _numbers_at(self, addresses: list[tantivy.DocAddress]) -> list[int]:
+        """The numbers of documents; of the row that holds the position, 0."""
+        return [int(number or 0) for number in self._searcher.fast_field_values("number", addresses)]
 
     def _commit(self) -> None:
         position = self._position
-        self._scopes.flush()  # first: the position must never be ahead of the scopes
+        self._scopes.flush()  # first: the position must never be ahead of the scopes, nor of the texts
+        self._texts.flush()
         with _writing():
             self._writer.delete_documents_by_term("mark", MARK)
             self._writer.add_document(mark(position))
             self._writer.commit()
+        self._texts.remove(self._replaced)
         self._clear_tail()
         self._reload()
 
@@ -159,14 +191,18 @@ class TantivyIndex:
 
     async def search(self, text: str, depth: int) -> Sequence[Hit]:
         """The `depth` best anchors for a question, best first; ties by id. Any text is allowed."""
-        counts: dict[str, int] = {}
-        for term in self._analyzer.analyze(readable(text)):
-            if term in counts or len(counts) < TERMS_MAX:
-                counts[term] = counts.get(term, 0) + 1
-        if depth <= 0 or not counts:
+        said = terms(readable(text), stems=self._settings.stems)
+        if depth <= 0:
             return ()
         self._settle()
-        hits = [*self._disk_hits(counts, depth), *self._tail_hits(counts)]
+        named = self._named(text)
+        if not said and not named:
+            return ()
+        average = self._average_length()
+        count = max(depth, self._settings.candidates)
+        found = [*self._disk_candidates(said, named, count), *self._tail_candidates(said, named, count, average)]
+        question = weighed(said, named, self._idf, self._name_idf, average, self._settings)
+        hits = [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in self._texts.get(found)]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
         return tuple(hits[:depth])
 
@@ -175,65 +211,87 @@ class TantivyIndex:
         on_disk = self._statistics.documents
         if len(self._pending) > (min(TAIL_MAX, on_disk) if on_disk else FRESH_TAIL_MAX):
             self._commit()
-        for name in self._unread:
-            posting = self._pending[name]
-            if posting is not None:
-                self._tail.add(name, self._analyzer.analyze(words(posting.document)))
+        for name, said in self._unread.items():
+            self._tail.add(name, said)
         self._unread.clear()
 
-    def _disk_hits(self, counts: Mapping[str, int], depth: int) -> Sequence[Hit]:
+    def _named(self, text: str) -> list[str]:
+        """The names in a question that some scope or document has now."""
+        if not self._settings.names:
+            return []
+        return [name for name in mentions(readable(text)) if self._having_name(name)]
+
+    def _having_name(self, name: str) -> int:
+        return self._searcher.doc_freq("names", name) + self._tail.having(named_term(name))
+
+    def _name_idf(self, name: str) -> float:
+        return idf(self._documents(), self._having_name(name))
+
+    def _idf(self, term: str) -> float:
+        return idf(self._documents(), self._searcher.doc_freq("words", term) + self._tail.having(term))
+
+    def _documents(self) -> int:
+        return self._statistics.documents + len(self._tail)
+
+    def _average_length(self) -> float:
+        on_disk = self._statistics.documents
+        total = on_disk * self._statistics.average_length + self._tail.tokens()
+        return total / (on_disk + len(self._tail)) if on_disk or self._tail else 0.0
+
+    def _disk_candidates(self, said: Sequence[str], named: Sequence[str], count: int) -> Sequence[int]:
+        """Numbers of the `count` best anchors on disk by tantivy's own score, with all that tie with the last."""
         statistics = self._statistics
         if not statistics.anchors:
             return ()
-        query = self._query(counts)
-        limit = ceil((depth + _SLACK) * statistics.documents / statistics.anchors)
+        query = self._query(said, named)
+        limit = ceil((count + _SLACK) * statistics.documents / statistics.anchors)
         while True:
             with _reading():
                 found = self._searcher.search(query, limit, count=False).hits
-                hits, complete = self._live(found, depth)
+                numbers, complete = self._live(found, count)
             if complete or len(found) < limit:
-                return hits
+                return numbers
             limit *= 4
 
-    def _query(self, counts: Mapping[str, int]) -> tantivy.Query:
-        """A plain OR; each term is weighed so that it counts by the statistics of disk and tail together."""
-        documents, clauses = self._statistics.documents, []
-        for term, count in counts.items():
+    def _query(self, said: Sequence[str], named: Sequence[str]) -> tantivy.Query:
+        """A plain OR; each term is weighed so that it counts by the statistics of disk and memory together."""
+        clauses = []
+        for term, count in counted(said).items():
             clause = tantivy.Query.term_query(self._schema, "words", term, "freq")
             boost = float(count)
-            if added := len(self._tail):
-                having = self._searcher.doc_freq("words", term)
-                boost *= idf(documents + added, having + self._tail.having(term)) / idf(documents, having)
-            clauses.append((tantivy.Occur.Should, clause if boost == 1.0 else tantivy.Query.boost_query(clause, boost)))
-        return tantivy.Query.boolean_query(clauses)
+            if self._tail:
+                boost *= self._idf(term) / idf(self._statistics.documents, self._searcher.doc_freq("words", term))
+            clauses.append(clause if boost == 1.0 else tantivy.Query.boost_query(clause, boost))
+        for name in named:
+            clause = tantivy.Query.term_query(self._schema, "names", name, "basic")
+            clauses.append(tantivy.Query.const_score_query(clause, self._settings.names * self._name_idf(name)))
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
 
-    def _live(self, found: Sequence[tuple[float, tantivy.DocAddress]], depth: int) -> tuple[list[Hit], bool]:
+    def _live(self, found: Sequence[tuple[float, tantivy.DocAddress]], count: int) -> tuple[list[int], bool]:
         """The anchors that memory does not replace, with all that tie with the last; whether it is all of these."""
-        hits: list[Hit] = []
-        anchors = self._searcher.fast_field_values("anchor", [address for _, address in found])
-        for (raw, address), anchor in zip(found, anchors, strict=True):
-            score = rounded(raw)
-            if len(hits) >= depth and score < hits[depth - 1].score:
-                return hits, True
-            if anchor:
-                name = str(self._searcher.doc(address).get_first("id"))
-                if name not in self._pending:
-                    hits.append(Hit(name, score))
-        return hits, False
+        numbers: list[int] = []
+        least = 0.0
+        addresses = [address for _, address in found]
+        anchors = self._searcher.fast_field_values("anchor", addresses)
+        replaced = set(self._replaced)
+        for (raw, _), anchor, number in zip(found, anchors, self._numbers_at(addresses), strict=True):
+            value = rounded(raw)
+            if len(numbers) >= count and value < least:
+                return numbers, True
+            if anchor and number not in replaced:
+                numbers.append(number)
+                if len(numbers) <= count:
+                    least = value
+        return numbers, False
 
-    def _tail_hits(self, counts: Mapping[str, int]) -> Iterator[Hit]:
+    def _tail_candidates(self, said: Sequence[str], named: Sequence[str], count: int, average: float) -> Iterator[int]:
         if not self._tail:
             return
-        documents = self._statistics.documents + len(self._tail)
-        weights = {
-            term: count * idf(documents, self._tail.having(term) + self._searcher.doc_freq("words", term))
-            for term, count in counts.items()
-        }
-        length = self._statistics.average_length or self._tail.average_length()
-        for name, score in self._tail.scores(weights, length).items():
-            posting = self._pending[name]
-            if posting is not None and posting.anchor:
-                yield Hit(name, rounded(score))
+        weights = {term: times * self._idf(term) for term, times in counted(said).items()}
+        weights |= {named_term(name): self._settings.names * self._name_idf(name) for name in named}
+        is_anchor = {name for name, posting in self._pending.items() if posting is not None and posting.anchor}
+        for name in self._tail.best(weights, average, count, is_anchor):
+            yield self._numbers[name]
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
@@ -269,6 +327,7 @@ class TantivyIndex:
 
     def _let_go(self) -> None:
         self._scopes.close()
+        self._texts.close()
         with _writing():
             self._writer.wait_merging_threads()
 

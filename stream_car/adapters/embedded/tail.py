@@ -1,38 +1,18 @@
-"""The newest documents, searched in memory with the formula and the rounding that tantivy uses.
+"""The newest documents, searched in memory for candidates much as tantivy does it on disk.
 
-Promise: for equal statistics a document's score here equals its score on disk. Cost: adding or
-removing a document O(its distinct terms); a search O(occurrences of its terms in the tail).
+Promise: finds every document that has one of the terms. Cost: adding or removing a document O(its
+distinct terms); a search O(occurrences of its terms in the tail).
 """
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import log
+from collections.abc import Mapping, Set
 
-K1, B = 1.2, 0.75
+from stream_car.ranking.bm25 import Analysed
 
-
-def _lengths() -> tuple[int, ...]:
-    """The 256 lengths that one byte can tell apart: exact up to 40, then in steps of about an eighth."""
-    lengths = list(range(41))
-    step = 2
-    while len(lengths) < 256:
-        lengths += [lengths[-1] + step * (n + 1) for n in range(8)]
-        step *= 2
-    return tuple(lengths[:256])
+K1, B = 1.2, 0.75  # as tantivy has them
 
 
-LENGTHS = _lengths()
-
-
-def kept_length(tokens: int) -> int:
-    """A document's length as the index remembers it."""
-    return LENGTHS[bisect_right(LENGTHS, tokens) - 1]
-
-
-def idf(documents: int, having: int) -> float:
-    """The weight of a term that `having` of all documents have."""
-    return log(1 + (documents - having + 0.5) / (having + 0.5))
+_NAMED = "="
 
 
 class Tail:
@@ -47,40 +27,51 @@ class Tail:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def add(self, name: str, tokens: Sequence[str]) -> None:
-        """Take a document in, given its analysed words."""
-        counted = Counter(tokens)
+    def add(self, name: str, said: Analysed) -> None:
+        """Take a document in."""
+        counted = Counter(said.text.split())
         for term, count in counted.items():
             self._postings.setdefault(term, {})[name] = count
-        self._terms[name] = tuple(counted)
-        self._lengths[name] = kept_length(len(tokens))
-        self._tokens += len(tokens)
+        named = [named_term(one) for one in said.names.split()]
+        for term in named:
+            self._postings.setdefault(term, {})[name] = 1
+        self._terms[name] = (*counted, *named)
+        self._lengths[name] = said.length
+        self._tokens += said.length
 
     def remove(self, name: str) -> None:
         """Forget a document; of an unknown one, nothing."""
         for term in self._terms.pop(name, ()):
             having = self._postings[term]
-            self._tokens -= having.pop(name)
+            del having[name]
             if not having:
                 del self._postings[term]
-        self._lengths.pop(name, None)
+        self._tokens -= self._lengths.pop(name, 0)
 
     def having(self, term: str) -> int:
         """How many documents have the term."""
         return len(self._postings.get(term, ()))
 
-    def average_length(self) -> float:
-        """Tokens a document."""
-        return self._tokens / len(self._terms) if self._terms else 0.0
+    def tokens(self) -> int:
+        """Terms of all documents, with repeats."""
+        return self._tokens
 
-    def scores(self, weights: Mapping[str, float], average_length: float) -> dict[str, float]:
-        """The score of every document that has one of these terms."""
+    def best(self, weights: Mapping[str, float], average_length: float, count: int, only: Set[str]) -> list[str]:
+        """The `count` documents among these that the terms speak for most, with all that tie with the last."""
         found: dict[str, float] = {}
         unit = K1 * B / (average_length or 1.0)
         lengths = self._lengths
         for term, weight in weights.items():
             full = weight * (K1 + 1)
-            for name, count in self._postings.get(term, {}).items():
-                part = full * count / (count + K1 * (1 - B) + unit * lengths[name])
+            is_name = term.startswith(_NAMED)
+            for name, said in self._postings.get(term, {}).items():
+                part = weight if is_name else full * said / (said + K1 * (1 - B) + unit * lengths[name])
                 found[name] = found.get(name, 0.0) + part
-        return found
+        found = {name: score for name, score in found.items() if name in only}
+        least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
+        return [name for name, score in found.items() if score >= least]
+
+
+def named_term(name: str) -> str:
+    """A name as a term of its own; no word of a text has this sign."""
+    return _NAMED + name

@@ -1,0 +1,40 @@
+"""What a text is found by."""
+
+import pytest
+
+from stream_car.ranking.analysis import mentions, name, names, terms, words
+
+
+def test_words_are_runs_of_letters_and_digits_without_case_and_accents() -> None:
+    assert words("Café servers_LEAK, EMP060-Evans's ﬁ 文字 🙂") == [
+        "cafe", "servers", "leak", "emp060", "evans", "s", "fi", "文字",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["a_b-C9 d'e", "x" * 200 + " y", "1.2.3 (4)", "\x00tab\tnew\nline", ""])
+def test_plain_and_other_texts_are_read_alike(text: str) -> None:
+    assert words(text + " é")[:-1] == words(text)
+
+
+def test_terms_have_neither_stop_words_nor_endings() -> None:
+    assert terms("The servers were leaking") == ["server", "were", "leak"]
+    assert terms("The servers were leaking", stems=False) == ["servers", "were", "leaking"]
+    assert terms("y" * 101 + " the") == []
+
+
+def test_a_question_mentions_a_value_however_it_is_punctuated() -> None:
+    said = mentions("Is Roberts v. Moore, 312 U.S. 760 (2010) still good law for EMP060-Evans?")
+
+    for value in ("roberts_v_moore_312us760", "EMP060-Evans", "moore"):
+        assert name(value) in said
+    assert name("roberts_v_moore_312us761") not in said
+
+
+def test_stop_words_and_single_letters_name_nothing() -> None:
+    assert mentions("it is a b") == ["itis", "itisa", "itisab", "isa", "isab", "ab"]
+    assert names(["IT", "*", "", "A", "CVE-1", "cve_1"]) == ["cve1"]
+
+
+def test_a_long_text_is_searched_for_names_at_its_beginning_only() -> None:
+    assert "target" in mentions("word " * 95 + "target")
+    assert "target" not in mentions("word " * 96 + "target")
