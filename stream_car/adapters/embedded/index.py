@@ -239,11 +239,20 @@ class TantivyIndex:
         return total / (on_disk + len(self._tail)) if on_disk or self._tail else 0.0
 
     def _disk_candidates(self, said: Sequence[str], named: Sequence[str], count: int) -> Sequence[int]:
-        """Numbers of the `count` best anchors on disk by tantivy's own score, with all that tie with the last."""
-        statistics = self._statistics
-        if not statistics.anchors:
+        """Numbers of the `count` best anchors on disk by tantivy's own score, and of those that have a rare name.
+
+        A name that many documents have adds to scores, and proposes nothing.
+        """
+        if not self._statistics.anchors:
             return ()
-        query = self._query(said, named)
+        found = self._best_on_disk(self._by_words(said), count)
+        for name in named:
+            if 0 < self._searcher.doc_freq("names", name) <= count:
+                found += self._best_on_disk(tantivy.Query.term_query(self._schema, "names", name, "basic"), count)
+        return list(dict.fromkeys(found))
+
+    def _best_on_disk(self, query: tantivy.Query, count: int) -> list[int]:
+        statistics = self._statistics
         limit = ceil((count + _SLACK) * statistics.documents / statistics.anchors)
         while True:
             with _reading():
@@ -253,18 +262,12 @@ class TantivyIndex:
                 return numbers
             limit *= 4
 
-    def _query(self, said: Sequence[str], named: Sequence[str]) -> tantivy.Query:
-        """A plain OR; each term is weighed so that it counts by the statistics of disk and memory together."""
+    def _by_words(self, said: Sequence[str]) -> tantivy.Query:
+        """A plain OR; without weights of its own tantivy skips what cannot be among the best."""
         clauses = []
-        for term, count in counted(said).items():
+        for term, times in counted(said).items():
             clause = tantivy.Query.term_query(self._schema, "words", term, "freq")
-            boost = float(count)
-            if self._tail:
-                boost *= self._idf(term) / idf(self._statistics.documents, self._searcher.doc_freq("words", term))
-            clauses.append(clause if boost == 1.0 else tantivy.Query.boost_query(clause, boost))
-        for name in named:
-            clause = tantivy.Query.term_query(self._schema, "names", name, "basic")
-            clauses.append(tantivy.Query.const_score_query(clause, self._settings.names * self._name_idf(name)))
+            clauses.append(clause if times == 1 else tantivy.Query.boost_query(clause, float(times)))
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
 
     def _live(self, found: Sequence[tuple[float, tantivy.DocAddress]], count: int) -> tuple[list[int], bool]:
