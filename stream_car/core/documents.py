@@ -38,7 +38,8 @@ class Document(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def records(self) -> tuple[str, ...]:
         """The records of which this document is an edition; links may name them."""
-        return tuple(dict.fromkeys(value for part in self.scope for value in part.get("record", ())))
+        named = [value for part in self.scope if "record" in part for value in part["record"]]
+        return tuple(dict.fromkeys(named)) if named else ()
 
 
 class Retraction(Struct, frozen=True, kw_only=True, gc=False):

@@ -7,6 +7,7 @@ where a page is not at hand, `Absent` is raised and the state is as before. Cost
 members that change, of which at most 256 a type are named.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ from stream_car.core.timeline import (
     between,
     count_between,
     greatest,
+    greatest_by_type,
     greatest_without,
     page_of,
     require,
@@ -169,10 +171,9 @@ def place(
 
     Raises `Absent` before anything is changed.
     """
-    if placement.is_link:
-        change = _place_link(scope, pages, placement)
-    else:
-        change = _place_entry(scope, pages, placement, ruleset)
+    if scope.sheets:
+        _require_edited_pages(scope, pages, placement)
+    change = _place_link(scope, placement) if placement.is_link else _place_entry(scope, pages, placement, ruleset)
     touched = _edit_timeline(scope, pages, placement)
     scope.stamp += 1
     scope.applied = _noted(scope.applied, shard, placement.offset)
@@ -182,24 +183,21 @@ def place(
 
 
 def _noted(applied: tuple[int, ...], shard: int, offset: int) -> tuple[int, ...]:
-    if not applied or applied[::2] == (shard,):
+    if not applied or (len(applied) == 2 and applied[0] == shard):
         return shard, offset
     others = [item for at in range(0, len(applied), 2) if applied[at] != shard for item in applied[at : at + 2]]
     return (*others, shard, offset)
 
 
 def _edit_timeline(scope: Scope, pages: EditablePages, placement: Placement) -> list[bytes]:
-    touched: list[bytes] = []
-    if placement.old is not None:
-        kind, time, order = placement.old
-        touched += drop(scope, pages, kind, (time, order, placement.id))
-    if placement.entry is not None:
-        touched += add(scope, pages, placement.entry)
-    return touched
+    if placement.old is None:
+        return add(scope, pages, placement.entry) if placement.entry is not None else []
+    kind, time, order = placement.old
+    touched = drop(scope, pages, kind, (time, order, placement.id))
+    return touched + add(scope, pages, placement.entry) if placement.entry is not None else touched
 
 
-def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange | None:
-    _require_edited_pages(scope, pages, placement)
+def _place_link(scope: Scope, placement: Placement) -> FrontierChange | None:
     before = size(scope)
     after = before - (placement.old is not None) + (placement.entry is not None)
     if bool(before) == bool(after):
@@ -220,8 +218,6 @@ def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierCha
 
 def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> None:
     """Raise `Absent` unless the pages that the edit will change are at hand."""
-    if not scope.sheets:
-        return
     places = []
     if placement.old is not None:
         places.append((placement.old[0], (*placement.old[1:], placement.id)))
@@ -234,7 +230,6 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> N
 
 
 def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
-    _require_edited_pages(scope, pages, placement)
     bearings = ruleset.bearings(scope.name)
     entry = placement.entry
     if placement.old is None and entry is not None:
@@ -249,18 +244,17 @@ def _insert_plain(
 ) -> FrontierChange | None:
     """A new member where no rule looks at what is said: the most frequent step, and the short one."""
     pair = entry.pair
+    last = greatest_by_type(scope)
     left: list[Member] = []
     runs: list[Run] = []
     for clause in bearing.victims:
-        before = _plain_bar(scope, bearings[clause.type])
-        if pair > before:
-            members, run = _changed(
-                scope, pages, clause.type, _Interval(before, pair, entered=False), None, clause.rule
-            )
+        before = _plain_bar(last, bearings[clause.type])
+        if before < pair and before <= last.get(clause.type, LOWEST):
+            members, run = _voided(scope, pages, clause, before, pair)
             left += members
             if run is not None:
                 runs.append(run)
-    holds_now = pair >= _plain_bar(scope, bearing)
+    holds_now = pair >= _plain_bar(last, bearing)
     if not (holds_now or left or runs):
         return None
     return FrontierChange(
@@ -274,11 +268,17 @@ def _insert_plain(
     )
 
 
-def _plain_bar(scope: Scope, bearing: Bearing) -> Pair:
-    bar = LOWEST
-    for clause in bearing.voiders:
-        bar = max(bar, greatest(scope, clause.type))
-    return bar
+def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -> tuple[list[Member], Run | None]:
+    """The members of a clause's type with `low <= pair < high`: listed, or as a run if they are many."""
+    if scope.sheets:
+        total = count_between(scope, pages, clause.type, low, high)
+        if total > LISTED_MAX:
+            return [], _run(clause.type, _Interval(low, high, entered=False), total, "voided", clause.rule)
+    return [_member(member, "voided", clause.rule) for member in between(scope, pages, clause.type, low, high)], None
+
+
+def _plain_bar(last: Mapping[str, Pair], bearing: Bearing) -> Pair:
+    return max([last[clause.type] for clause in bearing.voiders if clause.type in last], default=LOWEST)
 
 
 def _replace(
@@ -382,18 +382,18 @@ def _changed(
     pages: Pages,
     kind: str,
     interval: _Interval,
-    sifting: _Sifting | None,
+    sifting: _Sifting,
     rule: str,
 ) -> tuple[list[Member], Run | None]:
     """The members of an interval, less the cause's own document: listed, or as a run if they are many."""
     why: Why = "holds" if interval.entered else "voided"
-    if scope.sheets and (sifting is None or not sifting.names):
+    if scope.sheets and not sifting.names:
         total = count_between(scope, pages, kind, interval.low, interval.high)
-        total -= sifting is not None and _is_inside(sifting.edit.old, kind, interval)
+        total -= _is_inside(sifting.edit.old, kind, interval)
         if total > LISTED_MAX:
             return [], _run(kind, interval, total, why, rule)
     members = between(scope, pages, kind, interval.low, interval.high)
-    changed = [member for member in members if sifting is None or sifting.lets(member, interval)]
+    changed = [member for member in members if sifting.lets(member, interval)]
     if len(changed) > LISTED_MAX:
         return [], _run(kind, interval, len(changed), why, rule)
     return [_member(member, why, rule) for member in changed], None

@@ -198,18 +198,13 @@ def release(name: str, held: Held, offset: int) -> tuple[Held, tuple[Placement, 
 def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None) -> Held:
     kind = document.type
     entry = Entry(document.id, document.revision, kind, document.time, document.order, at.offset, at.append_time)
-    more = More(
-        ruleset.said(scopes, document),
-        ruleset.elsewhere(scopes, kind),
-        document.supersedes,
-        document.superseded_by,
-        document.amends,
-        document.records,
-        waiting,
-    )
-    return Held(
-        entry=entry, retracted=False, digest=at.digest, scopes=scopes, more=more if more != NOTHING_MORE else None
-    )
+    said, elsewhere = ruleset.said(scopes, document), ruleset.elsewhere(scopes, kind)
+    links = document.supersedes or document.superseded_by or document.amends
+    records = document.records
+    more = None
+    if said or elsewhere or links or records or waiting is not None:
+        more = More(said, elsewhere, document.supersedes, document.superseded_by, document.amends, records, waiting)
+    return Held(entry=entry, retracted=False, digest=at.digest, scopes=scopes, more=more)
 
 
 def entry_of(held: Held, at: int | None) -> Entry:
@@ -237,8 +232,11 @@ def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> 
     here = old if old is not None and old.is_present else None
     there = new if new.is_present else None
     stood = (here.type, here.time, here.order) if here is not None else None
-    if here is None and there is not None and not link_scopes(name, there):
-        return tuple([_joining(scope, name, there, at, None, cause, offset) for at, scope in enumerate(there.scopes)])
+    if here is None and there is not None and there.more is None:
+        entry = there.entry
+        return tuple(
+            [Placement(scope=s, id=name, entry=entry, old=None, cause=cause, offset=offset) for s in there.scopes]
+        )
     found: list[Placement] = []
     for is_link in (False, True):
         was = _scopes(name, here, is_link)

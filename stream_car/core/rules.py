@@ -5,10 +5,9 @@ document takes part, and what those scopes are called. Cost: one dictionary look
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from typing import Literal
 
 import msgspec
@@ -76,6 +75,40 @@ class Bearing(Struct, frozen=True, gc=False):
 
 
 Bearings = Mapping[str, Bearing]  # by type, for the scopes of one key set
+Pieces = dict[str, list[str]]  # by key, the `key=value` parts that names of scopes are made of
+
+
+class Reading(Struct, frozen=True, gc=False):
+    """How the scope maps of a type are read: its rules' key sets, its pack's names and folding, its fixed values."""
+
+    key_sets: tuple[Keys, ...]
+    keys: Mapping[str, tuple[str, Fold]]  # as the publisher writes it -> as rules know it
+    fixed: Pieces
+
+    def pieces(self, part: ScopeMap) -> Pieces:
+        """What one scope map says on the keys that rules ask for; each value once."""
+        found: Pieces = dict(self.fixed)
+        for key, values in part.items():
+            spelling = self.keys.get(key)
+            if spelling is not None:
+                name, fold = spelling
+                said = [part_name(name, folded(value, fold)) for value in values]
+                if name in found or len(said) > 1:
+                    said = list(dict.fromkeys((*found.get(name, ()), *said)))
+                found[name] = said
+        return found
+
+    def names(self, pieces: Pieces) -> list[str]:
+        """The scopes that one scope map joins; of too many only so many that it shows."""
+        found: list[str] = []
+        for keys in self.key_sets:
+            if len(keys) == 1:
+                found += pieces.get(keys[0], ())
+                continue
+            said = [pieces[key] for key in keys if key in pieces]
+            if len(said) == len(keys):
+                found += map(", ".join, islice(product(*said), SCOPES_MAX + 1))
+        return found
 
 
 _QUOTED = frozenset('",=\\')
@@ -83,6 +116,8 @@ _QUOTED = frozenset('",=\\')
 
 def part_name(key: str, value: str) -> str:
     """`key=value`; a value with a comma, an equals sign or a quote is written as a JSON string."""
+    if value.isalnum():
+        return f"{key}={value}"
     if not _QUOTED.isdisjoint(value) or value[:1] == " " or value[-1:] == " ":
         return f"{key}={msgspec.json.encode(value).decode()}"
     return f"{key}={value}"
@@ -159,10 +194,14 @@ class Ruleset:
         self.rules = {rule.name: rule for domain in self.domains for rule in domain.rules}
         self.domain_of = {kind: domain for domain in self.domains for kind in domain.types}
         self._bearings: dict[str, dict[str, Bearing]] = {}
-        self._key_sets = {kind: self._keys_for(kind) for kind in self.domain_of}
-        self._readings = {kind: self._reading(domain) for kind, domain in self.domain_of.items()}
+        self._spellings = {domain.name: _spelling(domain) for domain in self.domains}
+        self._readings = {kind: self._reading(kind, domain) for kind, domain in self.domain_of.items()}
         for kind in self.domain_of:
             self._compile(kind)
+        self._by_first_key: dict[str, list[tuple[tuple[str, ...], Bearings]]] = {}
+        for keys, bearings in self._bearings.items():
+            first, *others = keys.split(", ")
+            self._by_first_key.setdefault(first, []).append((tuple(f"{key}=" for key in others), bearings))
         self._silent = {kind for kind in self.domain_of if not any(b.attributes for b in self._all_of(kind))}
         self._voidable = {kind for kind in self.domain_of if any(b.voiders for b in self._all_of(kind))}
 
@@ -172,17 +211,19 @@ class Ruleset:
         }
         return tuple(sorted({tuple(sorted(keys)) for keys in mine} | {(RECORD,)}))
 
-    def _reading(self, domain: Domain) -> dict[str, tuple[str, Fold]]:
-        """How the keys of a pack's documents are called and folded."""
-        table: dict[str, tuple[str, Fold]] = {}
-        for key, spec in domain.keys.items():
-            name = spec.rename or key
-            table[key] = (name, spec.fold if spec.fold != "none" else domain.keys.get(name, spec).fold)
-        return table
+    def _reading(self, kind: str, domain: Domain) -> Reading:
+        key_sets = self._keys_for(kind)
+        wanted = {name for keys in key_sets for name in keys}
+        unspelt: dict[str, tuple[str, Fold]] = {name: (name, "none") for name in wanted}
+        spelt = unspelt | self._spellings[domain.name]
+        keys = {key: (name, fold) for key, (name, fold) in spelt.items() if name in wanted}
+        values = {name: values for name, values in domain.fixed.get(kind, {}).items() if name in wanted}
+        fixed = {name: [part_name(name, value) for value in values] for name, values in values.items()}
+        return Reading(key_sets, keys, fixed)
 
     def _compile(self, kind: str) -> None:
         supersede = sorted((r for r in self.rules.values() if r.effect == "supersede"), key=lambda rule: rule.name)
-        for keys in self._key_sets[kind]:
+        for keys in self._readings[kind].key_sets:
             rules = [rule for rule in supersede if tuple(sorted(rule.scope_keys)) == keys]
             mine = [rule for rule in rules if kind in (rule.superseding_type, rule.superseded_type)]
             victims = {rule.superseded_type for rule in mine if rule.superseding_type == kind}
@@ -208,7 +249,13 @@ class Ruleset:
 
     def bearings(self, scope: str) -> Bearings:
         """What each type voids, and what voids it, in a scope of this name."""
-        return self._bearings.get(keys_of(scope), _NONE)
+        if '"' in scope:
+            return self._bearings.get(keys_of(scope), _NONE)
+        first, *others = scope.split(", ")
+        for names, bearings in self._by_first_key.get(first.partition("=")[0], ()):
+            if len(names) == len(others) and all(map(str.startswith, others, names)):
+                return bearings
+        return _NONE
 
     def bearing(self, scope: str, kind: str) -> Bearing:
         """What `kind` voids, and what voids it, in a scope of this name."""
@@ -238,33 +285,24 @@ class Ruleset:
 
     def read_part(self, key: str, value: str) -> tuple[str, str]:
         """A scope part of a question, as the packs that know its key read it."""
-        for kind in self.domain_of:
-            if key in self._readings[kind]:
-                name, fold = self._readings[kind][key]
+        for spelling in self._spellings.values():
+            if key in spelling:
+                name, fold = spelling[key]
                 return name, folded(value, fold)
         return key, value
 
-    def read_scope(self, document: Document) -> tuple[Mapping[str, tuple[str, ...]], ...]:
-        """The scope maps of a document after its pack's renaming, folding and fixed values."""
-        fixed = self.domain_of[document.type].fixed.get(document.type)
+    def _pieces(self, document: Document) -> list[Pieces]:
+        """Of each scope map what it says; a document without one may still have fixed values."""
         reading = self._readings[document.type]
-        maps = document.scope if document.scope or not fixed else ({},)
-        return tuple([_read_map(reading, part, fixed) for part in maps])
+        return [reading.pieces(part) for part in document.scope or ({},)]
 
     def scopes(self, document: Document) -> tuple[str, ...]:
         """The names of the scopes that a document joins by its rules, sorted; links apart.
 
         Raises `InvalidDocument` (`scope_count`) where they are more than 1,024.
         """
-        found: list[str] = []
-        for part in self.read_scope(document):
-            for keys in self._key_sets[document.type]:
-                values = [part[key] for key in keys if key in part]
-                if len(values) < len(keys):
-                    continue
-                if math.prod(map(len, values)) > SCOPES_MAX:
-                    raise _too_many(document)
-                found += [", ".join(map(part_name, keys, chosen)) for chosen in product(*values)]
+        reading = self._readings[document.type]
+        found = [name for part in document.scope or ({},) for name in reading.names(reading.pieces(part))]
         if len(found) < 2:
             return tuple(found)
         names = tuple(sorted(set(found)))
@@ -274,9 +312,18 @@ class Ruleset:
 
     def lacking(self, document: Document) -> tuple[str, ...]:
         """The keys of the type's rules that no scope map of the document has."""
-        have = {key for part in self.read_scope(document) for key in part}
-        wanted = {key for keys in self._key_sets[document.type] for key in keys if key != RECORD}
+        have = {key for pieces in self._pieces(document) for key in pieces}
+        wanted = {key for keys in self._readings[document.type].key_sets for key in keys if key != RECORD}
         return tuple(sorted(wanted - have))
+
+
+def _spelling(domain: Domain) -> dict[str, tuple[str, Fold]]:
+    """How the keys of a pack's documents are called and folded."""
+    table: dict[str, tuple[str, Fold]] = {}
+    for key, spec in domain.keys.items():
+        name = spec.rename or key
+        table[key] = (name, spec.fold if spec.fold != "none" else domain.keys.get(name, spec).fold)
+    return table
 
 
 def _clause(rule: Rule, kind: str) -> Clause:
@@ -289,18 +336,6 @@ def _too_many(document: Document) -> InvalidDocument:
 
 NOTHING = Bearing()
 _NONE: Bearings = {}
-
-
-def _read_map(
-    reading: Mapping[str, tuple[str, Fold]], part: ScopeMap, fixed: Mapping[str, tuple[str, ...]] | None
-) -> Mapping[str, tuple[str, ...]]:
-    read = dict(fixed) if fixed else {}
-    for key, values in part.items():
-        name, fold = reading.get(key, (key, "none"))
-        if fold != "none":
-            values = tuple(dict.fromkeys([folded(value, fold) for value in values]))
-        read[name] = values if name not in read else tuple(dict.fromkeys((*read[name], *values)))
-    return read
 
 
 def keys_of(scope: str) -> str:

@@ -273,6 +273,13 @@ def greatest(scope: Scope, kind: str) -> Pair:
     return sheets[-1].last[:2] if sheets else LOWEST
 
 
+def greatest_by_type(scope: Scope) -> dict[str, Pair]:
+    """The greatest pair of every type that has members."""
+    if scope.sheets:
+        return {kind: sheets[-1].last[:2] for kind, sheets in scope.sheets.items()}
+    return {entry.type: (entry.time, entry.order) for entry in scope.entries}
+
+
 def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pair:
     """The greatest pair of a type when one of its members is left out; that member's page must be at hand."""
     if not scope.sheets:

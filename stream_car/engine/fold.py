@@ -154,8 +154,9 @@ class Fold:
         if isinstance(said, InvalidDocument):
             _reject(said, at, effects)
         elif said is not None:
-            if said.id not in state.held:
-                yield [held_key(said.id)]
+            lacking = state.lacking(said.id, scopes)
+            if lacking:
+                yield lacking
             decision = self._decide(state, header, said, scopes, at, effects)
             if decision is not None and decision.held is not None:
                 effects.scopes = len(scopes)
@@ -170,7 +171,7 @@ class Fold:
         is_due = not isinstance(said, Document) or self._is_due(said.time, header)
         names = state.names(scopes) if scopes else ()
         try:
-            decision = decide(state.held[said.id], said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
+            decision = decide(state.held.get(said.id), said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
         except InvalidDocument as conflict:
             _reject(conflict, at, effects)
             return None
@@ -185,7 +186,7 @@ class Fold:
     ) -> Steps:
         """Give an id its new standing: in its scopes, in the queue, in the books."""
         name = new.entry.id
-        old = state.held[name]
+        old = state.held.get(name)
         yield from self._place_all(state, header, placements, effects)
         if old is not None and old.waiting is not None:
             yield from self._edit_queue(state, header, None, (old.time, 0, name), effects)
@@ -216,8 +217,9 @@ class Fold:
             if not self._is_due(first[0], header):
                 return
             name = first[2]
-            if name not in state.held:
-                yield [held_key(name)]
+            lacking = state.lacking(name, ())
+            if lacking:
+                yield lacking
             held = state.held[name]
             assert held is not None
             new, placements = release(name, held, at.offset)
@@ -261,9 +263,10 @@ def place_all(
 
     `shard` is the intake shard that the placements come from.
     """
-    lacking = [scope_key(placement.scope) for placement in placements if placement.scope not in state.scopes]
-    if lacking:
-        yield lacking
+    if not state.is_whole:
+        lacking = [scope_key(placement.scope) for placement in placements if placement.scope not in state.scopes]
+        if lacking:
+            yield lacking
     for placement in placements:
         scope = state.scope(placement.scope)
         while isinstance(done := _placed(scope, state.pages, placement, ruleset, shard), Absent):

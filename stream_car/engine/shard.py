@@ -138,6 +138,7 @@ class Shard(Generic[R, E]):
             last = await self.log.fetch(self.shard, claim.next_offset - 1, 1)
             if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != _digest(last[0]):
                 raise Halted("foreign", "the state was built from another log; build it anew from this one")
+        self._state.is_whole = not claim.next_offset
         self._told = await self.journal.last(self.shard)
         waiting = await self.store.outbox(claim)
         self._claim = await self._publish(claim, waiting) if waiting else claim
@@ -168,8 +169,9 @@ class Shard(Generic[R, E]):
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
         fold = self.fold
         read = [fold.read(record) for record in records]
-        wanted = {key for one in read for key in fold.foresee(one)}
-        await self._load(claim, [key for key in wanted if key not in self._state])
+        if not self._state.is_whole:
+            wanted = {key for one in read for key in fold.foresee(one)}
+            await self._load(claim, [key for key in wanted if key not in self._state])
         handled: list[Handled[R, E]] = []
         expected = claim.next_offset
         for record, one in zip(records, read, strict=True):

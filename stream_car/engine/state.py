@@ -5,7 +5,7 @@ says that the store has nothing there. Whoever reads by id or name finds what wa
 Cost: a dictionary look-up; sharing an entry as it is read costs one search in each of its scopes.
 """
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from itertools import chain, islice
 from math import ceil
 from sys import intern
@@ -62,26 +62,37 @@ Value = Header | FrontierHeader | Rerouted | Held | Scope | Page | Folder | None
 
 
 class State(MutableMapping[bytes, Value]):
-    """`held` by id, `scopes` by name, and by key the `pages` and the `others`: the header and the queue."""
+    """`held` by id, `scopes` by name, and by key the `pages` and the `others`: the header and the queue.
 
-    def __init__(self) -> None:
+    While it `is_whole` the store has nothing that is not here.
+    """
+
+    def __init__(self, *, is_whole: bool = False) -> None:
+        self.is_whole = is_whole
         self.held: dict[str, Held | None] = {}
         self.scopes: dict[str, Scope | None] = {}
         self.pages: dict[bytes, Page] = {}
         self.others: dict[bytes, Value] = {}
 
+    def lacking(self, name: str, scopes: Iterable[str]) -> list[bytes]:
+        """The keys of an id and of scopes that must be read before anyone can tell what they are."""
+        if self.is_whole:
+            return []
+        keys = [held_key(name)] if name not in self.held else []
+        return keys + [scope_key(scope) for scope in scopes if scope not in self.scopes]
+
     def keep(self, held: Held) -> None:
         """What an id is known as from now on; the document's own id is the key, so that it is kept once."""
         name = held.entry.id
-        if self.held.get(name) is None:
+        if not self.is_whole and self.held.get(name) is None:
             self.held.pop(name, None)
         self.held[name] = held
 
     def scope(self, name: str) -> Scope:
         """The scope of this name; one that was never seen begins empty."""
-        scope = self.scopes[name]
+        scope = self.scopes.get(name)
         if scope is None:
-            del self.scopes[name]
+            self.scopes.pop(name, None)
             scope = self.scopes[name] = Scope(name)
         return scope
 
@@ -95,10 +106,13 @@ class State(MutableMapping[bytes, Value]):
 
     def shrink(self, most: int) -> None:
         """Forget what is longest known where it is more than `most`."""
-        share_gone = 1 - most * 7 / 8 / len(self) if len(self) > most else 0.0
-        _forget(self.held, share_gone)
-        _forget(self.scopes, share_gone)
-        _forget(self.pages, share_gone)
+        if len(self) <= most:
+            return
+        part = 1 - most * 7 / 8 / len(self)
+        _forget(self.held, part)
+        _forget(self.scopes, part)
+        _forget(self.pages, part)
+        self.is_whole = False
 
     def __getitem__(self, key: bytes) -> Value:
         if key.startswith(_HELD):
@@ -143,6 +157,14 @@ class State(MutableMapping[bytes, Value]):
                 force_setattr(held, "scopes", self.names(held.scopes))
             else:
                 force_setattr(member, "type", intern(member.type))
+
+    def __contains__(self, key: object) -> bool:
+        assert isinstance(key, bytes)
+        if key.startswith(_HELD):
+            return key[2:].decode() in self.held
+        if key.startswith(_SCOPE):
+            return key[2:].decode() in self.scopes
+        return key in self.pages or key in self.others
 
     def __delitem__(self, key: bytes) -> None:
         if key.startswith(_HELD):
