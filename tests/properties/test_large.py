@@ -1,0 +1,181 @@
+"""Very many members, scopes, links and rings: what is written stays small, and the time linear."""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+from time import process_time
+
+import pytest
+
+from stream_car.core import authority
+from stream_car.core.changes import Cause
+from stream_car.core.documents import Document
+from stream_car.core.frontier import Placement, place
+from stream_car.core.resolve import Walked
+from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.core.timeline import EditablePages, Entry, Scope, everyone, size
+from stream_car.engine.fold import Fold
+from stream_car.engine.stored import encode_value
+from tests.benchmarks.feed import mixed
+from tests.benchmarks.shard import compliance, held, take
+from tests.properties.memory import Memory
+from tests.properties.test_walk_equals_definition import walk
+
+WRITTEN_MAX = 64 << 10
+slow = pytest.mark.slow
+RULESET = Ruleset(
+    [
+        Domain(
+            name="large",
+            types=("advisory", "patch"),
+            rules=(
+                Rule(name="patched", superseding_type="patch", superseded_type="advisory", scope_keys=("package",)),
+                Rule(name="edited", superseding_type="advisory", superseded_type="advisory", scope_keys=("record",)),
+            ),
+        )
+    ]
+)
+
+
+def times(number: int, order: str) -> Iterable[int]:
+    every = list(range(number))
+    if order == "shuffled":
+        Random(1).shuffle(every)
+    return every
+
+
+def member(time: int, offset: int) -> Entry:
+    named = f"GHSA-{time:09d}-abcd-2024"
+    return Entry(named, 1, "advisory", 1_700_000_000_000_000 + time, 0, offset, 1_700_000_000_000_000 + offset)
+
+
+def written(scope: Scope, pages: EditablePages, keys: Iterable[bytes]) -> int:
+    """The bytes of a commit: the header, and the pages that were touched and are still there."""
+    return sum(len(encode_value(pages.get(key)) or b"") for key in keys) + len(encode_value(scope) or b"")
+
+
+@pytest.mark.parametrize("order", ["in order", "shuffled"])
+@pytest.mark.parametrize("number", [100_000, pytest.param(1_000_000, marks=slow)])
+def test_an_insertion_into_a_hot_scope_writes_at_most_64_kib(number: int, order: str) -> None:
+    scope, pages = Scope("package=linux"), dict[bytes, list[Entry]]()
+    worst = 0
+    for offset, time in enumerate(times(number, order)):
+        entry = member(time, offset)
+        cause = Cause(id=entry.id, revision=1)
+        placement = Placement(scope=scope.name, id=entry.id, entry=entry, old=None, cause=cause, offset=offset)
+        _, touched = place(scope, pages, placement, RULESET)
+        if not offset % 499 or offset > number - 500:
+            worst = max(worst, written(scope, pages, touched))
+    assert size(scope) == number
+    assert sum(1 for _ in everyone(scope, pages)) == number
+    assert worst <= WRITTEN_MAX
+
+
+def advisory(number: int, **more: tuple[str, ...]) -> Document:
+    return Document(id=f"n{number}", type="advisory", time=number, **more)  # type: ignore[arg-type]
+
+
+def ring(number: int) -> Iterator[Document]:
+    for n in range(number):
+        yield advisory(n, supersedes=(f"n{(n + 1) % number}",))
+
+
+def link_chain(number: int) -> Iterator[Document]:
+    for n in range(number):
+        yield advisory(n, supersedes=(f"n{n - 1}",) if n else ())
+
+
+def rule_chain(number: int) -> Iterator[Document]:
+    for n in range(number):
+        yield Document(id=f"n{n}", type="advisory", time=n, scope=({"record": ("r",)},))
+
+
+def walked(documents: Iterable[Document], anchor: str) -> tuple[Walked, float]:
+    """What the walk from an anchor finds, and the seconds that it takes."""
+    memory = Memory(Fold(RULESET, future="apply"))
+    for one in documents:
+        memory.feed(one)
+    begin = process_time()
+    found, _ = walk(anchor, memory.values, RULESET, None, has_links=True)
+    assert found is not None
+    return found, process_time() - begin
+
+
+@pytest.mark.parametrize("number", [3, 1000])
+def test_every_member_of_a_ring_is_void_and_named(number: int) -> None:
+    found, _ = walked(ring(number), f"n{number // 2}")
+
+    assert found.controlling == []
+    assert sorted(found.cycle) == sorted(f"n{n}" for n in range(number))
+    assert not found.over_budget
+
+
+@pytest.mark.parametrize("number", [10_000, pytest.param(100_000, marks=slow)])
+def test_a_long_chain_of_links_leads_to_its_end(number: int) -> None:
+    found, _ = walked(link_chain(number), "n0")
+
+    assert [one.id for one in found.controlling] == [f"n{number - 1}"]
+    assert len(found.paths[f"n{number - 1}"]) == number - 1
+    assert (found.cycle, found.over_budget) == ((), False)
+
+
+@pytest.mark.parametrize("number", [10_000, pytest.param(100_000, marks=slow)])
+def test_a_long_chain_in_one_scope_leads_to_its_end_in_one_step(number: int) -> None:
+    found, _ = walked(rule_chain(number), "n0")
+
+    assert [one.id for one in found.controlling] == [f"n{number - 1}"]
+    assert found.paths[f"n{number - 1}"] == ((f"n{number - 1}", "edited", "record=r"),)
+
+
+@slow
+@pytest.mark.parametrize("shape", [ring, link_chain])
+def test_the_time_of_a_walk_along_links_is_linear(shape: object) -> None:
+    assert callable(shape)
+    small, large = (min(walked(shape(number), "n0")[1] for _ in range(3)) for number in (2_000, 20_000))
+
+    assert large <= 20 * small
+
+
+def scattered(first: int, number: int, scopes: int) -> Iterator[Document]:
+    for n in range(first, first + number):
+        kind = "patch" if n % 3 == 2 else "advisory"
+        yield Document(id=f"d{n}", type=kind, time=n, scope=({"package": (f"p{n % scopes}",)},))
+
+
+def p99_of_applying(scopes: int) -> float:
+    """Microseconds, when so many scopes are there already: the best of a few hundred documents at a time."""
+    memory = Memory(Fold(RULESET, future="apply"))
+    for one in scattered(0, scopes, scopes):
+        memory.feed(one)
+    found = []
+    for block in range(10):
+        took = []
+        for one in scattered(scopes + block * 1000, 1000, scopes):
+            begin = process_time()
+            memory.feed(one)
+            took.append(process_time() - begin)
+        found.append(sorted(took)[989] * 1e6)
+    return min(found)
+
+
+@slow
+@pytest.mark.parametrize("scopes", [100_000, 1_000_000])
+def test_very_many_scopes_are_applied_as_fast_as_few(scopes: int) -> None:
+    assert p99_of_applying(scopes) <= 2 * p99_of_applying(1000)
+
+
+@slow
+def test_a_stream_of_a_million_ends_with_the_frontiers_of_the_definition() -> None:
+    fold, arrivals = compliance(), mixed(1_000_000)
+    memory = Memory(fold)
+    take(fold, memory.values, arrivals)
+    by_scope: dict[str, dict[str, Document]] = {}
+    for document in authority.settle(one.said for one in arrivals).values():
+        for scope in fold.ruleset.scopes(document):
+            by_scope.setdefault(scope, {})[document.id] = document
+    small = {scope: corpus for scope, corpus in by_scope.items() if len(corpus) <= 200}
+    assert len(small) > 100_000
+    assert len(by_scope) - len(small) <= 1  # policies are for everyone
+    expected = {
+        (scope, name) for scope, corpus in small.items() for name in authority.frontier(scope, corpus, fold.ruleset)
+    }
+    assert {(scope, name) for scope, name in held(fold, memory.values) if scope in small} == expected
