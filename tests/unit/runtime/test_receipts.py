@@ -72,3 +72,27 @@ def test_what_is_refused_is_kept_with_its_bytes(
     with engine(tmp_path) as here:
         assert here.rejected() == (refused,)
         assert here.rejected(after=1) == ()
+
+
+def wide(topics: int, places: int = 0) -> Document:
+    scope = {"topic": tuple(f"t{n}" for n in range(topics))}
+    if places:
+        scope["place"] = tuple(f"p{n}" for n in range(places))
+    return Document(id=f"{topics} by {places}", type="claim", time=NOW, scope=(scope,))
+
+
+@pytest.mark.parametrize(
+    ("document", "scopes"), [(wide(1024), 1024), (wide(31, 32), 31 + 31 * 32), (wide(512, 1), 1024)]
+)
+def test_a_document_may_join_1024_scopes(document: Document, scopes: int) -> None:
+    with engine() as here:
+        receipt = receipt_of(here, document)
+        assert (receipt.outcome, receipt.scopes) == ("accepted", scopes)
+        assert here.resolve([document.id])[0].status == "active"
+
+
+@pytest.mark.parametrize("document", [wide(1025), wide(31, 33), wide(513, 1)])
+def test_a_document_with_more_scopes_is_refused(document: Document) -> None:
+    with engine() as here:
+        receipt = receipt_of(here, document)
+        assert (receipt.outcome, receipt.code) == ("rejected", "scope_count")
