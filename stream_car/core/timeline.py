@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stream_car.core.documents import Pair
 
@@ -59,6 +59,9 @@ class Sheet(Struct, array_like=True, gc=False):
     is_folder: bool = False
 
 
+NO_SHEETS: dict[str, list[Sheet]] = {}  # of every small scope: one dictionary that nobody changes
+
+
 class Scope(Struct, array_like=True, gc=False):
     """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
 
@@ -70,7 +73,7 @@ class Scope(Struct, array_like=True, gc=False):
     stamp: int = 0
     applied: tuple[int, ...] = ()
     entries: list[Entry] = []
-    sheets: dict[str, list[Sheet]] = {}
+    sheets: dict[str, list[Sheet]] = field(default_factory=lambda: NO_SHEETS)
 
 
 Page = list[Entry]

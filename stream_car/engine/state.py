@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from stream_car.core.intake import Held, held_key
-from stream_car.core.timeline import FOLDER, Entry, Folder, Page, Scope, scope_key, share
+from stream_car.core.timeline import FOLDER, NO_SHEETS, Entry, Folder, Page, Scope, scope_key, share
 
 HEADER = b"h"
 WAITING = b"w"
@@ -133,6 +133,7 @@ class State(MutableMapping[bytes, Value]):
             self.held[key[2:].decode()] = None
         elif key.startswith(_SCOPE) and isinstance(value, Scope):
             self.scopes[value.name] = value
+            value.sheets = value.sheets or NO_SHEETS
             self._share_all(value.entries)
         elif key.startswith(_SCOPE):
             self.scopes[key[2:].decode()] = None
