@@ -278,7 +278,10 @@ def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -
 
 
 def _plain_bar(last: Mapping[str, Pair], bearing: Bearing) -> Pair:
-    return max([last[clause.type] for clause in bearing.voiders if clause.type in last], default=LOWEST)
+    bar = LOWEST
+    for clause in bearing.voiders:
+        bar = max(bar, last.get(clause.type, LOWEST))
+    return bar
 
 
 def _replace(

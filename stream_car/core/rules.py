@@ -90,12 +90,14 @@ class Reading(Struct, frozen=True, gc=False):
         found: Pieces = dict(self.fixed)
         for key, values in part.items():
             spelling = self.keys.get(key)
-            if spelling is not None:
-                name, fold = spelling
+            if spelling is None:
+                continue
+            name, fold = spelling
+            if len(values) == 1 and name not in found:
+                found[name] = [part_name(name, folded(values[0], fold))]
+            else:
                 said = [part_name(name, folded(value, fold)) for value in values]
-                if name in found or len(said) > 1:
-                    said = list(dict.fromkeys((*found.get(name, ()), *said)))
-                found[name] = said
+                found[name] = list(dict.fromkeys((*found.get(name, ()), *said)))
         return found
 
     def names(self, pieces: Pieces) -> list[str]:
@@ -302,7 +304,9 @@ class Ruleset:
         Raises `InvalidDocument` (`scope_count`) where they are more than 1,024.
         """
         reading = self._readings[document.type]
-        found = [name for part in document.scope or ({},) for name in reading.names(reading.pieces(part))]
+        found: list[str] = []
+        for part in document.scope or ({},):
+            found += reading.names(reading.pieces(part))
         if len(found) < 2:
             return tuple(found)
         names = tuple(sorted(set(found)))
