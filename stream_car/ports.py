@@ -167,6 +167,26 @@ class Journal(Outlet, Protocol):
         ...
 
 
+class Retained(Journal, Protocol):
+    """A journal that does not keep events for ever."""
+
+    async def forgotten(self, shard: int) -> int:
+        """Events up to this number may be gone; 0 if all are here."""
+        ...
+
+    async def forget(self, shard: int, stream: str, upto: int, limit: int) -> int:
+        """Let go of a stream's events up to this number, at most so many at once; how many went."""
+        ...
+
+
+class Listing(Protocol):
+    """The values of a shard in order of their keys."""
+
+    async def scan(self, shard: int, after: bytes, before: bytes, limit: int) -> Sequence[tuple[bytes, bytes]]:
+        """Keys and values with `after < key < before`, the first ones, all as of one moment."""
+        ...
+
+
 class Clock(Protocol):
     """The time of day, for logs that stamp their own records."""
 

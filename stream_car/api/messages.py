@@ -4,12 +4,21 @@ Promise: what these types refuse gets a 400 that names the field. Answers are th
 `engine.answers`, as `api.plain` writes them.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from stream_car.core.rules import Domain
-from stream_car.engine.answers import Outcome, Receipt
+from stream_car.engine.answers import Outcome, Receipt, Told
+from stream_car.engine.subscription import (
+    ActiveDocument,
+    Begin,
+    DocumentChange,
+    End,
+    Event,
+    ScopeState,
+    View,
+)
 
 TEXT_MAX = 10_000
 NAMES_MAX = 1_000
@@ -127,6 +136,33 @@ class Nothing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No parameters."""
 
 
+class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to hear of, and from where on; without a cursor from a snapshot of now."""
+
+    view: Annotated[View, Meta(description="Changes of documents, or of the frontiers of scopes.")] = "document"
+    id: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, description="Only these documents or records.")] = ()
+    type: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")] = ()
+    domain: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only types of these rule packs.")] = ()
+    scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    snapshot: Annotated[bool | None, Meta(description="Tell what is in force first.")] = None
+    after: Annotated[str, Meta(max_length=200, description="The cursor of the last event heard.")] | None = None
+
+
+class Reset(Struct, frozen=True, kw_only=True):
+    """The cursor cannot be gone on from; a snapshot of now follows."""
+
+    reason: Literal["cursor_generation", "cursor_expired", "generation"]
+    generation: str
+
+
+class Said(Struct, frozen=True, gc=False):
+    """One event of a subscription. Whoever has heard it may go on behind its `cursor`; a heartbeat has no data."""
+
+    event: Event | Literal["reset", "heartbeat"]
+    data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told | Reset | None
+    cursor: str | None = None
+
+
 class Receipts(Struct, frozen=True, kw_only=True):
     """What became of a publication: how many documents had which outcome, and a receipt for each, in order."""
 
@@ -150,15 +186,21 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where the service stands. `cursor` is the last change told."""
+    """Where the service stands. `cursor` is the last change told, `changes_from` the first that is surely kept.
+
+    `lag` is how many events the slowest subscriber has not yet taken.
+    """
 
     version: str
     generation: str
     next_offset: int
     cursor: str
+    changes_from: int
     documents: int
     waiting: int
     outcomes: dict[str, int]
+    subscriptions: int = 0
+    lag: int = 0
 
 
 class Problem(Struct, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ that queries over other back ends. Times are microseconds UTC. Bad requests rais
 what cannot be done now another `StreamCarError`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
-from stream_car.api.messages import Rules, Seen, Standing, Waiting
+from stream_car.api.messages import Rules, Said, Seen, Standing, Waiting
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -21,6 +21,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.subscription import Selection
 
 
 class Service(Protocol):
@@ -93,6 +94,15 @@ class Service(Protocol):
 
     async def pending(self) -> tuple[Waiting, ...]:
         """Documents that wait for their time, the next one due first."""
+        ...
+
+    async def subscribe(
+        self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
+    ) -> AsyncIterator[Sequence[Said]]:
+        """What is in force now, then every change of it; from a cursor on without the former.
+
+        Close the iterator when you have heard enough. Raises `InvalidRequest`: `cursor`, `cursor_ahead`.
+        """
         ...
 
     async def rules(self) -> Rules:

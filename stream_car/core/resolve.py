@@ -156,6 +156,17 @@ class Walk:
             yield from self._visit(level)
         return (yield from self._finish(held))
 
+    def standing(self) -> Generator[list[bytes], None, tuple[Held, bool] | None]:
+        """The anchor alone: what is known of it, and whether it is active; `None` if it is not part of the corpus."""
+        yield from known(self.values, [held_key(self.anchor)])
+        held = held_at(self.values, self.anchor)
+        if held is None or not self._counts(held.time):
+            return None
+        node = Node(self.anchor, held, entry_of(held, None), None, "", "")
+        yield from known(self.values, self._keys_of(node))
+        yield from self._load(list(self._named_scopes(node)))
+        return held, (yield from self._is_active(node))
+
     def _counts(self, time: int) -> bool:
         return self.as_of is None or time <= self.as_of
 

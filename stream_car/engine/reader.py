@@ -16,6 +16,7 @@ from stream_car.engine.sources import Moved, Overview, Source
 from stream_car.ports import AnchorIndex, Hit
 
 T = TypeVar("T")
+R = TypeVar("R")
 UNKNOWN = -1  # the version of an index that was searched at several versions, or not at all
 
 
@@ -76,16 +77,26 @@ class Reader:
 
         A closure names at most `named_max` members of one scope; beyond, they are counted.
         """
+        walks = await self._walks(anchors, named_max)
+        return await self._together([walk.run() for walk in walks])
+
+    async def standing(self, names: Sequence[str]) -> list[tuple[Held, bool] | None]:
+        """What is known of each id that is part of the corpus, and whether it is active."""
+        walks = await self._walks(names, COUNTED_MAX)
+        return await self._together([walk.standing() for walk in walks])
+
+    async def _walks(self, anchors: Sequence[str], named_max: int) -> list[Walk]:
         await self.load([held_key(name) for name in anchors])
         has_links = (await self.overview()).has_links
-        results: list[Walked | None] = [None] * len(anchors)
-        running: list[tuple[int, Generator[list[bytes], None, Walked | None]]] = [
-            (
-                at,
-                Walk(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of, named_max=named_max).run(),
-            )
-            for at, name in enumerate(anchors)
+        return [
+            Walk(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of, named_max=named_max)
+            for name in anchors
         ]
+
+    async def _together(self, every: Sequence[Generator[list[bytes], None, R]]) -> list[R]:
+        """The results of all; what they lack in one round is read at once."""
+        results: dict[int, R] = {}
+        running = list(enumerate(every))
         while running:
             wanted: list[bytes] = []
             still = []
@@ -97,7 +108,7 @@ class Reader:
                     results[at] = stop.value
             running = still
             await self.load(wanted)
-        return results
+        return [results[at] for at in range(len(every))]
 
     async def with_pages(self, ask: Callable[[], T]) -> T:
         """The answer of a pure function over the values; pages that it lacks are read first."""

@@ -83,7 +83,7 @@ class Scopes:
 
     async def _frontier(self, reader: Reader, name: str) -> Frontier:
         scope = await reader.scope(name)
-        held = await reader.with_pages(lambda: _holding(scope, reader))
+        held = await reader.with_pages(lambda: holding(scope, reader))
         walks = [walk for walk in await reader.walk([entry.id for entry in held[:MEMBERS_MAX]]) if walk is not None]
         bodies = await self.queries.index.documents([walk.anchor for walk in walks])
         active = [w for w in walks if w.is_active]
@@ -244,7 +244,7 @@ async def _waiting(reader: Reader, limit: int) -> list[tuple[int, str, int]]:
     return [(entry.time, entry.id, entry.revision) for entry in entries]
 
 
-def _holding(scope: Scope, reader: Reader) -> list[Entry]:
+def holding(scope: Scope, reader: Reader) -> list[Entry]:
     """The members that this scope does not void, latest first. Raises `Absent`."""
     pages = pages_of(reader.values)
     found = []

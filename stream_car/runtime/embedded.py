@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+import msgspec
+
 from stream_car import domains as packs
 from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.index import TantivyIndex
@@ -38,12 +40,13 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.cache import BYTES_MAX, Cache
-from stream_car.engine.fold import HEADER, TICK, Effects, Fold, Future, Header, Reading, Value
+from stream_car.engine.fold import CHANGES, HEADER, TICK, Effects, Fold, Future, Header, Reading, Value
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
 from stream_car.engine.shard import BATCH_MAX, Handled, Shard
 from stream_car.engine.sources import OneShard
 from stream_car.engine.stored import decode_value
+from stream_car.engine.subscription import Notice, Selection, Sources, Subscription
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
 from stream_car.runtime.at_once import at_once
@@ -209,6 +212,33 @@ class Engine:
     def last_change(self) -> int:
         """The number of the last change told."""
         return at_once(self._journal.last(0))
+
+    def forgotten(self) -> int:
+        """Changes up to this number may no longer be kept."""
+        return at_once(self._journal.forgotten(0))
+
+    def forget_changes(self, keep: int, limit: int) -> bool:
+        """Let go of changes beyond the last `keep`, at most `limit` now; whether there may be more to let go of."""
+        upto = self.last_change() - keep
+        return upto > self.forgotten() and at_once(self._journal.forget(0, CHANGES, upto, limit)) == limit
+
+    def subscription(self, selection: Selection, *, cursor: int, with_snapshot: bool) -> Subscription:
+        """A place in the stream of changes; `pull` from it."""
+        parts = frozenset(self.ruleset.read_part(key, value) for key, value in selection.parts)
+        sources = Sources(
+            shards=OneShard(self._store),
+            listing=self._store,
+            journal=self._journal,
+            index=self._index,
+            ruleset=self.ruleset,
+            generation=self.generation,
+        )
+        chosen = msgspec.structs.replace(selection, parts=parts)
+        return Subscription(sources, chosen, cursor=cursor, with_snapshot=with_snapshot)
+
+    def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
+        """The next notices, and whether the subscription has caught up."""
+        return at_once(subscription.step()), at_once(subscription.has_caught_up())
 
     def _value(self, key: bytes) -> Value:
         _, found = at_once(self._store.peek(0, [key]))

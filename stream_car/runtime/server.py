@@ -70,7 +70,12 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; `ready` hears the address when requests are taken."""
     stop = stop if stop is not None else asyncio.Event()
-    async with EmbeddedService(engine) as service:
+    async with EmbeddedService(
+        engine,
+        subscriptions_max=settings.subscriptions_max,
+        heartbeat_s=settings.heartbeat_s,
+        changes_kept=settings.changes_kept,
+    ) as service:
         app = application(service, version=stream_car.__version__, hosts=_hosts(settings), token=token)
         config = uvicorn.Config(
             app,
@@ -85,7 +90,7 @@ async def serve(
             h11_max_incomplete_event_size=HEAD_MAX,
         )
         running = _Server(config)
-        ending = asyncio.create_task(_end(running, stop))
+        ending = asyncio.create_task(_end(running, service, stop))
         ready(_url(listener))
         try:
             await running.serve(sockets=[listener])
@@ -114,8 +119,9 @@ async def until_signalled(
     await serve(engine, listener, settings, token=token, ready=ready, stop=stop)
 
 
-async def _end(running: uvicorn.Server, stop: asyncio.Event) -> None:
+async def _end(running: uvicorn.Server, service: EmbeddedService, stop: asyncio.Event) -> None:
     await stop.wait()
+    service.subscriptions.end()
     running.should_exit = True
 
 

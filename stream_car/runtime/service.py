@@ -6,11 +6,10 @@ Long lists of names are cut into pieces, so that nobody waits long for somebody 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import stream_car
-from stream_car.api.messages import Rules, Seen, Standing, Waiting
+from stream_car.api.messages import Rules, Said, Seen, Standing, Waiting
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -24,59 +23,54 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.subscription import Selection
 from stream_car.errors import NotVisible
 from stream_car.ports import Message
+from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.publisher import Publisher
+from stream_car.runtime.subscriptions import Subscriptions
 
 NAMES_AT_ONCE = 64
-
-
-class Bell:
-    """Wakes all who wait for the engine to have gone on."""
-
-    def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
-
-    def ring(self) -> None:
-        """Wake everybody."""
-        waiting, self._waiting = self._waiting, set()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
-
-    async def wait(self, seconds: float) -> None:
-        """Return when the bell rings, or after so long."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        try:
-            await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting.discard(future)
+FORGET_S = 10.0
+FORGET_AT_ONCE = 1000
 
 
 class EmbeddedService:
     """Implements `api.service.Service`. Use it as an asynchronous context manager."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        subscriptions_max: int = 1000,
+        heartbeat_s: float = 15.0,
+        changes_kept: int = 1_000_000,
+    ) -> None:
         self.engine = engine
         self.bell = Bell()
         self.publisher = Publisher(engine)
-        self._task: asyncio.Task[None] | None = None
+        self.subscriptions = Subscriptions(engine, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
+        self.changes_kept = changes_kept
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "EmbeddedService":
         self.engine.heard = self._hear
-        self._task = asyncio.create_task(self.publisher.run())
+        self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self._forget())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.engine.heard = None
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _forget(self) -> None:
+        """Let go of changes that are older than what is kept, a few at a time."""
+        while True:
+            await asyncio.sleep(FORGET_S)
+            while self.engine.forget_changes(self.changes_kept, FORGET_AT_ONCE):
+                await asyncio.sleep(0)
 
     def _hear(self, receipts: Sequence[Receipt]) -> None:
         self.publisher.hear(receipts)
@@ -85,7 +79,7 @@ class EmbeddedService:
     @property
     def is_ready(self) -> bool:
         """Whether it publishes and answers."""
-        return self._task is not None and not self._task.done()
+        return bool(self._tasks) and not any(task.done() for task in self._tasks)
 
     async def publish(self, documents: Sequence[bytes]) -> Published:
         """Keep documents durably and apply them; a receipt for each, in order. Bad input is no error."""
@@ -95,13 +89,15 @@ class EmbeddedService:
         """Wait until these revisions are visible. Raises `NotVisible`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
+        heard = self.bell.listen()
         lacking = [seen for seen in after if not self._is_visible(seen)]
         while lacking:
             left = deadline - loop.time()
             if left <= 0:
                 named = ", ".join(f"revision {seen.revision} of {seen.id}" for seen in lacking[:3])
                 raise NotVisible("not_visible", f"{named} did not become visible in {timeout_ms} ms; was it accepted?")
-            await self.bell.wait(left)
+            await self.bell.wait(heard, left)
+            heard = self.bell.listen()
             lacking = [seen for seen in lacking if not self._is_visible(seen)]
 
     def _is_visible(self, seen: Seen) -> bool:
@@ -183,6 +179,12 @@ class EmbeddedService:
         """Documents that wait for their time, the next one due first."""
         return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in self.engine.pending())
 
+    async def subscribe(
+        self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
+    ) -> AsyncIterator[Sequence[Said]]:
+        """What is in force now, then every change of it; from a cursor on without the former."""
+        return self.subscriptions.subscribe(selection, after, snapshot)
+
     async def rules(self) -> Rules:
         """The rules in force."""
         return Rules(generation=self.engine.generation, domains=self.engine.ruleset.domains)
@@ -196,7 +198,10 @@ class EmbeddedService:
             generation=engine.generation,
             next_offset=engine.next_offset,
             cursor=f"{engine.generation}:{engine.last_change()}",
+            changes_from=engine.forgotten() + 1,
             documents=header.documents,
             waiting=header.waiting,
             outcomes=dict(sorted(header.counts.items())),
+            subscriptions=len(self.subscriptions),
+            lag=self.subscriptions.lag,
         )

@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS changes (
     at INTEGER PRIMARY KEY, shard INTEGER NOT NULL, oseq INTEGER NOT NULL, stream TEXT NOT NULL,
     key BLOB NOT NULL, value BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS forgotten (shard INTEGER PRIMARY KEY, upto INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS changes_by_stream ON changes (shard, stream, oseq);
 CREATE INDEX IF NOT EXISTS changes_by_key ON changes (shard, stream, key, oseq);
 """
@@ -102,7 +103,7 @@ class StateFile:
 
 
 class SqliteStore:
-    """Implements `ports.Store`."""
+    """Implements `ports.Store` and `ports.Listing`."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
@@ -171,6 +172,21 @@ class SqliteStore:
             standing = self._standing(self._file.connection, shard)
             return standing.next_offset if standing else 0, self._values(self._file.connection, shard, keys)
 
+    async def scan(self, shard: int, after: bytes, before: bytes, limit: int) -> Sequence[tuple[bytes, bytes]]:
+        """Keys and values with `after < key < before`, the first ones, all as of one moment."""
+        with self._file.translated():
+            rows: list[tuple[bytes, bytes]] = self._file.connection.execute(
+                "SELECT key, value FROM entries WHERE shard = ? AND key > ? AND key < ? ORDER BY key LIMIT ?",
+                (shard, after, before, limit),
+            ).fetchall()
+        return tuple((key, self._unguarded(key, kept)) for key, kept in rows)
+
+    def _unguarded(self, key: bytes, kept: bytes) -> bytes:
+        value = unguarded(key, kept)
+        if value is None:
+            raise self._file.damaged(f"the value of key {key!r}")
+        return value
+
     def _standing(self, connection: sqlite3.Connection, shard: int) -> Claim | None:
         row: tuple[str, int, int, int, bytes] | None = connection.execute(
             "SELECT owner, next_offset, next_oseq, trimmed, guard FROM shards WHERE shard = ?", (shard,)
@@ -207,15 +223,12 @@ class SqliteStore:
                 f"SELECT key, value FROM entries WHERE shard = ? AND key IN ({marks})", (shard, *chunk)
             )
             for key, kept in rows:
-                value = unguarded(key, kept)
-                if value is None:
-                    raise self._file.damaged(f"the value of key {key!r}")
-                found[key] = value
+                found[key] = self._unguarded(key, kept)
         return found
 
 
 class SqliteJournal:
-    """Implements `ports.Journal`."""
+    """Implements `ports.Journal` and `ports.Retained`."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
@@ -249,6 +262,28 @@ class SqliteJournal:
                 "SELECT MAX(at) FROM changes WHERE at BETWEEN ? AND ?", (_at(shard, 0), _at(shard + 1, 0) - 1)
             ).fetchone()
         return 0 if row[0] is None else row[0] - _at(shard, 0)
+
+    async def forgotten(self, shard: int) -> int:
+        """Events up to this number may be gone; 0 if all are here."""
+        with self._file.translated():
+            row: tuple[int] | None = self._file.connection.execute(
+                "SELECT upto FROM forgotten WHERE shard = ?", (shard,)
+            ).fetchone()
+        return row[0] if row is not None else 0
+
+    async def forget(self, shard: int, stream: str, upto: int, limit: int) -> int:
+        """Let go of a stream's events up to this number, at most so many at once; how many went."""
+        with self._file.transaction() as connection:
+            rows: list[tuple[int]] = connection.execute(
+                "SELECT oseq FROM changes INDEXED BY changes_by_stream "
+                "WHERE shard = ? AND stream = ? AND oseq <= ? ORDER BY oseq LIMIT ?",
+                (shard, stream, upto, limit),
+            ).fetchall()
+            if rows:
+                gone = [(_at(shard, oseq),) for (oseq,) in rows]
+                connection.executemany("DELETE FROM changes WHERE at = ?", gone)
+                connection.execute("INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (shard, rows[-1][0]))
+        return len(rows)
 
 
 def _guard(shard: int, owner: str, next_offset: int, next_oseq: int, trimmed: int) -> bytes:

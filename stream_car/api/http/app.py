@@ -17,15 +17,18 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from stream_car.api.http import bodies
+from stream_car.api.http.events import EventStream
 from stream_car.api.http.guard import Guard
 from stream_car.api.http.measures import Measures
 from stream_car.api.http.openapi import describe
-from stream_car.api.http.operations import OPERATIONS, Operation
+from stream_car.api.http.operations import OPERATIONS, Operation, parts_of
 from stream_car.api.http.problems import Refused, problem, refusal
-from stream_car.api.messages import Receipts
+from stream_car.api.messages import Receipts, Subscribe
 from stream_car.api.plain import plain
 from stream_car.api.service import Service
+from stream_car.codec import read_parameters
 from stream_car.engine.answers import Receipt
+from stream_car.engine.subscription import Selection
 from stream_car.errors import StreamCarError
 
 STREAM_MAX = 1 << 30
@@ -47,6 +50,7 @@ def application(
     routes = [
         Route("/v1/documents", api.publish, methods=["POST"], name="publish"),
         *(Route(o.path, api.handler(o), methods=[o.method], name=o.name) for o in OPERATIONS),
+        Route("/v1/subscribe", api.subscribe, name="subscribe"),
         Route("/openapi.json", api.description),
         Route("/metrics", api.metrics),
         Route("/livez", api.alive),
@@ -117,6 +121,22 @@ class Api:
         async for some in slices:
             receipts += (await self.service.publish(some)).receipts
         return as_json(_receipts(receipts))
+
+    async def subscribe(self, request: Request) -> Response:
+        """Server-sent events."""
+        asked = read_parameters(request.query_params.multi_items(), Subscribe)
+        parts = parts_of(asked.scope)
+        if parts is None:
+            raise Refused(400, "scope", "no scope has two values of one key; subscribe to each")
+        selection = Selection(
+            view=asked.view,
+            ids=frozenset(asked.id),
+            types=frozenset(asked.type),
+            domains=frozenset(asked.domain),
+            parts=frozenset(parts.items()),
+        )
+        after = request.headers.get("last-event-id") or asked.after
+        return EventStream(await self.service.subscribe(selection, after=after, snapshot=asked.snapshot))
 
     async def description(self, _: Request) -> Response:
         """The description of all this."""

@@ -31,6 +31,8 @@ class Measures:
                 Gauge("stream_car_waiting_documents", "Documents that wait for their time.", lambda: standing.waiting),
                 Gauge("stream_car_next_offset", "Messages of the log that are applied.", lambda: standing.next_offset),
                 Gauge("stream_car_events", "Changes and refusals told.", lambda: changes),
+                Gauge("stream_car_subscriptions", "Subscriptions that are open.", lambda: standing.subscriptions),
+                Gauge("stream_car_subscription_lag", "Events that the slowest subscriber lacks.", lambda: standing.lag),
                 *self.others,
             ]
         )

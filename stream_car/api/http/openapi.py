@@ -14,8 +14,19 @@ from stream_car.api.http.bodies import EVENT, EVENTS, JSON, LINES
 from stream_car.api.http.operations import OPERATIONS, Operation
 from stream_car.api.http.problems import MEDIA_TYPE, TITLES
 from stream_car.api.plain import PAIRS, TIMES
+from stream_car.engine import answers as a
+from stream_car.engine import subscription as s
 
 Tree = dict[str, object]
+EVENTS_TOLD = (
+    ("snapshot-begin", s.Begin),
+    ("snapshot (view=document)", s.ActiveDocument),
+    ("snapshot (view=scope)", s.ScopeState),
+    ("snapshot-end", s.End),
+    ("change (view=document)", s.DocumentChange),
+    ("change (view=scope)", a.Told),
+    ("reset", m.Reset),
+)
 REF = "#/components/schemas/{name}"
 TIME: Tree = {"type": "string", "format": "date-time"}
 ANY_BYTES: Tree = {
@@ -43,9 +54,12 @@ def describe(version: str) -> Tree:
     requests = {operation.takes for operation in OPERATIONS if operation.method == "POST"}
     answers = [operation.answers for operation in OPERATIONS]
     _, asked = msgspec.json.schema_components(sorted(requests, key=str), ref_template=REF)
-    _, told = msgspec.json.schema_components([*answers, m.Receipts, m.Problem], ref_template=REF)
+    _, told = msgspec.json.schema_components(
+        [*answers, *(kind for _, kind in EVENTS_TOLD), m.Receipts, m.Problem], ref_template=REF
+    )
     schemas = {**{name: _answered(schema) for name, schema in told.items()}, **asked, "Document": DOCUMENT}
     paths: dict[str, Tree] = {"/v1/documents": {"post": _publish()}}
+    paths["/v1/subscribe"] = {"get": _subscribe()}
     for operation in OPERATIONS:
         path = operation.path.replace(":path", "")
         paths.setdefault(path, {})[operation.method.lower()] = _operation(operation)
@@ -146,6 +160,25 @@ def _publish() -> Tree:
             },
         },
         "responses": {**_responses(m.Receipts, (400, 408, 413, 415, 503)), "422": refused},
+    }
+
+
+def _subscribe() -> Tree:
+    events = {"type": "string", "description": "Events; the data of each is the JSON of one of the `events` below."}
+    told = {name: {"$ref": REF.format(name=kind.__name__)} for name, kind in EVENTS_TOLD}
+    header: Tree = {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "required": False,
+        "description": "The cursor of the last event heard; goes before `after`.",
+        "schema": {"type": "string", "maxLength": 200},
+    }
+    stream = {"description": "The stream.", "content": {"text/event-stream": {"schema": events}}, "x-events": told}
+    return {
+        "operationId": "subscribe",
+        "summary": "What is in force now, then every change of it, as server-sent events.",
+        "parameters": [*_parameters(m.Subscribe), header],
+        "responses": {**_responses(m.Receipts, (400, 409, 429, 503)), "200": stream},
     }
 
 

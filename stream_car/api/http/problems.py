@@ -12,7 +12,7 @@ from starlette.responses import Response
 from stream_car.api.messages import Problem
 from stream_car.api.plain import plain
 from stream_car.engine.answers import Receipt
-from stream_car.errors import Halted, InvalidRequest, NotVisible, StreamCarError
+from stream_car.errors import Halted, InvalidRequest, NotVisible, StreamCarError, TooMuch
 
 MEDIA_TYPE = "application/problem+json"
 STATUS = {
@@ -81,5 +81,7 @@ def refusal(error: StreamCarError) -> Refused:
         return Refused(status, error.code, str(error), headers={"Retry-After": "1"} if status == 503 else None)
     if isinstance(error, NotVisible):
         return Refused(STATUS[error.code], error.code, str(error))
+    if isinstance(error, TooMuch):
+        return Refused(429, "busy", str(error), headers={"Retry-After": "5"})
     code = error.code if isinstance(error, Halted) else "unavailable"
     return Refused(503, code, str(error), headers={"Retry-After": "5"})
