@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from stream_car.core.rules import Domain
 from stream_car.engine.answers import Outcome, Receipt, Told
-from stream_car.engine.subscription import (
+from stream_car.engine.notices import (
     ActiveDocument,
     Begin,
     DocumentChange,

@@ -21,7 +21,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
-from stream_car.engine.subscription import Selection
+from stream_car.engine.notices import Selection
 
 
 class Service(Protocol):

@@ -162,6 +162,12 @@ def size(scope: Scope) -> int:
     return len(scope.entries) if not scope.sheets else sum(sheet.count for sheet in _directory(scope))
 
 
+def first_time(scope: Scope) -> int | None:
+    """The least time of all members; `None` if there are none."""
+    firsts = [sheets[0].first[0] for sheets in scope.sheets.values() if sheets] or [e.time for e in scope.entries]
+    return min(firsts, default=None)
+
+
 def types(scope: Scope) -> list[str]:
     """The types of its members."""
     return list(scope.sheets) if scope.sheets else list(dict.fromkeys(entry.type for entry in scope.entries))

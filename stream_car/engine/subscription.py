@@ -13,18 +13,26 @@ events or `ITEMS_AT_ONCE` items, a few milliseconds.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from stream_car.core.changes import Cause, FrontierChange, Member, Run
+from stream_car.core.changes import FrontierChange, Member, Run
 from stream_car.core.intake import Held
 from stream_car.core.resolve import pages_of
 from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset, keys_of, record_scope, scope_name, scope_parts
-from stream_car.core.timeline import Entry, Place, Scope, everyone, page_of, size
+from stream_car.core.timeline import Entry, Place, Scope, everyone, page_of, sheets_between, size
 from stream_car.engine.answers import Told
 from stream_car.engine.fold import CHANGES
+from stream_car.engine.notices import (
+    ActiveDocument,
+    Begin,
+    DocumentChange,
+    End,
+    Notice,
+    ScopeState,
+    Selection,
+)
 from stream_car.engine.reader import Reader
 from stream_car.engine.scopes import holding
 from stream_car.engine.sources import Shards
@@ -35,92 +43,7 @@ EVENTS_AT_ONCE = 128
 ITEMS_AT_ONCE = 128
 FEW_MAX = 1000  # items of a snapshot that are told at once
 
-View = Literal["document", "scope"]
 _changes = msgspec.json.Decoder(FrontierChange)
-
-
-class Selection(Struct, frozen=True, kw_only=True):
-    """What a subscriber wants to hear of. Empty: everything.
-
-    `ids`, `types` and `domains` are alternatives; `parts` must all be in one scope of the document.
-    """
-
-    view: View = "document"
-    ids: frozenset[str] = frozenset()
-    types: frozenset[str] = frozenset()
-    domains: frozenset[str] = frozenset()
-    parts: frozenset[tuple[str, str]] = frozenset()
-
-
-class Begin(Struct, frozen=True, kw_only=True):
-    """A snapshot begins: forget what you had."""
-
-    generation: str
-    view: View
-
-
-class End(Struct, frozen=True, kw_only=True):
-    """The snapshot is complete as of `cursor`; what follows are changes."""
-
-    generation: str
-    cursor: str
-
-
-class ActiveDocument(Struct, frozen=True, kw_only=True):
-    """A document that is in force, and the scopes that it is in."""
-
-    id: str
-    revision: int
-    type: str
-    time: int
-    order: int
-    title: str
-    source: str
-    url: str
-    scopes: tuple[str, ...]
-
-
-class ScopeState(Struct, frozen=True, kw_only=True):
-    """The members that a scope does not void. `void` is a document that is void by a link."""
-
-    scope: str
-    seq: int
-    members: tuple[Member, ...] = ()
-    void: str = ""
-
-
-class DocumentChange(Struct, frozen=True, kw_only=True):
-    """What became of a document: whether it is in force as of now, through which scope that changed, and why.
-
-    `selected` says whether it still is what the subscriber asked for: keep it iff active and selected.
-    """
-
-    id: str
-    active: bool
-    selected: bool
-    revision: int
-    type: str
-    time: int
-    order: int
-    title: str
-    source: str
-    url: str
-    why: str
-    rule: str
-    scope: str
-    cause: Cause
-    oseq: int
-
-
-Event = Literal["snapshot-begin", "snapshot", "snapshot-end", "change"]
-
-
-class Notice(Struct, frozen=True, gc=False):
-    """One thing to tell. With `oseq`, whoever has heard it may go on behind that number."""
-
-    event: Event
-    data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told
-    oseq: int | None = None
 
 
 class Sources(Struct, frozen=True):
@@ -462,12 +385,10 @@ def _beyond(scope: Scope, reader: Reader, expansion: _Expansion) -> Iterator[Ent
     """The members of a run behind the last one told, in order. Raises `Absent` for the next page only."""
     run, after = expansion.run, expansion.after
     if scope.sheets:
-        sheets = [
-            sheet
-            for sheet in scope.sheets.get(run.type, [])
-            if sheet.last[:2] >= run.start and sheet.first[:2] < run.end and (after is None or sheet.last > after)
-        ]
-        entries = (entry for sheet in sheets for entry in page_of(scope, pages_of(reader.values), sheet))
+        pages = pages_of(reader.values)
+        sheets = sheets_between(scope, pages, run.type, run.start, run.end)
+        left = [sheet for sheet in sheets if after is None or sheet.last > after]
+        entries = (entry for sheet in left for entry in page_of(scope, pages, sheet))
     else:
         entries = (entry for entry in scope.entries if entry.type == run.type)
     for entry in entries:

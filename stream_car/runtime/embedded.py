@@ -25,6 +25,7 @@ from stream_car.codec import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction
 from stream_car.core.intake import SKEW, Held, held_key
 from stream_car.core.rules import Ruleset
+from stream_car.core.timeline import Scope, first_time
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -40,13 +41,15 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.cache import BYTES_MAX, Cache
-from stream_car.engine.fold import CHANGES, HEADER, TICK, Effects, Fold, Future, Header, Reading, Value
+from stream_car.engine.fold import CHANGES, TICK, Effects, Fold, Future, Reading
+from stream_car.engine.notices import Notice, Selection
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Parts, Scopes
 from stream_car.engine.shard import BATCH_MAX, Handled, Shard
 from stream_car.engine.sources import OneShard
+from stream_car.engine.state import HEADER, WAITING, Header, Value
 from stream_car.engine.stored import decode_value
-from stream_car.engine.subscription import Notice, Selection, Sources, Subscription
+from stream_car.engine.subscription import Sources, Subscription
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
 from stream_car.runtime.at_once import at_once
@@ -303,8 +306,9 @@ class Engine:
         return self._apply(self.append(messages))
 
     def _note_due(self) -> None:
-        waiting = at_once(self._scopes.pending(1))
-        self._due = waiting[0][2] - SKEW if waiting else None
+        queue = self._value(WAITING)
+        first = first_time(queue) if isinstance(queue, Scope) else None
+        self._due = first - SKEW if first is not None else None
 
     def _tick_if_due(self) -> None:
         if self.is_due():

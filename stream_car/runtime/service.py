@@ -23,7 +23,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
-from stream_car.engine.subscription import Selection
+from stream_car.engine.notices import Selection
 from stream_car.errors import NotVisible
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from stream_car.api.messages import Reset, Said
-from stream_car.engine.subscription import Expired, Selection, Subscription
+from stream_car.engine.notices import Selection
+from stream_car.engine.subscription import Expired, Subscription
 from stream_car.errors import InvalidRequest, TooMuch
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine

@@ -6,20 +6,13 @@ from random import Random
 import pytest
 
 from stream_car.codec import encode, encode_mapping
-from stream_car.core import authority, frontier, timeline
+from stream_car.core import authority, frontier, pages
 from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset, scope_parts
 from stream_car.engine import subscription
 from stream_car.engine.answers import Told
-from stream_car.engine.subscription import (
-    ActiveDocument,
-    DocumentChange,
-    Notice,
-    ScopeState,
-    Selection,
-    Subscription,
-    View,
-)
+from stream_car.engine.notices import ActiveDocument, DocumentChange, Notice, ScopeState, Selection, View
+from stream_car.engine.subscription import Subscription
 from stream_car.runtime.embedded import Engine
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 
@@ -167,6 +160,11 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscription, "FEW_MAX", 6)
 
 
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in (("INLINE_MAX", 2), ("PAGE_MAX", 3), ("FOLDER_MAX", 2)):
+        monkeypatch.setattr(pages, name, most)
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_a_follower_that_has_caught_up_has_the_state_of_now(block: int) -> None:
     assert sum(follow(seed, 60) for seed in range(block * 10, block * 10 + 10)) > 100
@@ -174,15 +172,13 @@ def test_a_follower_that_has_caught_up_has_the_state_of_now(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(2))
 def test_the_same_holds_where_scopes_have_pages(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "INLINE_MAX", 2)
-    monkeypatch.setattr(timeline, "PAGE_MAX", 4)
+    small_pages(monkeypatch)
     assert sum(follow(seed, 60) for seed in range(1000 + block * 10, 1010 + block * 10)) > 100
 
 
 @pytest.mark.parametrize("block", range(2))
 def test_documents_of_a_run_are_told_one_by_one(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "INLINE_MAX", 2)
-    monkeypatch.setattr(timeline, "PAGE_MAX", 4)
+    small_pages(monkeypatch)
     monkeypatch.setattr(frontier, "LISTED_MAX", 1)
     assert sum(follow(seed, 60, views=("document",)) for seed in range(2000 + block * 10, 2010 + block * 10)) > 100
 

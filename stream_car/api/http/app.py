@@ -28,7 +28,7 @@ from stream_car.api.plain import plain
 from stream_car.api.service import Service
 from stream_car.codec import read_parameters
 from stream_car.engine.answers import Receipt
-from stream_car.engine.subscription import Selection
+from stream_car.engine.notices import Selection
 from stream_car.errors import StreamCarError
 
 STREAM_MAX = 1 << 30

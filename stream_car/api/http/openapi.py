@@ -15,7 +15,7 @@ from stream_car.api.http.operations import OPERATIONS, Operation
 from stream_car.api.http.problems import MEDIA_TYPE, TITLES
 from stream_car.api.plain import PAIRS, TIMES
 from stream_car.engine import answers as a
-from stream_car.engine import subscription as s
+from stream_car.engine import notices as s
 
 Tree = dict[str, object]
 EVENTS_TOLD = (
