@@ -32,13 +32,13 @@ def require(reason: str | None) -> None:
     pytest.skip(LEFT_OUT + reason)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def local_kafka() -> None:
     """For tests that start brokers of their own."""
     require(kafka_lacking())
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def local_redis() -> None:
     """For tests that start servers of their own."""
     require(redis_lacking())

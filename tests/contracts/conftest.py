@@ -8,11 +8,16 @@ import pytest
 
 from stream_car.ports import AnchorIndex, Journal, Log, Store
 from tests.contracts.backends import Backend, Embedded, SetClock
-from tests.contracts.servers import RedisBackend
+from tests.contracts.servers import KafkaBackend, RedisBackend
 from tests.servers import in_one_worker
 from tests.waiting import pytest_pyfunc_call
 
-PORTS = {"embedded": {"log", "store", "journal", "index"}, "redis": {"store"}, "redis_cluster": {"store"}}
+PORTS = {
+    "embedded": {"log", "store", "journal", "index"},
+    "redis": {"store"},
+    "redis_cluster": {"store"},
+    "kafka": {"log", "journal"},
+}
 
 
 @pytest.fixture
@@ -38,6 +43,8 @@ def backend(request: pytest.FixtureRequest, runner: asyncio.Runner, tmp_path: Pa
     backend: Backend
     if request.param == "embedded":
         backend = Embedded(tmp_path)
+    elif request.param == "kafka":
+        backend = KafkaBackend(request.getfixturevalue("kafka"))
     else:
         backend = RedisBackend(request.getfixturevalue(str(request.param)))
     yield backend

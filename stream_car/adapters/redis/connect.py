@@ -1,24 +1,21 @@
-"""How Redis is reached, and whether its settings keep our promises.
+"""A client for Redis, if its settings keep our promises.
 
 Promise: a server that could lose or half-keep state is refused at start, by the name of the setting.
-Passwords appear in no message.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import TypedDict, cast
-from urllib.parse import urlsplit
 
-from msgspec import Struct
 from redis import exceptions
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from stream_car.adapters.redis.calls import Client, translated
+from stream_car.adapters.redis.server import RedisServer
 from stream_car.errors import StreamCarError, UnsafeSettings
 
 VERSION_MIN = (7, 0)
-TIMEOUT_S = 5.0
 RETRIES = 3
 
 Info = Mapping[str, object]
@@ -34,30 +31,6 @@ class _Options(TypedDict, total=False):
     ssl_ca_certs: str
     ssl_certfile: str
     ssl_keyfile: str
-
-
-class RedisServer(Struct, frozen=True, kw_only=True):
-    """Where it is (`redis://host:port`, encrypted: `rediss://`), who we are, and whom we trust.
-
-    Of a cluster any node will do. `ca`, `certificate` and `key` are paths of PEM files.
-    """
-
-    url: str
-    username: str | None = None
-    password: str | None = None
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-    timeout_s: float = TIMEOUT_S
-
-    @property
-    def place(self) -> str:
-        """The address without a password."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.hostname}:{parts.port or 6379}"
-
-    def __repr__(self) -> str:
-        return f"RedisServer({self.place})"
 
 
 async def connect(server: RedisServer) -> Client:
@@ -145,4 +118,4 @@ def _options(server: RedisServer) -> _Options:
     return options
 
 
-__all__ = ["Client", "RedisServer", "connect"]
+__all__ = ["connect"]

@@ -10,7 +10,8 @@ import pytest
 
 from deploy.local import Redis
 from stream_car.adapters.redis.calls import Client
-from stream_car.adapters.redis.connect import RedisServer, connect
+from stream_car.adapters.redis.connect import connect
+from stream_car.adapters.redis.server import RedisServer
 from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings
 from stream_car.ports import Claim, Event

@@ -1,0 +1,118 @@
+"""A shard's events in topics, one for each stream, the shard's partition of each: implements `ports.Journal`.
+
+Promise: a repeat is appended again and told apart by its number when it is read, so readers see every event
+once and in order. Each record is a CloudEvent in binary mode whose id is `generation/shard/oseq`; records of
+other generations are passed over. Cost: reading on from where a reader stopped is one fetch; from elsewhere
+a binary search over the topic; a key is found by reading all.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from stream_car.adapters.kafka.log import KafkaLog
+from stream_car.ports import Event, Message, Record
+
+BATCH = 500
+STALE_MAX = 5000  # events that a stalled worker can publish late: what an outbox may hold
+TYPES = {"changes": b"streamcar.frontier.changed", "rejected": b"streamcar.document.rejected"}
+PLACES_MAX = 1000
+
+
+class KafkaJournal:
+    """Events of one generation; `logs` names the topic of each stream."""
+
+    def __init__(self, logs: Mapping[str, KafkaLog], generation: str) -> None:
+        self._logs = logs
+        self._generation = generation
+        self._places: dict[tuple[int, str, int], int] = {}  # where reading goes on after an event
+
+    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+        """Keep the events, in order within each stream; repeats are told apart when they are read."""
+        for stream in dict.fromkeys(event.stream for event in events):
+            messages = [self._message(shard, event) for event in events if event.stream == stream]
+            await self._logs[stream].append(shard, messages)
+
+    async def read(
+        self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
+    ) -> Sequence[Event]:
+        """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
+        found: list[Event] = []
+        last = after
+        async for record in self._from(shard, stream, await self._place(shard, stream, after)):
+            oseq = self._oseq(shard, record)
+            if oseq <= last:
+                continue
+            last = oseq
+            if key is None or record.key == key:
+                found.append(Event(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b""))
+                if len(found) >= limit:
+                    self._remember(shard, stream, oseq, record.offset + 1)
+                    break
+        return found
+
+    async def last(self, shard: int) -> int:
+        """The highest `oseq` kept, 0 if none; where late repeats came last, at least what came before them."""
+        highest = 0
+        for stream, log in self._logs.items():
+            first, end = await log.range(shard)
+            async for record in self._from(shard, stream, max(first, end - STALE_MAX)):
+                highest = max(highest, self._oseq(shard, record))
+        return highest
+
+    async def _from(self, shard: int, stream: str, offset: int) -> AsyncIterator[Record]:
+        while records := await self._logs[stream].fetch(shard, offset, BATCH):
+            for record in records:
+                yield record
+            offset = records[-1].offset + 1
+
+    async def _place(self, shard: int, stream: str, after: int) -> int:
+        """An offset before which there is no first telling of an event beyond `after`.
+
+        Repeats begin with an older event and go on to the newest, except those of a stalled worker, of which
+        there are at most as many as an outbox holds: so many records before the place that was found are read too.
+        """
+        log = self._logs[stream]
+        known = self._places.get((shard, stream, after))
+        if known is not None:
+            return known
+        first, end = await log.range(shard)
+        low, high = first, end
+        while after and high - low > BATCH:
+            middle = (low + high) // 2
+            if await self._is_told_by(shard, stream, middle, after):
+                low = middle
+            else:
+                high = middle
+        return max(first, low - STALE_MAX) if after else first
+
+    async def _is_told_by(self, shard: int, stream: str, offset: int, after: int) -> bool:
+        """Whether the first event of this generation at or behind the offset is not beyond `after`."""
+        async for record in self._from(shard, stream, offset):
+            oseq = self._oseq(shard, record)
+            if oseq:
+                return oseq <= after
+        return False
+
+    def _remember(self, shard: int, stream: str, oseq: int, offset: int) -> None:
+        if len(self._places) >= PLACES_MAX:
+            del self._places[next(iter(self._places))]
+        self._places[shard, stream, oseq] = offset
+
+    def _message(self, shard: int, event: Event) -> Message:
+        headers = (
+            ("ce_specversion", b"1.0"),
+            ("ce_id", f"{self._generation}/{shard}/{event.oseq}".encode()),
+            ("ce_source", b"stream-car"),
+            ("ce_type", TYPES.get(event.stream, event.stream.encode())),
+            ("content-type", b"application/json"),
+        )
+        return Message(value=event.value, key=event.key, headers=headers)
+
+    def _oseq(self, shard: int, record: Record) -> int:
+        """The number of an event of this generation and shard; 0 for any other record."""
+        name = next((value for header, value in record.headers if header == "ce_id"), b"")
+        start = f"{self._generation}/{shard}/".encode()
+        number = name[len(start) :]
+        return int(number) if name.startswith(start) and number.isdigit() else 0
+
+
+__all__ = ["KafkaJournal"]

@@ -1,0 +1,61 @@
+"""How Kafka is reached. Loads no driver.
+
+Promise: passwords appear in no message.
+"""
+
+import ssl
+from typing import Literal
+
+from msgspec import Struct
+
+from stream_car.errors import StreamCarError
+
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+TIMEOUT_MS = 10_000
+
+
+class KafkaServer(Struct, frozen=True, kw_only=True):
+    """Where it is (`host:port,host:port`), who we are, and whom we trust.
+
+    `ca`, `certificate` and `key` are paths of PEM files; with one of them, or with `tls`, the connection is
+    encrypted.
+    """
+
+    address: str
+    username: str | None = None
+    password: str | None = None
+    mechanism: Mechanism = "SCRAM-SHA-512"
+    tls: bool = False
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    timeout_ms: int = TIMEOUT_MS
+
+    def __repr__(self) -> str:
+        return f"KafkaServer({self.address})"
+
+    def options(self) -> dict[str, object]:
+        """What aiokafka and kafka-python both take."""
+        is_encrypted = self.tls or self.ca is not None or self.certificate is not None
+        protocol = ("SASL_" if self.username else "") + (
+            "SSL" if is_encrypted else "PLAINTEXT"
+        )  # the names that Kafka gives its listeners
+        told: dict[str, object] = {"bootstrap_servers": self.address.split(","), "security_protocol": protocol}
+        if is_encrypted:
+            told["ssl_context"] = self._context()
+        if self.username:
+            told |= {
+                "sasl_mechanism": self.mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self.password or "",
+            }
+        return told
+
+    def _context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        except OSError as error:
+            raise StreamCarError(f"a certificate for Kafka cannot be read: {error}") from error
+        return context

@@ -1,0 +1,34 @@
+"""How Redis is reached. Loads no driver.
+
+Promise: passwords appear in no message.
+"""
+
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+TIMEOUT_S = 5.0
+
+
+class RedisServer(Struct, frozen=True, kw_only=True):
+    """Where it is (`redis://host:port`, encrypted: `rediss://`), who we are, and whom we trust.
+
+    Of a cluster any node will do. `ca`, `certificate` and `key` are paths of PEM files.
+    """
+
+    url: str
+    username: str | None = None
+    password: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    timeout_s: float = TIMEOUT_S
+
+    @property
+    def place(self) -> str:
+        """The address without a password."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.hostname}:{parts.port or 6379}"
+
+    def __repr__(self) -> str:
+        return f"RedisServer({self.place})"
