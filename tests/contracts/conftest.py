@@ -27,13 +27,13 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test runs once for each back end that has the ports it asks for."""
+    """A test of a port, which its file names, runs once for each back end that has it."""
     if "backend" in metafunc.fixturenames:
-        asked = {"log", "store", "journal", "index"} & set(metafunc.fixturenames)
+        port = metafunc.module.__name__.rpartition("test_")[2]
         able = [
             pytest.param(name, marks=[] if name == "embedded" else [in_one_worker(name)])
             for name, ports in PORTS.items()
-            if asked <= ports
+            if port in ports
         ]
         metafunc.parametrize("backend", able, indirect=True)
 
