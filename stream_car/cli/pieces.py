@@ -14,13 +14,14 @@ from rich.text import Text
 
 from stream_car.cli.console import words
 from stream_car.codec import format_time
-from stream_car.engine.answers import Certificate, Evidence, Group, Incomplete, Step
+from stream_car.engine.answers import Certificate, Controlling, Evidence, Group, Incomplete, Step
 
 IN_FORCE = "bold green"
 VOID = "strike dim"
 FAINT = "dim"
 BAD = "bold red"
 WARN = "yellow"
+AMENDED = "magenta"
 
 REASONS: Mapping[Incomplete, str] = {
     "cycle": "documents void one another",
@@ -58,9 +59,9 @@ def arrow(rule: str) -> Text:
     return Text.assemble((" ──", "cyan"), words(rule, "cyan"), ("──▶ ", "cyan"))
 
 
-def chain(start: str, path: Sequence[Step], end_style: str = IN_FORCE) -> Text:
+def chain(start: str, path: Sequence[Step], end_style: str = IN_FORCE, start_style: str = VOID) -> Text:
     """The way from a document to what controls it: `anchor ──rule──▶ ... ──rule──▶ controlling`."""
-    said = [words(start, VOID if path else end_style)]
+    said = [words(start, start_style if path else end_style)]
     for step in path:
         said += [arrow(step.rule), words(step.id, end_style if step is path[-1] else VOID)]
     return Text.assemble(*said)
@@ -89,6 +90,24 @@ def _result_lines(document: Evidence, groups: Sequence[Group], told: set[str]) -
                 if group.anchor.id not in told and not group.anchor.active:
                     yield indented(_void(group.anchor))
                 told.add(group.anchor.id)
+    yield from amendments(document, groups)
+
+
+def amendments(document: Evidence, groups: Sequence[Group]) -> Iterator[RenderableType]:
+    """What is to be read with a document in force, and how each came to amend it."""
+    control = next((c for group in groups for c in group.controlling if c.document.id == document.id), None)
+    if control is not None:
+        yield from _amendments(control)
+
+
+def _amendments(control: Controlling) -> Iterator[RenderableType]:
+    for one in control.amendments:
+        yield Text.assemble(
+            ("amended by: ", AMENDED), words(f"{name(one.document)} ({day(one.document.time)})", IN_FORCE)
+        )
+        yield indented(chain(control.document.id, one.path, start_style=IN_FORCE))
+    if control.amendments_more:
+        yield Text(f"and by {counted(control.amendments_more, 'other document')}", AMENDED)
 
 
 def _void(document: Evidence) -> Text:

@@ -17,6 +17,7 @@ from stream_car.cli.pieces import (
     IN_FORCE,
     VOID,
     WARN,
+    amendments,
     arrow,
     certificate_line,
     chain,
@@ -188,6 +189,8 @@ def explanation(said: Explanation) -> RenderableType:
         lines += [indented(words(said.document.title)), indented(facts(said.document))]
     if said.bonds:
         lines.append(_bonds(said.bonds))
+    if said.group is not None and said.document is not None and said.status == "active":
+        lines += [indented(one) for one in amendments(said.document, [said.group])]
     if said.group is not None and said.status != "active":
         lines.append(Text("what controls it now:", "bold"))
         lines.append(controlled([said.group]))

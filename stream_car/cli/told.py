@@ -14,7 +14,7 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
-from stream_car.core.rules import LINK, keys_of
+from stream_car.core.rules import AMENDED, LINK, keys_of
 from stream_car.engine.answers import Told
 
 ENDED = {
@@ -43,7 +43,7 @@ def change_lines(change: FrontierChange) -> Iterator[Text]:
             ("- ", BAD), words(f"{run.count} × {run.type} {_run_ended(run)}{_because(cause, run.rule)}")
         )
     for member in change.entered:
-        said = _freed(member, cause) if keys_of(change.scope) == LINK else "holds here now"
+        said = _entered(member, cause, keys_of(change.scope))
         yield Text.assemble(("+ ", IN_FORCE), words(f"{_member(member)} {said}"))
     for run in change.entered_runs:
         yield Text.assemble(
@@ -62,6 +62,18 @@ def _why(member: Member, cause: Cause) -> str:
             return ": it says itself that it is superseded"
         return f": {_called(cause)} names it in `supersedes`"
     return "" if member.id == cause.id else _because(cause, member.rule)
+
+
+def _entered(member: Member, cause: Cause, keys: str) -> str:
+    if keys == LINK:
+        return _freed(member, cause)
+    if keys == AMENDED:
+        return "amends it by name now"
+    return (
+        f"holds here now, and amends what is here ({member.rule})"
+        if member.rule and member.id == cause.id
+        else "holds here now"
+    )
 
 
 def _freed(member: Member, cause: Cause) -> str:

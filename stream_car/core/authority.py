@@ -76,6 +76,22 @@ def voids(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | N
     return None
 
 
+def amends(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | None:
+    """Why `later` amends `earlier` directly, or `None`: as `voids`, by links `amends` and rules that amend."""
+    if later.id == earlier.id:
+        return None
+    if is_named(earlier, later.amends):
+        return Reason(rule="link", scope=f"amended={earlier.id}")
+    if later.precedence <= earlier.precedence:
+        return None
+    for rule in ruleset.rules.values():
+        if rule.effect == "amend" and (earlier.type, later.type) == (rule.superseded_type, rule.superseding_type):
+            shared = shared_scopes(later, earlier, rule.scope_keys, ruleset)
+            if shared:
+                return Reason(rule=rule.name, scope=shared[0])
+    return None
+
+
 def _said(document: Document, names: Sequence[str]) -> list[str]:
     return [canonical(document.attributes.get(name)) for name in names]
 
@@ -134,6 +150,14 @@ def controlling(anchor: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None
     """The active documents of `cl({anchor})`: its front, but for cycles and missing successors."""
     above = superseders(at(corpus, as_of), ruleset)
     return closure([anchor], above) & active(corpus, ruleset, as_of)
+
+
+def amendments(name: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:
+    """What an answer that rests on a document must carry: what controls those that amend it directly."""
+    here = at(corpus, as_of)
+    above = superseders(here, ruleset)
+    amending = [one.id for one in here.values() if amends(later=one, earlier=here[name], ruleset=ruleset)]
+    return (closure(amending, above) & active(corpus, ruleset, as_of)) - {name}
 
 
 def frontier(scope: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:

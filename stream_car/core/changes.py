@@ -25,7 +25,10 @@ class Cause(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Member(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One document revision that entered or left; `rule` names the rule (or `link`) that moved it."""
+    """One document revision that entered or left; `rule` names the rule (or `link`) that moved it.
+
+    Of one that entered, `rule` may name the rule by which it amends another member.
+    """
 
     id: str
     revision: int = 0  # 0: unknown, as for the target of a link

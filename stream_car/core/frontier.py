@@ -16,7 +16,7 @@ from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Me
 from stream_car.core.differ import NO_TOPS, Tops, tops, values_of
 from stream_car.core.documents import Pair
 from stream_car.core.pages import add, drop
-from stream_car.core.rules import NOTHING, Bearing, Bearings, Clause, Ruleset, scope_parts
+from stream_car.core.rules import AMENDED, NOTHING, Bearing, Bearings, Clause, Ruleset, keys_of, scope_parts
 from stream_car.core.timeline import (
     LOWEST,
     EditablePages,
@@ -30,6 +30,7 @@ from stream_car.core.timeline import (
     greatest,
     greatest_by_type,
     greatest_without,
+    least,
     page_of,
     require,
     sheets_near,
@@ -173,7 +174,10 @@ def place(
     """
     if scope.sheets:
         _require_edited_pages(scope, pages, placement)
-    change = _place_link(scope, placement) if placement.is_link else _place_entry(scope, pages, placement, ruleset)
+    if placement.is_link:
+        change = _place_link(scope, pages, placement)
+    else:
+        change = _place_entry(scope, pages, placement, ruleset)
     touched = _edit_timeline(scope, pages, placement)
     scope.stamp += 1
     scope.applied = _noted(scope.applied, shard, placement.offset)
@@ -197,14 +201,14 @@ def _edit_timeline(scope: Scope, pages: EditablePages, placement: Placement) -> 
     return touched + add(scope, pages, placement.entry) if placement.entry is not None else touched
 
 
-def _place_link(scope: Scope, placement: Placement) -> FrontierChange | None:
+def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange | None:
+    if keys_of(scope.name) == AMENDED:
+        return _place_amendment(scope, pages, placement)
     before = size(scope)
     after = before - (placement.old is not None) + (placement.entry is not None)
     if bool(before) == bool(after):
         return None
-    [(key, target)] = scope_parts(scope.name)
-    if key != "document":
-        return None
+    [(_, target)] = scope_parts(scope.name)
     if after:
         left = (Member(id=target, why="link", rule="link"),)
         return FrontierChange(
@@ -214,6 +218,36 @@ def _place_link(scope: Scope, placement: Placement) -> FrontierChange | None:
     return FrontierChange(
         scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, entered=entered
     )
+
+
+def _place_amendment(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange:
+    """Whoever amends by name enters the target's scope, and leaves it when it no longer does."""
+    left: list[Member] = []
+    if placement.old is not None:
+        kind, time, order = placement.old
+        former = _former(scope, pages, kind, (time, order, placement.id))
+        left.append(_member(former, _own_end(placement.cause, placement.entry), "link"))
+    entered = (_member(placement.entry, "holds", "link"),) if placement.entry is not None else ()
+    return FrontierChange(
+        scope=scope.name,
+        seq=scope.seq + 1,
+        cause=placement.cause,
+        offset=placement.offset,
+        entered=entered,
+        left=tuple(left),
+    )
+
+
+def _former(scope: Scope, pages: Pages, kind: str, where: Place) -> Entry:
+    """The member as it stands before the placement."""
+    return next(e for e in between(scope, pages, kind, where[:2], (where[0], where[1] + 1)) if e.id == where[2])
+
+
+def _own_end(cause: Cause, entry: Entry | None) -> Ended:
+    """Why a document's former revision is gone: it was retracted, or its new one is here, or elsewhere."""
+    if cause.kind == "retracted":
+        return "retracted"
+    return "corrected" if entry is not None else "moved"
 
 
 def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> None:
@@ -262,10 +296,18 @@ def _insert_plain(
         seq=scope.seq + 1,
         cause=placement.cause,
         offset=placement.offset,
-        entered=(_member(entry, "holds", ""),) if holds_now else (),
+        entered=(_member(entry, "holds", _amends(scope, entry, bearing)),) if holds_now else (),
         left=tuple(left),
         left_runs=tuple(runs),
     )
+
+
+def _amends(scope: Scope, entry: Entry, bearing: Bearing) -> str:
+    """The first rule by which a member amends one that was here before; empty if there is none."""
+    for clause in bearing.amended:
+        if least(scope, clause.type, entry.pair) < entry.pair:
+            return clause.rule
+    return ""
 
 
 def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -> tuple[list[Member], Run | None]:
@@ -302,7 +344,7 @@ def _replace(
     if edit.old is not None:
         _own_leaving(scope, pages, edit, placement.cause, ruleset, left)
     if entry is not None and holds(entry, _bar(scope, pages, edit.new_bearing, ruleset, edit), edit.new_bearing):
-        entered.append(_member(entry, "holds", ""))
+        entered.append(_member(entry, "holds", _amends(scope, entry, edit.new_bearing)))
     for kind, rules in _victims(edit).items():
         bearing = bearings[kind]
         before = _bar(scope, pages, bearing, ruleset, None)
@@ -342,10 +384,9 @@ def _victims(edit: _Edit) -> dict[str, tuple[str, str]]:
 def _own_leaving(scope: Scope, pages: Pages, edit: _Edit, cause: Cause, ruleset: Ruleset, left: list[Member]) -> None:
     assert edit.old is not None
     kind, where = edit.old
-    former = next(e for e in between(scope, pages, kind, where[:2], (where[0], where[1] + 1)) if e.id == where[2])
+    former = _former(scope, pages, kind, where)
     if holds(former, _bar(scope, pages, edit.old_bearing, ruleset, None), edit.old_bearing):
-        why: Ended = "corrected" if edit.entry is not None else "moved"
-        left.append(_member(former, "retracted" if cause.kind == "retracted" else why, ""))
+        left.append(_member(former, _own_end(cause, edit.entry), ""))
 
 
 def _member(entry: Entry, why: Why, rule: str) -> Member:

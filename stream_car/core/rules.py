@@ -70,6 +70,8 @@ class Bearing(Struct, frozen=True, gc=False):
 
     victims: tuple[Clause, ...] = ()  # the types that it voids
     voiders: tuple[Clause, ...] = ()  # the types that void it
+    amenders: tuple[Clause, ...] = ()  # the types that amend it
+    amended: tuple[Clause, ...] = ()  # the types that it amends
     attributes: tuple[str, ...] = ()  # what its entries must say there, sorted
     is_plain: bool = True  # no `differ_on` rule voids it, or any of its victims
 
@@ -205,6 +207,7 @@ class Ruleset:
             first, *others = keys.split(", ")
             self._by_first_key.setdefault(first, []).append((tuple(f"{key}=" for key in others), bearings))
         self._silent = {kind for kind in self.domain_of if not any(b.attributes for b in self._all_of(kind))}
+        self._amendable = {kind for kind in self.domain_of if any(b.amenders for b in self._all_of(kind))}
         self._voidable = {kind for kind in self.domain_of if any(b.voiders for b in self._all_of(kind))}
 
     def _keys_for(self, kind: str) -> tuple[Keys, ...]:
@@ -224,14 +227,19 @@ class Ruleset:
         return Reading(key_sets, keys, fixed)
 
     def _compile(self, kind: str) -> None:
-        supersede = sorted((r for r in self.rules.values() if r.effect == "supersede"), key=lambda rule: rule.name)
+        by_name = sorted(self.rules.values(), key=lambda rule: rule.name)
+        supersede = [rule for rule in by_name if rule.effect == "supersede"]
+        amend = [rule for rule in by_name if rule.effect == "amend"]
         for keys in self._readings[kind].key_sets:
             rules = [rule for rule in supersede if tuple(sorted(rule.scope_keys)) == keys]
+            amending = [rule for rule in amend if tuple(sorted(rule.scope_keys)) == keys]
             mine = [rule for rule in rules if kind in (rule.superseding_type, rule.superseded_type)]
             victims = {rule.superseded_type for rule in mine if rule.superseding_type == kind}
             self._bearings.setdefault(", ".join(keys), {})[kind] = Bearing(
                 tuple(_clause(r, r.superseded_type) for r in mine if r.superseding_type == kind),
                 tuple(_clause(r, r.superseding_type) for r in mine if r.superseded_type == kind),
+                tuple(_clause(r, r.superseding_type) for r in amending if r.superseded_type == kind),
+                tuple(_clause(r, r.superseded_type) for r in amending if r.superseding_type == kind),
                 tuple(sorted({name for rule in mine for name in rule.differ_on})),
                 not any(rule.differ_on for rule in rules if rule.superseded_type in {kind, *victims}),
             )
@@ -280,6 +288,10 @@ class Ruleset:
         voidable = [bool(self.bearing(scope, kind).voiders) for scope in scopes]
         total = sum(voidable)
         return tuple(total - own for own in voidable) if total else ()
+
+    def is_amendable(self, kind: str) -> bool:
+        """Whether some rule lets another type amend this one."""
+        return kind in self._amendable
 
     def anchor_types(self) -> frozenset[str]:
         """The types that Stage 1 may return."""

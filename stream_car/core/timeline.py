@@ -289,6 +289,14 @@ def greatest_by_type(scope: Scope) -> dict[str, Pair]:
     return {entry.type: (entry.time, entry.order) for entry in scope.entries}
 
 
+def least(scope: Scope, kind: str, otherwise: Pair) -> Pair:
+    """The least pair of a type; `otherwise` if it has no member."""
+    if not scope.sheets:
+        return next((entry.pair for entry in scope.entries if entry.type == kind), otherwise)
+    sheets = scope.sheets.get(kind)
+    return sheets[0].first[:2] if sheets else otherwise
+
+
 def greatest_without(scope: Scope, pages: Pages, kind: str, place: Place) -> Pair:
     """The greatest pair of a type when one of its members is left out; that member's page must be at hand."""
     if not scope.sheets:

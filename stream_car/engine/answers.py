@@ -15,11 +15,12 @@ Incomplete = Literal[
 
 
 class Step(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """`id` voids the document of the step before it, by `rule` (or `link`) in `scope`."""
+    """`id` voids (or amends) the document of the step before it, by `rule` (or `link`) in `scope`."""
 
     id: str
     rule: str
     scope: str
+    effect: Literal["supersede", "amend"] = "supersede"
 
 
 class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,11 +38,26 @@ class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str = ""
 
 
+class Amendment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A document in force that amends another, and the path from that one to it.
+
+    The first step amends; further ones void what amended first.
+    """
+
+    document: Evidence
+    path: tuple[Step, ...]
+
+
 class Controlling(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document that is in force, and the path from the anchor to it (empty: it is the anchor)."""
+    """A document that is in force, and the path from the anchor to it (empty: it is the anchor).
+
+    `amendments` are to be read with it; `amendments_more` counts those beyond the ones that are listed.
+    """
 
     document: Evidence
     path: tuple[Step, ...] = ()
+    amendments: tuple[Amendment, ...] = ()
+    amendments_more: int = 0
 
 
 class Group(Struct, frozen=True, kw_only=True, omit_defaults=True):

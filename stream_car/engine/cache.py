@@ -162,7 +162,8 @@ def _size(answer: Answer, keys: int) -> int:
     """About how many bytes an answer takes."""
     shown: dict[str, Evidence] = {}
     for group in answer.groups:
-        for evidence in (group.anchor, *(one.document for one in group.controlling), *group.passed):
+        amending = (one.document for control in group.controlling for one in control.amendments)
+        for evidence in (group.anchor, *(one.document for one in group.controlling), *group.passed, *amending):
             shown[evidence.id] = evidence
     words = sum(len(one.title) + len(one.text) + len(one.source) + len(one.url) for one in shown.values())
     return words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys

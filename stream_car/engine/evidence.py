@@ -6,7 +6,10 @@ from stream_car.core.documents import Document
 from stream_car.core.intake import Held
 from stream_car.core.resolve import Walked
 from stream_car.core.timeline import Entry
-from stream_car.engine.answers import Certificate, Controlling, Evidence, Group, Incomplete, Step
+from stream_car.engine.amended import Amended
+from stream_car.engine.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step
+
+UNAMENDED = Amended(())
 
 
 def shown(entry: Entry | Held, name: str, body: Document | None, *, active: bool) -> Evidence:
@@ -30,9 +33,9 @@ def steps_of(walked: Walked, name: str) -> tuple[Step, ...]:
     return tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walked.paths[name])
 
 
-def names_in(walks: Iterable[Walked]) -> list[str]:
+def names_in(walks: Iterable[Walked], amended: Mapping[str, Amended]) -> list[str]:
     """Every document that groups of these walks show."""
-    names: dict[str, None] = {}
+    names = dict.fromkeys(entry.id for one in amended.values() for entry, _ in one.found)
     for walked in walks:
         names[walked.anchor] = None
         names.update(dict.fromkeys(entry.id for entry in walked.controlling))
@@ -40,23 +43,22 @@ def names_in(walks: Iterable[Walked]) -> list[str]:
     return list(names)
 
 
-def group_of(walked: Walked, bodies: Mapping[str, Document], score: float = 0.0) -> Group:
+def group_of(
+    walked: Walked, bodies: Mapping[str, Document], amended: Mapping[str, Amended], score: float = 0.0
+) -> Group:
     """The group of an anchor: what controls it, and the superseded documents on the way."""
     inside = {entry.id for entry in walked.controlling}
     passed = dict.fromkeys(one for path in walked.paths.values() for one, _, _ in path if one not in inside)
-    reasons: list[Incomplete] = []
-    if walked.cycle:
-        reasons.append("cycle")
-    if walked.missing:
-        reasons.append("successor_missing")
-    if walked.over_budget:
-        reasons.append("budget")
+    reasons = _reasons(walked)
     return Group(
         anchor=shown(walked.held, walked.anchor, bodies.get(walked.anchor), active=walked.is_active),
         score=score,
         controlling=tuple(
             Controlling(
-                document=shown(entry, entry.id, bodies.get(entry.id), active=True), path=steps_of(walked, entry.id)
+                document=shown(entry, entry.id, bodies.get(entry.id), active=True),
+                path=steps_of(walked, entry.id),
+                amendments=_amendments(amended.get(entry.id, UNAMENDED), bodies),
+                amendments_more=amended.get(entry.id, UNAMENDED).more,
             )
             for entry in walked.controlling
         ),
@@ -65,6 +67,23 @@ def group_of(walked: Walked, bodies: Mapping[str, Document], score: float = 0.0)
         reasons=tuple(reasons),
         missing=walked.missing,
         cycle=walked.cycle,
+    )
+
+
+def _reasons(walked: Walked) -> list[Incomplete]:
+    """Why what a walk found may not be all."""
+    found: list[Incomplete] = ["cycle"] if walked.cycle else []
+    if walked.missing:
+        found.append("successor_missing")
+    if walked.over_budget:
+        found.append("budget")
+    return found
+
+
+def _amendments(amended: Amended, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
+    return tuple(
+        Amendment(document=shown(entry, entry.id, bodies.get(entry.id), active=True), path=path)
+        for entry, path in amended.found
     )
 
 
@@ -87,7 +106,7 @@ def certificate_of(
     kappa = max(1.0, near / closed) if closed else 1.0
     found = dict.fromkeys(reasons)
     for walked in walks:
-        found.update(dict.fromkeys(group_of(walked, {}).reasons))
+        found.update(dict.fromkeys(_reasons(walked)))
     return Certificate(
         covered=tuple(walked.anchor for walked in walks),
         not_covered=tuple(not_covered),

@@ -13,6 +13,7 @@ from stream_car.core.intake import Held, held_key
 from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import Ruleset, record_scope
 from stream_car.core.timeline import Entry, Scope, everyone
+from stream_car.engine.amended import amended_by
 from stream_car.engine.answers import (
     After,
     Answer,
@@ -176,8 +177,9 @@ class Queries:
             passed |= {*walk.closure, *results}
             is_prefix = is_prefix and len(new) <= room
             covered += is_prefix
-        bodies = await self.index.documents(names_in(walk for _, walk in shown_walks))
-        groups = tuple(group_of(walk, bodies, hit.score) for hit, walk in shown_walks)
+        amended = await amended_by(reader, [walk for _, walk in shown_walks])
+        bodies = await self.index.documents(names_in((walk for _, walk in shown_walks), amended))
+        groups = tuple(group_of(walk, bodies, amended, hit.score) for hit, walk in shown_walks)
         best = {c.document.id: c.document for group in groups for c in group.controlling}
         waiting = (await reader.overview()).waiting
         certificate = self._certificate(
@@ -217,8 +219,9 @@ class Queries:
         read = [await self.read_name(reader, name) for name in names]
         ids = list(dict.fromkeys(one for found in read for one in found.ids))
         walks = {name: walk for name, walk in zip(ids, await reader.walk(ids), strict=True) if walk is not None}
-        bodies = await self.index.documents(names_in(walks.values()))
-        groups = {name: group_of(walk, bodies) for name, walk in walks.items()}
+        amended = await amended_by(reader, walks.values())
+        bodies = await self.index.documents(names_in(walks.values(), amended))
+        groups = {name: group_of(walk, bodies, amended) for name, walk in walks.items()}
         return tuple(_resolution(found, groups) for found in read)
 
     async def read_name(self, reader: Reader, name: str) -> "Named":

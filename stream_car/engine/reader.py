@@ -8,6 +8,7 @@ reader. Cost: one exchange a round.
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
+from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.intake import Held, held_key
 from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
@@ -93,6 +94,13 @@ class Reader:
             for name in anchors
         ]
 
+    async def amenders(self, names: Sequence[str]) -> list[Amenders]:
+        """What amends each of these directly, by rule or by name."""
+        has_links = (await self.overview()).has_links
+        return await self._together(
+            [amenders(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of) for name in names]
+        )
+
     async def _together(self, every: Sequence[Generator[list[bytes], None, R]]) -> list[R]:
         """The results of all; what they lack in one round is read at once."""
         results: dict[int, R] = {}
@@ -100,10 +108,10 @@ class Reader:
         while running:
             wanted: list[bytes] = []
             still = []
-            for at, steps in running:
+            for at, one in running:
                 try:
-                    wanted += next(steps)
-                    still.append((at, steps))
+                    wanted += next(one)
+                    still.append((at, one))
                 except StopIteration as stop:
                     results[at] = stop.value
             running = still

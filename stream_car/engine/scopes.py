@@ -16,6 +16,7 @@ from stream_car.core.intake import entry_of
 from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import RESERVED_KEYS, scope_name, scope_parts
 from stream_car.core.timeline import LOWEST, Entry, Scope, between, everyone, size, types
+from stream_car.engine.amended import amended_by
 from stream_car.engine.answers import (
     Blocked,
     Bond,
@@ -208,13 +209,14 @@ class Scopes:
             held = await reader.held(own)
             due = held.time if held is not None and read.status == "pending" else None
             return Explanation(asked=name, status=read.status if read.status != "active" else "pending", due=due)
-        bodies = await self.queries.index.documents([own, *names_in([walk])])
+        amended = await amended_by(reader, [walk])
+        bodies = await self.queries.index.documents([own, *names_in([walk], amended)])
         return Explanation(
             asked=name,
             status="active" if walk.is_active else "void",
             document=shown(walk.held, own, bodies.get(own), active=walk.is_active),
             bonds=await self._bonds(reader, own, walk),
-            group=group_of(walk, bodies),
+            group=group_of(walk, bodies, amended),
         )
 
     async def _bonds(self, reader: Reader, own: str, walk: Walked) -> tuple[Bond, ...]:

@@ -143,13 +143,60 @@ def test_a_check_ends_with_1_where_the_set_does_not_hold(filled: Run, ids: list[
 
 def test_scopes_are_found_by_any_of_their_values(filled: Run) -> None:
     assert "1 in force" in filled("frontier", "package=LOG4J-core").stdout
-    (scope,) = said(filled("frontier", "cve=CVE-2021-44228", "--json"))
-    assert scope["scope"] == "package=log4j-core, vulnerability=CVE-2021-44228"
+    wide, narrow = said(filled("frontier", "cve=CVE-2021-44228", "--json"))
+    assert narrow["scope"] == "vulnerability=CVE-2021-44228"
+    assert wide["scope"] == "package=log4j-core, vulnerability=CVE-2021-44228"
     assert "No scope has these values" in filled("frontier", "package=unheard-of").stdout
 
 
 def test_a_history_tells_what_ended_each_member(filled: Run) -> None:
     assert "log4j-2.15.0 (release-fixes-advisory)" in filled("history", "package=log4j-core").stdout
+
+
+AMENDING = [
+    ADVISORY,
+    {
+        **ADVISORY,
+        "id": "kev",
+        "type": "known_exploited",
+        "time": "2021-12-11T00:00:00Z",
+        "title": "Exploited: Log4Shell",
+    },
+    {"id": "RFC1035", "type": "standard", "time": "1987-11-01T00:00:00Z", "title": "Domain names"},
+    {
+        "id": "RFC2181",
+        "type": "standard",
+        "time": "1997-07-01T00:00:00Z",
+        "title": "Clarifications",
+        "amends": ["RFC1035"],
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "by", "rule"),
+    [
+        ("CVE-2021-44228", "runs code from the server", "Exploited: Log4Shell", "exploitation-amends-advisory"),
+        ("RFC1035", "domain names", "Clarifications", "link"),
+    ],
+)
+def test_what_amends_a_document_is_shown_with_it_wherever_it_is_answered(
+    run: Run, name: str, words: str, by: str, rule: str
+) -> None:
+    assert run("publish", "-", text=lines(*AMENDING)).exit_code == 0
+
+    for said_there in (run("query", words), run("resolve", name), run("explain", name)):
+        assert f"amended by: {by}" in said_there.stdout
+        assert f"{name} ──{rule}──▶" in said_there.stdout
+    [found] = said(run("resolve", name, "--json"))
+    assert found["status"] == "active"
+
+
+def test_changes_tell_of_what_amends(run: Run) -> None:
+    run("publish", "-", text=lines(*AMENDING))
+
+    assert "RFC2181 standard amends it by name now" in run("changes").stdout
+    assert "amends what is here (exploitation-amends-advisory)" in run("changes").stdout
 
 
 def test_changes_go_on_behind_a_number(filled: Run) -> None:

@@ -45,14 +45,14 @@ def remembered(function: Asked) -> Asked:
     return ask
 
 
-def random_rules(random: Random) -> RememberedRuleset:
+def random_rules(random: Random, *, amending: float = 0.1) -> RememberedRuleset:
     """Two to six rules over four types; `differ_on` agrees per superseded type and key set."""
     differ = {(kind, keys): random.random() < 0.4 for kind in TYPES for keys in KEYS}
     rules: dict[tuple[str, str, tuple[str, ...]], Rule] = {}
     for _ in range(random.randint(2, 7)):
         new, old, keys = random.choice(TYPES), random.choice(TYPES), random.choice(KEYS)
         on = ("v",) if differ[old, keys] and random.random() < 0.7 else ()
-        effect: Literal["amend", "supersede"] = "amend" if random.random() < 0.1 else "supersede"
+        effect: Literal["amend", "supersede"] = "amend" if random.random() < amending else "supersede"
         name = f"{new}>{old} by {'+'.join(keys)}"
         rules[new, old, keys] = Rule(
             name=name, superseding_type=new, superseded_type=old, scope_keys=keys, differ_on=on, effect=effect

@@ -38,6 +38,7 @@ def check_stream(seed: int, steps: int) -> int:
     told = Replay(memory)
     corpus: dict[str, Document] = {}
     scopes: set[str] = set()
+    names: set[str] = set()
     for step, said in enumerate(stream):
         effects = memory.feed(said)
         corpus = authority.settle(stream[: step + 1])
@@ -45,6 +46,10 @@ def check_stream(seed: int, steps: int) -> int:
         assert len({change.scope for change in effects.changes}) == len(effects.changes), (seed, step)
         for change in effects.changes:
             told.hear(change)
+        names |= {name for d in corpus.values() for name in d.amends}
+        for name in names:
+            by_name = {(d.id, d.revision) for d in corpus.values() if name in d.amends}
+            assert told.frontiers.get(f"amended={name}", set()) == by_name, (seed, step, name)
         for scope in scopes:
             expected = {(m, corpus[m].revision) for m in authority.frontier(scope, corpus, ruleset)}
             assert told.frontiers.get(scope, set()) == expected, (seed, step, scope)

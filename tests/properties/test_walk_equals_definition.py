@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from stream_car.core import authority, pages
+from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
 from stream_car.core.resolve import Walk, Walked
@@ -31,6 +32,36 @@ def walk(
         assert not any(key in mine for key in keys)
         mine.update((key, values.get(key)) for key in keys)
         rounds += 1
+
+
+def amending(
+    name: str, values: Mapping[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
+) -> Amenders:
+    mine: dict[bytes, object] = {}
+    steps = amenders(name, mine, ruleset, has_links=has_links, as_of=as_of)
+    while True:
+        try:
+            keys = next(steps)
+        except StopIteration as stop:
+            found: Amenders = stop.value
+            return found
+        assert keys
+        assert not any(key in mine for key in keys)
+        mine.update((key, values.get(key)) for key in keys)
+
+
+def check_amenders(found: Amenders, name: str, here: dict[str, Document], ruleset: Ruleset) -> None:
+    target = here[name]
+    amending = {one.id for one in here.values() if authority.amends(later=one, earlier=target, ruleset=ruleset)}
+    assert found.more == 0
+    assert found.found.keys() == amending
+    for one in found.found.values():
+        if one.rule == "link":
+            assert set(here[one.id].amends) & {name, *target.records}
+        else:
+            rule = ruleset.rules[one.rule]
+            assert (rule.effect, rule.superseded_type) == ("amend", target.type)
+            assert one.scope in authority.shared_scopes(here[one.id], target, rule.scope_keys, ruleset)
 
 
 def check_paths(found: Walked, corpus: dict[str, Document], ruleset: Ruleset) -> None:
@@ -71,6 +102,8 @@ def check_seed(seed: int, steps: int) -> int:
             looped = {m for m in authority.closure([anchor], above) if m in above[m]}
             assert set(found.cycle) == looped, (seed, anchor, as_of)
             check_paths(found, corpus, ruleset)
+            direct = amending(anchor, memory.values, ruleset, as_of, has_links=bool(header.links))
+            check_amenders(direct, anchor, here, ruleset)
             checked += 1
     return checked
 

@@ -1,0 +1,90 @@
+"""Which documents amend one directly, by rule or by name.
+
+Promise: as `authority.amends` has it, of the documents present then; whether these are in force, or what
+controls them, is for a walk from each to say. Cost: rules times log n, plus the amending documents; of one
+type in one scope at most `NAMED_MAX`, beyond that they are counted only.
+"""
+
+from collections.abc import Generator
+
+from msgspec import Struct
+
+from stream_car.core.intake import Held, entry_of, held_key
+from stream_car.core.resolve import Values, held_at, pages_of, scope_at
+from stream_car.core.rules import Ruleset, amended_scope
+from stream_car.core.timeline import LOWEST, Absent, Scope, between, count_between, everyone, scope_key
+
+NAMED_MAX = 256
+
+
+class Amending(Struct, frozen=True, gc=False):
+    """A document that amends another, by `rule` (or `link`) in `scope`."""
+
+    id: str
+    rule: str
+    scope: str
+
+
+class Amenders(Struct, gc=False):
+    """Those that amend a document, each once, and how many more were too many to name."""
+
+    found: dict[str, Amending]
+    more: int = 0
+
+
+def amenders(
+    name: str, values: Values, ruleset: Ruleset, *, has_links: bool, as_of: int | None = None
+) -> Generator[list[bytes], None, Amenders]:
+    """The direct amenders of a document; asks for the keys that it lacks, round by round."""
+    result = Amenders({})
+    if held_key(name) not in values:
+        yield [held_key(name)]
+    held = held_at(values, name)
+    if held is None:
+        return result
+    by_rule = [at for at, scope in enumerate(held.scopes) if ruleset.bearing(scope, held.type).amenders]
+    by_name = [amended_scope(one) for one in dict.fromkeys((name, *held.records))] if has_links else []
+    wanted = [scope_key(one) for one in (*(held.scopes[at] for at in by_rule), *by_name)]
+    lacking = [key for key in wanted if key not in values]
+    if lacking:
+        yield lacking
+    steps = [_by_rule(held, at, values, ruleset, as_of, result) for at in by_rule]
+    steps += [_by_name(scope_at(values, one), values, as_of, result) for one in by_name]
+    for step in steps:
+        yield from step
+    result.found.pop(name, None)
+    return result
+
+
+Steps = Generator[list[bytes], None, None]
+
+
+def _by_rule(held: Held, at: int, values: Values, ruleset: Ruleset, as_of: int | None, result: Amenders) -> Steps:
+    scope, entry = scope_at(values, held.scopes[at]), entry_of(held, at)
+    low = (entry.time, entry.order + 1)
+    high = (as_of + 1, LOWEST[1]) if as_of is not None else None
+    for clause in ruleset.bearing(scope.name, held.type).amenders:
+        while True:
+            try:
+                total = count_between(scope, pages_of(values), clause.type, low, high)
+                if total > NAMED_MAX:
+                    result.more += total
+                    break
+                for member in list(between(scope, pages_of(values), clause.type, low, high)):
+                    result.found.setdefault(member.id, Amending(member.id, clause.rule, scope.name))
+                break
+            except Absent as absent:
+                lacking = absent.keys
+            yield lacking
+
+
+def _by_name(scope: Scope, values: Values, as_of: int | None, result: Amenders) -> Steps:
+    while True:
+        try:
+            for member in list(everyone(scope, pages_of(values))):
+                if as_of is None or member.time <= as_of:
+                    result.found.setdefault(member.id, Amending(member.id, "link", scope.name))
+            return
+        except Absent as absent:
+            lacking = absent.keys
+        yield lacking

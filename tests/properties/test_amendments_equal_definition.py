@@ -1,0 +1,51 @@
+"""What an answer carries as amendments equals the definition, and its path leads from the amended document to each."""
+
+from random import Random
+
+import pytest
+
+from stream_car.core import authority
+from stream_car.core.documents import Document
+from stream_car.core.rules import Ruleset
+from stream_car.engine.answers import Amendment, Step
+from tests.engines import engine
+from tests.properties.streams import random_rules, random_stream
+
+
+def follows(at: str, step: Step, corpus: dict[str, Document], ruleset: Ruleset) -> bool:
+    relation = authority.amends if step.effect == "amend" else authority.voids
+    return relation(later=corpus[step.id], earlier=corpus[at], ruleset=ruleset) is not None
+
+
+def check_path(start: str, amendment: Amendment, corpus: dict[str, Document], ruleset: Ruleset) -> None:
+    at = start
+    for number, step in enumerate(amendment.path):
+        assert step.effect == ("supersede" if number else "amend")
+        assert follows(at, step, corpus, ruleset)
+        at = step.id
+    assert at == amendment.document.id
+
+
+def check_seed(seed: int) -> int:
+    random = Random(seed)
+    ruleset = random_rules(random, amending=0.5)
+    stream = random_stream(random, 40, links=random.choice((0.0, 0.3)))
+    corpus = authority.settle(stream)
+    checked = 0
+    with engine(ruleset=ruleset, future="apply") as opened:
+        opened.publish(stream)
+        for as_of in (None, random.randrange(12)):
+            for name in authority.active(corpus, ruleset, as_of):
+                [found] = opened.resolve([name], as_of=as_of)
+                [control] = [one for one in found.groups[0].controlling if one.document.id == name]
+                expected = authority.amendments(name, corpus, ruleset, as_of)
+                assert {one.document.id for one in control.amendments} == expected, (seed, name, as_of)
+                for amendment in control.amendments:
+                    check_path(name, amendment, corpus, ruleset)
+                checked += len(expected)
+    return checked
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_amendments_and_their_paths_equal_the_definition(block: int) -> None:
+    assert sum(check_seed(seed) for seed in range(block * 25, block * 25 + 25)) > 12
