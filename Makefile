@@ -5,6 +5,7 @@
 #   make check    the same without the longer tests
 #   make format   let ruff lay the code out
 #   make servers  install what the tests of Kafka and Redis run on (Debian)
+#   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make slow     the long suites
 #   make bench    the measurements
 
@@ -16,7 +17,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy
 
-.PHONY: demo test check lint format servers slow bench clean
+.PHONY: demo test check lint format servers simulate slow bench clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -40,6 +41,9 @@ format: $(VENV)/.installed-dev
 
 servers: $(VENV)/bin/python
 	PYTHON=$(BIN)/python deploy/local/install
+
+simulate: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.simulation.two_hops --seeds 0 20000 --processes 2
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10

@@ -136,7 +136,7 @@ class Shard(Generic[R, E]):
             raise Halted("lost_history", f"the log begins at {first}, after the state's offset {claim.next_offset}")
         if claim.next_offset > first:
             last = await self.log.fetch(self.shard, claim.next_offset - 1, 1)
-            if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != _digest(last[0]):
+            if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != digest_of(last[0]):
                 raise Halted("foreign", "the state was built from another log; build it anew from this one")
         self._state.is_whole = not claim.next_offset
         self._told = await self.journal.last(self.shard)
@@ -204,7 +204,7 @@ class Shard(Generic[R, E]):
         touched = dict.fromkeys(key for one in handled for key in one.effects.touched)
         writes = {key: encode_value(self._state.get(key)) for key in touched}
         writes[GENERATION] = self.generation.encode()
-        writes[LAST] = _digest(handled[-1].record)
+        writes[LAST] = digest_of(handled[-1].record)
         outbox: list[Event] = []
         for one in handled:
             outbox += self.fold.emit(one.read, one.effects, claim.next_oseq + len(outbox))
@@ -218,5 +218,5 @@ class Shard(Generic[R, E]):
         return await self.store.trim(claim, last)
 
 
-def _digest(record: Record) -> bytes:
+def digest_of(record: Record) -> bytes:
     return hashlib.blake2b(msgspec.msgpack.encode(record), digest_size=16).digest()

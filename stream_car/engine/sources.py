@@ -163,6 +163,17 @@ class ManyShards:
         return self.partitions.of_id(name)
 
 
+class StoreViews:
+    """Implements `ports.Views` over the stores of the hops, one shard after the other: where no read waits."""
+
+    def __init__(self, *, intake: Store, frontier: Store) -> None:
+        self._stores: dict[str, Store] = {"intake": intake, "frontier": frontier}
+
+    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
+        """For each shard its next offset and the values of its keys."""
+        return {place: await self._stores[place.hop].peek(place.shard, keys) for place, keys in asked.items()}
+
+
 class CutSource:
     """Implements `Source` over many shards, of which each gives what it has at some moment of its own."""
 

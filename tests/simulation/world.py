@@ -360,7 +360,7 @@ def random_log(random: Random, length: int) -> list[Record]:
     for offset, said in enumerate(random_stream(random, length)):
         clock += random.choice((0, 0, 1, 1))
         what = random.random()
-        value: bytes | None = _bytes(said)
+        value: bytes | None = bytes_of(said)
         key: bytes | None = None
         headers: tuple[tuple[str, bytes], ...] = ()
         if what < 0.05:
@@ -373,7 +373,7 @@ def random_log(random: Random, length: int) -> list[Record]:
     return records
 
 
-def _bytes(said: Statement) -> bytes:
+def bytes_of(said: Statement) -> bytes:
     if isinstance(said, Document):
         return encode(said)
     revision = {} if said.revision is None else {"revision": said.revision}
@@ -429,4 +429,14 @@ def replay_command(seed: int) -> str:
     return f'python -c "from tests.simulation.world import simulate; simulate({seed})"'
 
 
-__all__ = ["Lost", "MemoryStore", "Violation", "World", "finish", "quiet_world", "replay_command", "simulate"]
+__all__ = [
+    "Lost",
+    "MemoryStore",
+    "Violation",
+    "World",
+    "bytes_of",
+    "finish",
+    "quiet_world",
+    "replay_command",
+    "simulate",
+]

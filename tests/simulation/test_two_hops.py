@@ -1,0 +1,58 @@
+"""Two hops under crashes, zombies and stores that forget: state, changes and exact answers are as defined."""
+
+from collections import Counter
+
+import pytest
+
+from stream_car.errors import StreamCarError
+from tests.simulation.two_hops.mutants import MUTANTS
+from tests.simulation.two_hops.plan import Parts
+from tests.simulation.two_hops.recorded import RECORDED
+from tests.simulation.two_hops.world import replay_command, simulate
+from tests.simulation.world import FAULTS
+
+SEEDS = 2000
+BLOCK = 100
+BEFALLS = {
+    *FAULTS,
+    "skip",
+    "repeat",
+    "rebalance",
+    "wipe",
+    "rollback",
+    "split",
+    "another rule set",
+    "exact",
+    "in_flight",
+}
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_whatever_befalls_the_shards_state_changes_and_exact_answers_are_as_defined(first: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(first, first + BLOCK):
+        try:
+            seen += simulate(seed)
+        except Exception as broken:
+            pytest.fail(f"seed {seed}: {broken!r}; see it again with: {replay_command(seed)}")
+
+    assert set(seen) >= BEFALLS
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_protocol_with_one_rule_broken_is_caught_by_a_recorded_seed(name: str) -> None:
+    again = f"if requests are made in another order now, record seeds anew: {replay_command(0)[:-1]}--mutants 400"
+
+    assert any(is_caught(seed, MUTANTS[name]) for seed in RECORDED[name]), again
+
+
+def is_caught(seed: int, parts: Parts) -> bool:
+    try:
+        simulate(seed, parts)
+    except (AssertionError, LookupError, RuntimeError, StreamCarError):
+        return True
+    return False
+
+
+def test_a_seed_is_the_same_run_each_time() -> None:
+    assert simulate(11) == simulate(11)

@@ -1,0 +1,58 @@
+"""What is published in a run, and what its shards and readers are made of."""
+
+from random import Random
+
+from msgspec import Struct
+
+from stream_car.codec.placements import Mark, Placed
+from stream_car.engine.fold import TICK, Effects
+from stream_car.engine.hops import Arrival, FrontierEffects, FrontierFold, IntakeFold
+from stream_car.engine.outlets import IntakeOutlet, Marks
+from stream_car.engine.partitions import Partitions
+from stream_car.engine.shard import Shard
+from stream_car.engine.sources import CutSource
+from stream_car.ports import Message
+from tests.properties.streams import random_stream
+from tests.simulation.two_hops.servers import Server
+from tests.simulation.world import bytes_of
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """The real ones; a mutant replaces some."""
+
+    intake_machine: type[Shard[Arrival, Effects]] = Shard
+    frontier_machine: type[Shard[Placed | Mark, FrontierEffects]] = Shard
+    intake: type[IntakeFold] = IntakeFold
+    frontier: type[FrontierFold] = FrontierFold
+    server: type[Server] = Server
+    outlet: type[IntakeOutlet] = IntakeOutlet
+    marks: type[Marks] = Marks
+    source: type[CutSource] = CutSource
+
+
+HONEST = Parts()
+
+
+class Publication(Struct, frozen=True):
+    """A message for a partition, and by how much the clock moves before it."""
+
+    partition: int
+    message: Message
+    pause: int
+
+
+def random_plan(random: Random, length: int, partitions: Partitions) -> list[Publication]:
+    """Documents, corrections, retractions, ticks and nonsense, some of them in a wrong partition."""
+    plan: list[Publication] = []
+    for said in random_stream(random, length, links=random.choice((0.0, 0.15))):
+        what = random.random()
+        message = Message(value=bytes_of(said))
+        if 0.72 < what < 0.84:
+            message = Message(value=None, key=said.id.encode())
+        elif 0.94 < what < 0.97:
+            message = Message(value=random.choice((b"", b"{", b'{"id": "n1", "type": "unheard of", "time": "2024"}')))
+        elif what >= 0.97:
+            message = Message(value=None, headers=(TICK,))
+        at = partitions.of_id(said.id) if what < 0.75 else random.randrange(partitions.intakes)
+        plan.append(Publication(at, message, random.choice((0, 0, 1, 1))))
+    return plan

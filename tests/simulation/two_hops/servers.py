@@ -1,0 +1,268 @@
+"""Logs, stores and journals in memory, and the network before them that loses, delays and repeats requests.
+
+Promise: what a request does, it does at one moment; everything that befalls it is drawn from one
+random source. A store's shard may have several primaries, each a history of states of its own, of
+which workers may go on using an old one for a while.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from random import Random
+from typing import TypeVar
+
+from msgspec import Struct, structs
+
+from stream_car.errors import ClaimLost
+from stream_car.ports import Claim, Event, Message, Place, Record
+from tests.simulation.world import FAULTS, Crash, Lost, Pause, Violation
+
+T = TypeVar("T")
+
+
+class Network:
+    """Carries requests; `rate` of them meet a fault. `now` is the clock of the logs."""
+
+    def __init__(self, random: Random, rate: float) -> None:
+        self.random = random
+        self.rate = rate
+        self.now = 0
+        self.late: list[Callable[[], object]] = []
+        self.seen: Counter[str] = Counter()
+
+    def happens(self, rate: float) -> bool:
+        return self.random.random() < rate
+
+    async def call(self, effect: Callable[[], T]) -> T:
+        """One request, with whatever befalls it."""
+        await Pause()
+        fault = self.random.choice(FAULTS) if self.happens(self.rate) else ""
+        if fault:
+            self.seen[fault] += 1
+        if fault == "crash before":
+            raise Crash
+        if fault in ("lost before", "late"):
+            if fault == "late":
+                self.late.append(effect)
+            raise Lost(fault)
+        result = effect()
+        if fault == "crash after":
+            raise Crash
+        if fault == "lost after":
+            raise Lost(fault)
+        if fault == "twice":
+            with suppress(ClaimLost):
+                effect()
+        await Pause()
+        return result
+
+    def execute_late(self) -> None:
+        """A request that was long in coming; nobody waits for its reply."""
+        with suppress(ClaimLost):
+            self.late.pop(self.random.randrange(len(self.late)))()
+
+
+class SimLog:
+    """Implements `ports.Log`. Its clients may skip a record or give one again."""
+
+    def __init__(self, network: Network, partitions: int) -> None:
+        self.network = network
+        self.partitions: list[list[Record]] = [[] for _ in range(partitions)]
+
+    def write(self, partition: int, messages: Sequence[Message]) -> int:
+        """Keep messages, now."""
+        records = self.partitions[partition]
+        first = len(records)
+        records += [
+            Record(
+                offset=offset,
+                append_time=self.network.now,
+                value=message.value,
+                key=message.key,
+                headers=message.headers,
+            )
+            for offset, message in enumerate(messages, first)
+        ]
+        return first
+
+    async def append(self, partition: int, messages: Sequence[Message]) -> int:
+        return await self.network.call(lambda: self.write(partition, messages))
+
+    async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
+        start = from_offset
+        if self.network.happens(self.network.rate / 2):
+            start = max(0, from_offset + self.network.random.choice((1, -1)))
+            self.network.seen["skip" if start > from_offset else "repeat"] += 1
+        records = self.partitions[partition]
+        return await self.network.call(lambda: records[start : start + max_records])
+
+    async def range(self, partition: int) -> tuple[int, int]:
+        return await self.network.call(lambda: (0, len(self.partitions[partition])))
+
+
+class Standing(Struct, frozen=True):
+    """What a shard's primary holds after one command."""
+
+    claim: Claim
+    values: Mapping[bytes, bytes] = {}
+    outbox: tuple[Event, ...] = ()
+
+
+class Server:
+    """One shard of a store: its primaries, each with every state that it was ever in."""
+
+    def __init__(self, shard: int, watch: Callable[[Standing], None]) -> None:
+        empty = Standing(Claim(shard=shard, owner="", next_offset=0, next_oseq=1, trimmed=0))
+        self.primaries = [[empty]]
+        self.owners = 0
+        self.watch = watch
+
+    @property
+    def primary(self) -> int:
+        """The one that counts; earlier ones are believed in by some."""
+        return len(self.primaries) - 1
+
+    @property
+    def state(self) -> Standing:
+        return self.primaries[-1][-1]
+
+    def fall_back(self, states: int) -> None:
+        """A new primary that has lost all but the first states of the old one."""
+        self.primaries.append(self.primaries[-1][:states])
+
+    def keep(self, at: int, state: Standing) -> Claim:
+        self.watch(state)
+        self.primaries[at].append(state)
+        return state.claim
+
+    def check(self, at: int, claim: Claim) -> Standing:
+        state = self.primaries[at][-1]
+        if claim != state.claim:
+            raise ClaimLost("the shard is another worker's, or has moved")
+        return state
+
+    def claim(self, at: int) -> Claim:
+        self.owners += 1
+        state = self.primaries[at][-1]
+        return self.keep(at, structs.replace(state, claim=structs.replace(state.claim, owner=str(self.owners))))
+
+    def read(self, at: int, claim: Claim, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        values = self.check(at, claim).values
+        return {key: values[key] for key in keys if key in values}
+
+    def commit(
+        self, at: int, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+    ) -> Claim:
+        state = self.check(at, claim)
+        moved = structs.replace(claim, next_offset=next_offset, next_oseq=claim.next_oseq + len(outbox))
+        return self.keep(at, Standing(moved, written(state.values, writes), (*state.outbox, *outbox)))
+
+    def outbox(self, at: int, claim: Claim) -> Sequence[Event]:
+        return self.check(at, claim).outbox
+
+    def trim(self, at: int, claim: Claim, upto: int) -> Claim:
+        state = self.check(at, claim)
+        left = tuple(event for event in state.outbox if event.oseq > upto)
+        return self.keep(at, Standing(structs.replace(claim, trimmed=upto), state.values, left))
+
+    def peek(self, at: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
+        state = self.primaries[at][-1]
+        return state.claim.next_offset, {key: state.values[key] for key in keys if key in state.values}
+
+
+def written(values: Mapping[bytes, bytes], writes: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
+    """The values after some were written and some deleted."""
+    after = {**values, **{key: value for key, value in writes.items() if value is not None}}
+    for key, value in writes.items():
+        if value is None:
+            after.pop(key, None)
+    return after
+
+
+class Client:
+    """Implements `ports.Store` for one worker of one shard; it may talk to a primary that is no longer one."""
+
+    def __init__(self, network: Network, server: Server) -> None:
+        self.network = network
+        self.server = server
+        self.sees = server.primary
+
+    def at(self) -> int:
+        """The primary that this request goes to."""
+        if self.sees != self.server.primary and self.network.happens(0.1):
+            self.sees = self.server.primary
+        return self.sees
+
+    async def claim(self, shard: int) -> Claim:
+        at = self.at()
+        return await self.network.call(lambda: self.server.claim(at))
+
+    async def read(self, claim: Claim, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        at = self.at()
+        return await self.network.call(lambda: self.server.read(at, claim, keys))
+
+    async def commit(
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+    ) -> Claim:
+        at = self.at()
+        return await self.network.call(lambda: self.server.commit(at, claim, next_offset, writes, tuple(outbox)))
+
+    async def outbox(self, claim: Claim) -> Sequence[Event]:
+        at = self.at()
+        return await self.network.call(lambda: self.server.outbox(at, claim))
+
+    async def trim(self, claim: Claim, upto: int) -> Claim:
+        at = self.at()
+        return await self.network.call(lambda: self.server.trim(at, claim, upto))
+
+    async def peek(self, shard: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
+        at = self.at()
+        return await self.network.call(lambda: self.server.peek(at, keys))
+
+
+class SimViews:
+    """Implements `ports.Views`: every shard answers at a moment of its own, now and then from an old primary."""
+
+    def __init__(self, network: Network, servers: Mapping[Place, Server]) -> None:
+        self.network = network
+        self.servers = servers
+
+    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
+        found = {}
+        places = list(asked)
+        self.network.random.shuffle(places)
+        for place in places:
+            found[place] = await self._peek(self.servers[place], asked[place])
+        return found
+
+    async def _peek(self, server: Server, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
+        is_old = server.primary > 0 and self.network.rate > 0 and self.network.happens(0.1)
+        at = server.primary - 1 if is_old else server.primary
+        return await self.network.call(lambda: server.peek(at, keys))
+
+
+class SimOutlet:
+    """Implements `ports.Outlet` for changes; first deliveries must be in order, repeats identical."""
+
+    def __init__(self, network: Network, expected: Callable[[int], Event | None]) -> None:
+        self.network = network
+        self.expected = expected
+        self.events: list[Event] = []
+
+    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+        await self.network.call(lambda: self._publish(events))
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.oseq > len(self.events) + 1:
+                raise Violation(f"event {event.oseq} was published before event {len(self.events) + 1}")
+            if event.oseq <= len(self.events):
+                if event != self.events[event.oseq - 1]:
+                    raise Violation(f"event {event.oseq} was repeated with other content")
+            elif event != self.expected(event.oseq):
+                raise Violation(f"event {event.oseq} is not that of an uninterrupted run")
+            else:
+                self.events.append(event)
+
+    async def last(self, shard: int) -> int:
+        return await self.network.call(lambda: len(self.events))
