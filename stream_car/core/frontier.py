@@ -33,6 +33,7 @@ from stream_car.core.timeline import (
     least,
     page_of,
     require,
+    sheets_between,
     sheets_near,
     size,
 )
@@ -172,8 +173,8 @@ def place(
 
     Raises `Absent` before anything is changed.
     """
-    if scope.sheets:
-        _require_edited_pages(scope, pages, placement)
+    if scope.sheets and placement.old is not None:  # a mere insertion reads its page before it changes anything
+        _require_edited_pages(scope, pages, placement, placement.old)
     if placement.is_link:
         change = _place_link(scope, pages, placement)
     else:
@@ -250,11 +251,9 @@ def _own_end(cause: Cause, entry: Entry | None) -> Ended:
     return "corrected" if entry is not None else "moved"
 
 
-def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement) -> None:
-    """Raise `Absent` unless the pages that the edit will change are at hand."""
-    places = []
-    if placement.old is not None:
-        places.append((placement.old[0], (*placement.old[1:], placement.id)))
+def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement, old: tuple[str, int, int]) -> None:
+    """Raise `Absent` unless the pages that a removal or a correction will change are at hand."""
+    places = [(old[0], (*old[1:], placement.id))]
     if placement.entry is not None:
         entry = placement.entry
         places.append((entry.type, (entry.time, entry.order, entry.id)))
@@ -312,11 +311,14 @@ def _amends(scope: Scope, entry: Entry, bearing: Bearing) -> str:
 
 def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -> tuple[list[Member], Run | None]:
     """The members of a clause's type with `low <= pair < high`: listed, or as a run if they are many."""
-    if scope.sheets:
+    total = 0
+    if scope.sheets and len(sheets_between(scope, pages, clause.type, low, high)) > 1:
         total = count_between(scope, pages, clause.type, low, high)
-        if total > LISTED_MAX:
-            return [], _run(clause.type, _Interval(low, high, entered=False), total, "voided", clause.rule)
-    return [_member(member, "voided", clause.rule) for member in between(scope, pages, clause.type, low, high)], None
+    found = list(between(scope, pages, clause.type, low, high)) if total <= LISTED_MAX else []
+    total = max(total, len(found))
+    if total > LISTED_MAX:
+        return [], _run(clause.type, _Interval(low, high, entered=False), total, "voided", clause.rule)
+    return [_member(member, "voided", clause.rule) for member in found], None
 
 
 def _plain_bar(last: Mapping[str, Pair], bearing: Bearing) -> Pair:
