@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from stream_car.core.documents import Document
+from stream_car.ranking.grouping import Hit
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
@@ -201,13 +202,6 @@ class Posting(Struct, frozen=True, kw_only=True, gc=False):
     document: Document
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
-
-
-class Hit(Struct, frozen=True, gc=False):
-    """A Stage 1 result."""
-
-    id: str
-    score: float
 
 
 class AnchorIndex(Protocol):

@@ -6,6 +6,7 @@ from typing import Literal
 
 from stream_car.core.documents import Document
 from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime.embedded import Engine
 
 DAY = 86_400_000_000
@@ -53,9 +54,10 @@ def engine(
     clock: StoppedClock | None = None,
     ruleset: Ruleset = RULESET,
     future: Literal["wait", "apply"] = "wait",
+    ranking: Settings = SETTINGS,
 ) -> Engine:
     """An engine with the small domain, whose time stands still."""
-    return Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), future=future)
+    return Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), future=future, ranking=ranking)
 
 
 def document(

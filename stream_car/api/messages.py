@@ -19,6 +19,7 @@ from stream_car.engine.notices import (
     ScopeState,
     View,
 )
+from stream_car.engine.query import DEPTH
 
 TEXT_MAX = 10_000
 NAMES_MAX = 1_000
@@ -65,7 +66,7 @@ class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     text: Text
     k: Count = 5
-    depth: Depth = 20
+    depth: Depth = DEPTH
     as_of: Time | None = None
     after: After = ()
     timeout_ms: Timeout = 5_000

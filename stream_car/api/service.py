@@ -22,6 +22,7 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.notices import Selection
+from stream_car.engine.query import DEPTH
 
 
 class Service(Protocol):
@@ -39,7 +40,7 @@ class Service(Protocol):
         text: str,
         *,
         k: int = 5,
-        depth: int = 20,
+        depth: int = DEPTH,
         as_of: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,

@@ -20,6 +20,7 @@ from stream_car.cli.pieces import counted
 from stream_car.cli.publish import progress, publish_all
 from stream_car.cli.summary import Summary
 from stream_car.codec import documents_in
+from stream_car.engine.query import DEPTH
 from stream_car.errors import InvalidRequest
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -53,7 +54,7 @@ class Ranked(Struct, frozen=True):
     "--domain", "domains", multiple=True, required=True, metavar="NAME|FILE", help="A rule pack; may be repeated."
 )
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Documents an answer returns.")
-@options.depth
+@options.depth(DEPTH)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The run file to write.")
 @options.as_json
 def command(

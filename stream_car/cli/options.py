@@ -85,15 +85,15 @@ def as_of(command: Callable[P, R]) -> Callable[P, R]:
     )(command)
 
 
-def depth(command: Callable[P, R]) -> Callable[P, R]:
+def depth(usual: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """`--depth N`"""
     return click.option(
         "--depth",
         type=click.IntRange(min=1),
-        default=20,
+        default=usual,
         show_default=True,
         help="How many anchors relevance may propose.",
-    )(command)
+    )
 
 
 def scope(command: Callable[P, R]) -> Callable[P, R]:

@@ -26,7 +26,7 @@ AMENDED = "magenta"
 REASONS: Mapping[Incomplete, str] = {
     "cycle": "documents void one another",
     "successor_missing": "a successor is named that is not here",
-    "budget": "the walk was stopped before its end; ask for fewer anchors with --depth",
+    "budget": "looking was stopped before its end; ask with fewer anchors or a larger budget",
     "in_flight": "documents are still being applied; ask again",
     "pending": "a document waits for its time",
     "unknown": "no document has that name",

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from stream_car.cli import options, render
+from stream_car.engine.query import DEPTH
 
 UNSOUND = 1
 
@@ -19,7 +20,7 @@ UNSOUND = 1
 )
 @click.argument("text")
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="How many documents to return.")
-@options.depth
+@options.depth(DEPTH)
 @options.as_of
 @options.reading
 def query(text: str, k: int, depth: int, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
@@ -70,7 +71,7 @@ def resolve(ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[s
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--question", metavar="TEXT", help="Judge the set as an answer to this question.")
-@options.depth
+@options.depth(20)
 @options.as_of
 @options.reading
 def check(

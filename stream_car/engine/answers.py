@@ -64,11 +64,13 @@ class Group(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An anchor and what controls it now: the active documents of `cl({anchor})` (Definition 3).
 
     `passed` are superseded documents on the paths, as evidence; `missing` names successors that are
-    not here; `cycle` lists documents that void one another.
+    not here; `cycle` lists documents that void one another. `belief` is the probability that this
+    anchor is the one meant, given the question.
     """
 
     anchor: Evidence
     score: float = 0.0
+    belief: float = 0.0
     controlling: tuple[Controlling, ...] = ()
     passed: tuple[Evidence, ...] = ()
     complete: bool = True
@@ -97,6 +99,7 @@ class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasons: tuple[Incomplete, ...] = ()
     phi: float = 1.0
     kappa: float = 1.0
+    coverage: float = 1.0
     generation: str = ""
     cut: tuple[int, ...] = ()
     as_of: int | None = None
@@ -104,13 +107,26 @@ class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     lookups: int = 0  # keys that Stage 2 read
 
 
+class Plausible(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A scope that the question may mean, and the probability that it does (Definition 8)."""
+
+    scope: str
+    belief: float
+    covered: bool = True  # whether every anchor that was looked at in it is covered
+
+
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`front(cl(A_k(q)))`: groups in Stage 1 order. `results` are the controlling documents, best first."""
+    """`front(cl(A_k(q)))`: groups by relevance, with a lead for anchors that something supersedes.
+
+    `results` are the controlling documents, best first. `scopes` are those that the question may mean,
+    likeliest first; what their beliefs lack of 1 is with unlikely scopes and anchors not looked at.
+    """
 
     question: str
     results: tuple[Evidence, ...]
     groups: tuple[Group, ...]
     certificate: Certificate
+    scopes: tuple[Plausible, ...] = ()
     pending: int = 0  # documents that wait for their time
 
 

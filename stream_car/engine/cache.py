@@ -13,23 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.engine.answers import Answer, Evidence, Group
+from stream_car.engine.answers import Answer, Evidence
+from stream_car.engine.looking import Asked, believed, followed
 from stream_car.engine.reader import Reader
 from stream_car.engine.sources import Overview
-from stream_car.ports import AnchorIndex, Hit
+from stream_car.ports import AnchorIndex
+from stream_car.ranking.grouping import Course, Gist, Hit
+from stream_car.ranking.grouping import course as looking
+from stream_car.ranking.settings import SETTINGS
 
 BYTES_MAX = 64 << 20
 EVIDENCE_BYTES = 400  # a document in an answer, its words apart
 KEY_BYTES = 150  # a key that an answer read
-
-
-class Asked(Struct, frozen=True):
-    """A question with all that its answer depends on, the input apart."""
-
-    text: str
-    k: int
-    depth: int
-    as_of: int | None = None
 
 
 class Kept(Struct):
@@ -40,6 +35,7 @@ class Kept(Struct):
     version: int
     has_links: bool
     searches: Mapping[tuple[str, int], Sequence[Hit]]
+    course: Course
     keys: tuple[bytes, ...]
     size: int
 
@@ -47,8 +43,9 @@ class Kept(Struct):
 class Cache:
     """Answers of one shard and one generation, the least lately used given up first."""
 
-    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = BYTES_MAX, *, moved: float = SETTINGS.moved) -> None:
         self.bytes_max = bytes_max
+        self.moved = moved
         self.size = 0
         self.hits = 0
         self.misses = 0
@@ -80,7 +77,7 @@ class Cache:
         kept = self._kept.pop(asked, None)
         if kept is not None:
             overview = await reader.overview()
-            if self._stands(kept, overview, reader) and await self._found_again(kept, index):
+            if self._stands(kept, overview, reader) and await self._found_again(asked, kept, index):
                 self._kept[asked] = kept  # the latest used is the last
                 self.hits += 1
                 return _as_of_now(kept, overview, reader)
@@ -95,20 +92,32 @@ class Cache:
         written, cut = self._written, kept.cut
         return all(written[key] < cut for key in kept.keys)
 
-    async def _found_again(self, kept: Kept, index: AnchorIndex) -> bool:
-        """Whether Stage 1 finds the same anchors in the same order; their scores may be new."""
+    async def _found_again(self, asked: Asked, kept: Kept, index: AnchorIndex) -> bool:
+        """Whether Stage 1 leads to the same anchors in the same order; their scores may be new."""
         if await index.version() == kept.version:
             return True
         found = {(text, depth): await index.search(text, depth) for text, depth in kept.searches}
-        if any(_names(found[asked]) != _names(hits) for asked, hits in kept.searches.items()):
-            return False
         if found != kept.searches:
-            kept.searches = found
-            kept.answer = _rescored(kept.answer, {hit.id: hit.score for hits in found.values() for hit in hits})
+            course = self._followed(asked, kept, found)
+            if course is None:
+                return False
+            kept.searches, kept.course = found, course
+            kept.answer = believed(kept.answer, course)
         kept.version = await index.version()
         return True
 
-    async def keep(self, asked: Asked, answer: Answer, reader: Reader, index: AnchorIndex) -> None:
+    def _followed(self, asked: Asked, kept: Kept, found: Mapping[tuple[str, int], Sequence[Hit]]) -> Course | None:
+        """Where the new scores lead, if that is where the old ones led."""
+        if len(found) != 1 or asked.budget is not None:
+            return None
+        [hits], [before] = found.values(), kept.searches.values()
+        left = {hit.id for hit in kept.course.left}
+        gists: dict[str, Gist | None] = {hit.id: None for hit in before if hit.id not in left}
+        gists |= {gist.anchor: gist for _, gist in kept.course.looked}
+        course = followed(looking(hits, k=asked.k, depth=asked.depth, moved=self.moved), gists)
+        return course if course is not None and _outline(course) == _outline(kept.course) else None
+
+    async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
         """Remember an answer that this reader gave, unless state or index moved meanwhile."""
         overview = await reader.overview()
         [cut] = reader.cut
@@ -119,7 +128,9 @@ class Cache:
             self.clear()
             self._next = cut
         keys = tuple(reader.values)
-        self._kept[asked] = Kept(answer, cut, reader.version, overview.has_links, dict(reader.searches), keys, size)
+        self._kept[asked] = Kept(
+            answer, cut, reader.version, overview.has_links, dict(reader.searches), course, keys, size
+        )
         for key in keys:
             self._written.setdefault(key, -1)
         self.size += size
@@ -136,15 +147,9 @@ class Cache:
         self._written = {key: offset for key, offset in self._written.items() if key in read}
 
 
-def _names(hits: Sequence[Hit]) -> list[str]:
-    return [hit.id for hit in hits]
-
-
-def _rescored(answer: Answer, scores: Mapping[str, float]) -> Answer:
-    groups: tuple[Group, ...] = tuple(
-        replace(group, score=scores.get(group.anchor.id, group.score)) for group in answer.groups
-    )
-    return replace(answer, groups=groups)
+def _outline(course: Course) -> tuple[list[str], list[str], bool]:
+    """What of a course shows in an answer, scores and beliefs apart."""
+    return [gist.anchor for _, gist in course.looked], [hit.id for hit in course.left], course.settled
 
 
 def _as_of_now(kept: Kept, overview: Overview, reader: Reader) -> Answer:

@@ -27,15 +27,19 @@ from stream_car.engine.answers import (
     Via,
     Violation,
 )
-from stream_car.engine.cache import Asked, Cache
+from stream_car.engine.cache import Cache
 from stream_car.engine.evidence import certificate_of, group_of, names_in, shown, steps_of
+from stream_car.engine.looking import Asked, believed, chosen, look
 from stream_car.engine.patience import AT_ONCE, Attempts, Waiting, with_reservation
 from stream_car.engine.reader import Moved, Reader
 from stream_car.engine.sources import Shards, Source
 from stream_car.errors import InvalidRequest
-from stream_car.ports import AnchorIndex, Hit
+from stream_car.ports import AnchorIndex
+from stream_car.ranking.grouping import Course, Hit
+from stream_car.ranking.settings import SETTINGS
 
 K_MAX = 1000
+DEPTH = 50  # anchors that relevance may propose where nobody says otherwise
 DEPTH_MAX = 1000
 TEXT_MAX = 100_000
 NAMES_MAX = 10_000
@@ -49,13 +53,21 @@ class Queries:
     """Questions about anchors and names; `Scopes` answers those about scopes."""
 
     def __init__(
-        self, *, shards: Shards, index: AnchorIndex, ruleset: Ruleset, generation: str, cache: Cache | None = None
+        self,
+        *,
+        shards: Shards,
+        index: AnchorIndex,
+        ruleset: Ruleset,
+        generation: str,
+        cache: Cache | None = None,
+        moved: float = SETTINGS.moved,
     ) -> None:
         self.shards = shards
         self.index = index
         self.ruleset = ruleset
         self.generation = generation
         self.cache = cache
+        self.moved = moved  # nats in favour of what something supersedes
 
     def reader(self, as_of: int | None = None) -> Reader:
         """A reader for one attempt at a question."""
@@ -137,61 +149,57 @@ class Queries:
             asked *= 4
 
     async def query(
-        self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None, waiting: Waiting = AT_ONCE
+        self,
+        text: str,
+        *,
+        k: int = 5,
+        depth: int = DEPTH,
+        as_of: int | None = None,
+        budget: int | None = None,
+        waiting: Waiting = AT_ONCE,
     ) -> Answer:
         """The `k` best controlling documents of the first `depth` anchors, group by group.
 
-        `as_of` is a valid time (microseconds UTC). Raises `InvalidRequest`.
+        `as_of` is a valid time (microseconds UTC). Once Stage 2 has read `budget` keys it looks at no
+        further anchor; the certificate says what was left out. Raises `InvalidRequest`.
         """
         _require(text, k, depth)
-        asked = Asked(text, k, depth, as_of)
+        if budget is not None and budget < 1:
+            raise InvalidRequest("budget", f"the budget must be at least 1, not {budget}")
+        asked = Asked(text, k, depth, as_of, budget)
         return await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
 
     async def _remembered(self, reader: Reader, asked: Asked) -> Answer:
         """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""
         cache = self.cache
         if cache is None:
-            return await self._answer(reader, asked.text, asked.k, asked.depth)
+            return (await self._answer(reader, asked))[0]
         known = await cache.find(asked, reader, self.index)
         if known is not None:
             return known
-        answer = await self._answer(reader, asked.text, asked.k, asked.depth)
-        await cache.keep(asked, answer, reader, self.index)
+        answer, course = await self._answer(reader, asked)
+        await cache.keep(asked, answer, course, reader, self.index)
         return answer
 
-    async def _answer(self, reader: Reader, text: str, k: int, depth: int) -> Answer:
-        hits, walks = await self._anchors(reader, text, depth)
-        results: dict[str, None] = {}
-        shown_walks: list[tuple[Hit, Walked]] = []
-        covered = 0
-        is_prefix = True
-        passed: set[str] = set()
-        for hit, walk in zip(hits, walks, strict=True):
-            new = [entry.id for entry in walk.controlling if entry.id not in results]
-            if len(results) == k and new:
-                break
-            if new or hit.id not in passed:
-                shown_walks.append((hit, walk))
-            room = k - len(results)
-            results.update(dict.fromkeys(new[:room]))
-            passed |= {*walk.closure, *results}
-            is_prefix = is_prefix and len(new) <= room
-            covered += is_prefix
-        amended = await amended_by(reader, [walk for _, walk in shown_walks])
-        bodies = await self.index.documents(names_in((walk for _, walk in shown_walks), amended))
-        groups = tuple(group_of(walk, bodies, amended, hit.score) for hit, walk in shown_walks)
+    async def _answer(self, reader: Reader, asked: Asked) -> tuple[Answer, Course]:
+        looked = await look(reader, self.index, asked, moved=self.moved)
+        told = chosen([looked.walks[gist.anchor] for _, gist in looked.course.looked], asked.k)
+        amended = await amended_by(reader, told.shown)
+        bodies = await self.index.documents(names_in(told.shown, amended))
+        groups = tuple(group_of(walk, bodies, amended) for walk in told.shown)
         best = {c.document.id: c.document for group in groups for c in group.controlling}
+        left = [gist.anchor for _, gist in looked.course.looked[len(told.covered) :]]
+        left += [hit.id for hit in looked.course.left]
+        reasons: list[Incomplete] = ["no_anchor"] if not looked.walks else ["budget"] if looked.is_stopped else []
         waiting = (await reader.overview()).waiting
-        certificate = self._certificate(
-            reader, walks[:covered], [hit.id for hit in hits[covered:]], ["no_anchor"] if not hits else []
-        )
-        return Answer(
-            question=text,
-            results=tuple(best[name] for name in results),
+        answer = Answer(
+            question=asked.text,
+            results=tuple(best[name] for name in told.results),
             groups=groups,
-            certificate=certificate,
+            certificate=self._certificate(reader, told.covered, left, reasons),
             pending=waiting,
         )
+        return believed(answer, looked.course), looked.course
 
     def _certificate(
         self, reader: Reader, walks: Sequence[Walked], not_covered: Sequence[str], reasons: Sequence[Incomplete] = ()

@@ -14,7 +14,8 @@ from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import Absent, Scope, scope_key
 from stream_car.engine.sources import Moved, Overview, Source
-from stream_car.ports import AnchorIndex, Hit
+from stream_car.ports import AnchorIndex
+from stream_car.ranking.grouping import Hit
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -43,7 +43,7 @@ from stream_car.engine.answers import (
 from stream_car.engine.cache import BYTES_MAX, Cache
 from stream_car.engine.fold import CHANGES, TICK, Effects, Fold, Future, Reading
 from stream_car.engine.notices import Notice, Selection
-from stream_car.engine.query import Queries
+from stream_car.engine.query import DEPTH, Queries
 from stream_car.engine.scopes import Parts, Scopes
 from stream_car.engine.shard import BATCH_MAX, Handled, Shard
 from stream_car.engine.sources import OneShard
@@ -52,6 +52,7 @@ from stream_car.engine.stored import decode_value
 from stream_car.engine.subscription import Sources, Subscription
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Message, Posting
+from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.replay import planned
 
@@ -83,6 +84,7 @@ class Engine:
         future: Future = "wait",
         clock: Clock | None = None,
         cache_bytes: int = BYTES_MAX,
+        ranking: Settings = SETTINGS,
     ) -> None:
         self.ruleset = ruleset
         self._clock = clock if clock is not None else SystemClock()
@@ -98,7 +100,7 @@ class Engine:
             opened.callback(self._log.close)
             self._file = StateFile(self.path / "state.sqlite")
             opened.callback(self._file.close)
-            self._index = TantivyIndex(self.path / "index")
+            self._index = TantivyIndex(self.path / "index", settings=ranking)
             opened.callback(self._index.close)
             self._journal = SqliteJournal(self._file)
             self._store = SqliteStore(self._file)
@@ -109,7 +111,8 @@ class Engine:
                 index=self._index,
                 ruleset=ruleset,
                 generation=self._shard.generation,
-                cache=Cache(cache_bytes) if cache_bytes else None,
+                cache=Cache(cache_bytes, moved=ranking.moved) if cache_bytes else None,
+                moved=ranking.moved,
             )
             self._scopes = Scopes(self._queries, journal=self._journal, log=self._log)
             self._recover()
@@ -358,9 +361,11 @@ class Engine:
         """Say that a document should never have been said: its revision, or the one now stored."""
         return self.publish([Retraction(id=name, revision=revision)]).receipts[0]
 
-    def query(self, text: str, *, k: int = 5, depth: int = 20, as_of: int | None = None) -> Answer:
+    def query(
+        self, text: str, *, k: int = 5, depth: int = DEPTH, as_of: int | None = None, budget: int | None = None
+    ) -> Answer:
         """The documents in force for a question, best first, each with the path that leads to it."""
-        return self._ask(lambda: self._queries.query(text, k=k, depth=depth, as_of=as_of))
+        return self._ask(lambda: self._queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget))
 
     def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not: Stage 1 alone."""
@@ -452,14 +457,19 @@ def _bytes(document: Publishable) -> bytes:
 
 
 def open_engine(
-    path: Path | str | None = None, *, domains: Sequence[str | Path] = (), future: Future = "wait"
+    path: Path | str | None = None,
+    *,
+    domains: Sequence[str | Path] = (),
+    future: Future = "wait",
+    ranking: Settings = SETTINGS,
 ) -> Engine:
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
     `domains` are names of shipped rule packs or paths of pack files; none means all shipped packs.
     `future="apply"` makes documents count whatever their date, as a closed collection needs it.
+    `ranking` holds the numbers that Stage 1 and the order of groups go by.
     """
-    return Engine(path, ruleset=packs.load(domains), future=future)
+    return Engine(path, ruleset=packs.load(domains), future=future, ranking=ranking)
 
 
 __all__ = ["Engine", "Publishable", "at_once", "open_engine"]

@@ -24,6 +24,7 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.notices import Selection
+from stream_car.engine.query import DEPTH
 from stream_car.errors import NotVisible
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell
@@ -115,7 +116,7 @@ class EmbeddedService:
         text: str,
         *,
         k: int = 5,
-        depth: int = 20,
+        depth: int = DEPTH,
         as_of: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,

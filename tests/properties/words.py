@@ -7,7 +7,8 @@ from math import log
 from stream_car.core.documents import Document
 from stream_car.engine.fold import Value
 from stream_car.engine.stored import encode_value
-from stream_car.ports import Claim, Event, Hit, Posting
+from stream_car.ports import Claim, Event, Posting
+from stream_car.ranking.grouping import Hit
 from tests.properties.memory import Memory
 
 K1, B = 1.2, 0.75

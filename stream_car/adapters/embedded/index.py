@@ -42,9 +42,10 @@ from stream_car.adapters.embedded.sqlite import remove
 from stream_car.adapters.embedded.tail import Tail, named_term
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import Hit, Posting
+from stream_car.ports import Posting
 from stream_car.ranking.analysis import mentions, terms
 from stream_car.ranking.bm25 import Analysed, counted, idf, score, weighed
+from stream_car.ranking.grouping import Hit
 from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory

@@ -1,5 +1,7 @@
 """Two-stage answers as a caller sees them: groups, cuts, names, what a certificate warrants, and refusals."""
 
+from functools import partial
+
 import pytest
 
 from stream_car import Engine, InvalidRequest, Retraction
@@ -7,7 +9,11 @@ from stream_car.core import authority
 from stream_car.core.documents import Document
 from stream_car.engine.answers import Answer, Group, Resolution
 from stream_car.engine.query import DEPTH_MAX, K_MAX, NAMES_MAX, TEXT_MAX
-from tests.engines import RULESET, day, document, engine
+from stream_car.ranking.settings import Settings
+from tests import engines
+from tests.engines import RULESET, day, document
+
+engine = partial(engines.engine, ranking=Settings(moved=0.0))  # relevance alone decides the order of groups
 
 
 def asked(documents: list[Document], text: str, **how: int) -> Answer:

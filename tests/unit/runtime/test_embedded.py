@@ -58,9 +58,9 @@ def answers(here: Engine) -> tuple[object, ...]:
 
 
 def unscored(answer: Answer) -> tuple[object, ...]:
-    """All but the scores: in them a replaced document counts until its index segment is merged."""
-    groups = [structs.replace(group, score=0.0) for group in answer.groups]
-    return answer.results, groups, answer.certificate, answer.pending
+    """All but scores and beliefs: in them a replaced document counts until its index segment is merged."""
+    groups = [structs.replace(group, score=0.0, belief=0.0) for group in answer.groups]
+    return answer.results, groups, structs.replace(answer.certificate, coverage=1.0), answer.pending
 
 
 def wipe_state(path: Path) -> None:

@@ -1,0 +1,108 @@
+"""Which anchors are looked at, in which order their groups are told, and how much each is believed.
+
+A question leaves open which matter it means; a score is the logarithm of the odds that an anchor's is meant.
+People ask about what changed: a matter in which something was superseded is `exp(moved)` times likelier
+to be meant than one that stands. So relevance alone decides as long as its lead is larger than that, and a
+superseded anchor goes first where relevance cannot tell it from its rivals.
+
+Promise: pure. An anchor that is not looked at could not have brought a document into the answer, whatever
+was found at it, unless the caller stopped early. Cost: O(n log n) a step of ten anchors.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from math import exp, expm1, log1p
+
+from msgspec import Struct
+
+STEP = 10  # anchors looked at together
+
+
+class Gist(Struct, frozen=True, gc=False):
+    """What ranking needs to know of an anchor: whether something supersedes it, and what controls it."""
+
+    anchor: str
+    moved: bool
+    documents: tuple[str, ...]
+    scopes: tuple[str, ...] = ()
+
+
+class Hit(Struct, frozen=True, gc=False):
+    """An anchor as Stage 1 proposes it; its score is in nats."""
+
+    id: str
+    score: float
+
+
+class Course(Struct, frozen=True):
+    """The anchors that were looked at, in the order in which they are told, and those that were left."""
+
+    looked: tuple[tuple[Hit, Gist], ...]
+    left: tuple[Hit, ...]
+    settled: bool  # nothing that was left could have entered the answer
+    beliefs: tuple[float, ...]  # of those looked at, in the same order; what they lack of 1 is with those left
+
+
+Looking = Generator[list[str], Mapping[str, Gist | None] | None, Course]
+
+
+def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float) -> Looking:
+    """Yields anchors to look at, best first, and is sent what was found; `None` ends it.
+
+    A gist of `None` stands for an anchor that is not part of the corpus.
+    """
+    here: list[tuple[Hit, Gist]] = []
+    at = 0
+    settled = False
+    while at < len(proposed) and len(here) < depth:
+        if settled := is_settled(here, proposed[at].score, k=k, moved=moved):
+            break
+        batch = proposed[at : at + min(STEP, depth - len(here))]
+        found = yield [one.id for one in batch]
+        if found is None:
+            break
+        at += len(batch)
+        here += [(one, gist) for one in batch if (gist := found[one.id]) is not None]
+    here.sort(key=lambda pair: -_merit(pair, moved))  # stable: equals stay in the order of Stage 1
+    left = tuple(proposed[at : at + depth - len(here)])
+    merits = [_merit(pair, moved) for pair in here]
+    unseen = [hit.score + _expected(here, moved) for hit in left]
+    return Course(tuple(here), left, settled, beliefs(merits, unseen))
+
+
+def is_settled(here: Sequence[tuple[Hit, Gist]], score: float, *, k: int, moved: float) -> bool:
+    """Whether no anchor of this score or less can bring a document into the first `k`."""
+    found: set[str] = set()
+    for pair in sorted(here, key=lambda pair: -_merit(pair, moved)):
+        if _merit(pair, moved) < score + moved:
+            return False
+        found.update(pair[1].documents)
+        if len(found) >= k:
+            return True
+    return False
+
+
+def _merit(pair: tuple[Hit, Gist], moved: float) -> float:
+    return pair[0].score + (moved if pair[1].moved else 0.0)
+
+
+def _expected(here: Sequence[tuple[Hit, Gist]], moved: float) -> float:
+    """What an anchor not looked at has in its favour, if as many of them moved as of the others."""
+    share = sum(gist.moved for _, gist in here) / (len(here) or 1)
+    return log1p(share * expm1(moved))
+
+
+def beliefs(merits: Sequence[float], others: Sequence[float]) -> tuple[float, ...]:
+    """The probability of each that it is the one meant (Definition 8), if one of all these is."""
+    top = max([*merits, *others], default=0.0)
+    odds = [exp(merit - top) for merit in merits]
+    total = sum(odds) + sum(exp(other - top) for other in others)
+    return tuple(one / total for one in odds)
+
+
+def by_scope(course: Course, unnamed: str) -> dict[str, float]:
+    """The posterior over scopes, likeliest first: an anchor in several is shared evenly among them."""
+    found: dict[str, float] = {}
+    for (_, gist), belief in zip(course.looked, course.beliefs, strict=True):
+        for scope in gist.scopes or (unnamed,):
+            found[scope] = found.get(scope, 0.0) + belief / (len(gist.scopes) or 1)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
