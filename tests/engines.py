@@ -52,12 +52,17 @@ def engine(
     path: Path | None = None,
     *,
     clock: StoppedClock | None = None,
-    ruleset: Ruleset = RULESET,
-    future: Literal["wait", "apply"] = "wait",
+    ruleset: Ruleset | None = RULESET,
+    future: Literal["wait", "apply"] | None = None,
     ranking: Settings = SETTINGS,
 ) -> Engine:
     """An engine with the small domain, whose time stands still."""
     return Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), future=future, ranking=ranking)
+
+
+def built(path: Path) -> Path:
+    """Where a folder keeps what its first generation built."""
+    return path / "built" / "1"
 
 
 def document(

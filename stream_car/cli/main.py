@@ -7,7 +7,7 @@ to do, and exit code 2; a broken rule pack lists every problem. Anything else is
 import click
 from rich.text import Text
 
-from stream_car.cli import demo, evaluate, feeds, publish, questions, rejected, rules, scopes, up
+from stream_car.cli import demo, evaluate, feeds, publish, questions, rebuild, rejected, rules, scopes, up
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
 from stream_car.errors import InvalidRules, StreamCarError
@@ -71,6 +71,7 @@ for command in (
     scopes.pending,
     rules.group,
     rejected.group,
+    rebuild.command,
     evaluate.command,
     up.up,
 ):

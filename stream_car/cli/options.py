@@ -62,8 +62,9 @@ def rules(command: Callable[P, R]) -> Callable[P, R]:
         multiple=True,
         envvar=RULES_VARIABLE,
         metavar="NAME|FILE",
-        help="A shipped rule pack by name, or your own TOML file; may be repeated. Give the same with every command: "
-        f"other rules rebuild the state.  [default: ${RULES_VARIABLE}, names apart by spaces, or all shipped packs]",
+        help="A shipped rule pack by name, or your own TOML file; may be repeated. New data goes by these from then "
+        f"on; `stream-car rebuild` changes them.  [default: ${RULES_VARIABLE}, names apart by spaces, or what the "
+        "data goes by, or all shipped packs]",
     )(command)
 
 
@@ -137,8 +138,8 @@ def hint_at_rules(engine: stream_car.Engine, *, is_found: bool) -> None:
     if refused:
         said = counted(refused, "document has a type", "documents have types")
         err().print(
-            f"{said} that no loaded rule pack knows. Were they published with --rules? "
-            "Give the same --rules with every command.",
+            f"{said} that no rule pack of this data knows. See what other packs would make of them: "
+            "stream-car rebuild --rules ... --dry-run",
             style=WARN,
             soft_wrap=True,
         )

@@ -35,7 +35,7 @@ def main(documents: int = DOCUMENTS, queries: int = QUERIES) -> int:
         engine.query("warm")
         questions = list(_questions(documents, queries))
         new = [_took(lambda q=q: engine.query(q)) for q in questions]  # type: ignore[misc]
-        cache = engine._queries.cache
+        cache = engine._built.queries.cache
         assert cache is not None
         kept, size = len(cache), cache.size
         known = [_took(lambda q=q: engine.query(q)) for q in questions[:ROUNDS]]  # type: ignore[misc]
@@ -79,16 +79,16 @@ def _took(ask: Callable[[], object]) -> float:
 
 @contextmanager
 def _off(engine: Engine) -> Iterator[None]:
-    cache, engine._queries.cache = engine._queries.cache, None
+    cache, engine._built.queries.cache = engine._built.queries.cache, None
     yield
-    engine._queries.cache = cache
+    engine._built.queries.cache = cache
 
 
 class _Spent:
     """The time that the cache takes of one publication."""
 
     def __init__(self, engine: Engine) -> None:
-        self.cache = engine._queries.cache
+        self.cache = engine._built.queries.cache
         assert self.cache is not None
         self.spent = 0.0
         plain = self.cache.note

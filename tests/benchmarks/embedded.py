@@ -141,7 +141,7 @@ def _question(random: Random, documents: int) -> str:
 
 def _stage_2(engine: Engine, anchors: Sequence[str]) -> float:
     begin = perf_counter()
-    walked = at_once(engine._queries.reader().walk(anchors))
+    walked = at_once(engine._built.queries.reader().walk(anchors))
     took = perf_counter() - begin
     assert all(one is not None for one in walked)
     return took * 1e3

@@ -24,21 +24,23 @@ class Stages:
 
     def watch(self, engine: Engine) -> None:
         """Put the stopwatch around the methods of this engine alone."""
-        log, shard, store = engine._log, engine._shard, engine._store
+        built = engine._built
+        log, shard, store = built.log, built.shard, built.store
         _put(log, "append", self._awaited("log: append durably", log.append))
         _put(log, "fetch", self._awaited("log: read and verify", log.fetch))
         _put(shard.fold, "read", self._called("decode, scopes, digest", shard.fold.read))
         _put(shard, "_drive", self._awaited("fold", shard._drive))
         _put(store, "read", self._awaited("store: read", store.read))
         _put(shard, "_commit", self._awaited("encode and commit", shard._commit))
-        _put(engine, "_posting", self._called("index: postings", engine._posting))
-        _put(engine, "_feed", self._called("index: feed", engine._feed))
+        _put(built, "posting", self._called("index: postings", built.posting))
+        _put(built, "_feed", self._called("index: feed", built._feed))
         _put(engine, "_receipt", self._called("receipts", engine._receipt))
 
     def forget(self, engine: Engine) -> None:
         """Give the engine its own methods back."""
-        for owner in (engine, engine._log, engine._shard, engine._shard.fold, engine._store):
-            for name in ("append", "fetch", "_drive", "read", "_commit", "_posting", "_feed", "_receipt"):
+        built = engine._built
+        for owner in (engine, built, built.log, built.shard, built.shard.fold, built.store):
+            for name in ("append", "fetch", "_drive", "read", "_commit", "posting", "_feed", "_receipt"):
                 vars(owner).pop(name, None)
 
     def figures(self, documents: int) -> list[Figure]:

@@ -297,13 +297,22 @@ def eaten(run: Run, tmp_path: Path) -> tuple[Run, str]:
     return run, str(pack)
 
 
-def test_other_rules_than_those_published_with_are_hinted_at(eaten: tuple[Run, str]) -> None:
+def test_the_rules_of_the_first_command_are_those_of_the_data(eaten: tuple[Run, str]) -> None:
     run, pack = eaten
-    result = run("query", "soup")
+    assert run("explain", "gone").exit_code == 0
+    assert run("explain", "gone", "--rules", pack).exit_code == 0
+    other = run("explain", "gone", "--rules", "security")
 
-    assert "1 document has a type that no loaded rule pack knows" in result.stderr
-    assert "same --rules with every command" in result.stderr
-    assert run("explain", "gone", "--rules", pack).stderr == ""
+    assert other.exit_code == 2
+    assert "stream-car rebuild --rules" in other.stderr
+
+
+def test_documents_that_no_pack_of_the_data_knows_are_hinted_at(run: Run) -> None:
+    run("publish", "-", "--rules", "legal", text=lines(ADVISORY))
+    result = run("query", "Log4Shell")
+
+    assert "1 document has a type that no rule pack of this data knows" in result.stderr
+    assert "stream-car rebuild --rules" in result.stderr
 
 
 def test_rules_can_be_named_once_in_the_environment(eaten: tuple[Run, str], monkeypatch: pytest.MonkeyPatch) -> None:

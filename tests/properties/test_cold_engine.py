@@ -37,7 +37,7 @@ def test_corrections_across_pages_are_applied_with_nothing_at_hand(
     random = Random(seed)
     stream = [said(random, number) for number in range(1, 161)]
     with engine(tmp_path) as here:
-        here._shard.cache_max = 0
+        here._built.shard.cache_max = 0
         for step, one in enumerate(stream, 1):
             assert here.publish([one]).receipts[0].outcome in ("accepted", "retracted")
             if not step % 20:

@@ -187,6 +187,20 @@ class SqliteStore:
             raise self._file.damaged(f"the value of key {key!r}")
         return value
 
+    def keys(self, shard: int, prefix: bytes) -> Iterator[bytes]:
+        """The keys that begin so, in order; those written meanwhile may be left out."""
+        last, end = prefix, prefix[:-1] + bytes([prefix[-1] + 1])
+        while True:
+            with self._file.translated():
+                rows: list[tuple[bytes]] = self._file.connection.execute(
+                    "SELECT key FROM entries WHERE shard = ? AND key > ? AND key < ? ORDER BY key LIMIT ?",
+                    (shard, last, end, _CHUNK),
+                ).fetchall()
+            if not rows:
+                return
+            yield from (key for (key,) in rows)
+            last = rows[-1][0]
+
     def _standing(self, connection: sqlite3.Connection, shard: int) -> Claim | None:
         row: tuple[str, int, int, int, bytes] | None = connection.execute(
             "SELECT owner, next_offset, next_oseq, trimmed, guard FROM shards WHERE shard = ?", (shard,)

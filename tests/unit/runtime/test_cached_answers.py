@@ -7,7 +7,7 @@ from tests.engines import DAY, NOW, RULESET, StoppedClock, document, engine
 
 
 def cache_of(here: Engine) -> Cache:
-    cache = here._queries.cache
+    cache = here._built.queries.cache
     assert cache is not None
     return cache
 
@@ -97,7 +97,7 @@ def test_the_cache_can_be_turned_off() -> None:
     with Engine(ruleset=RULESET, cache_bytes=0) as here:
         here.publish([document("c1", at=1, topic="moon")])
 
-        assert here._queries.cache is None
+        assert here._built.queries.cache is None
         assert ids(here.query("moon")) == ids(here.query("moon")) == ["c1"]
 
 

@@ -11,9 +11,14 @@ from tests.engines import document, engine
 from tests.unit.runtime.test_embedded import SAID, answers
 
 STEPS = [
-    ("_log", "append"), ("_store", "read"), ("_store", "commit"), ("_journal", "publish"), ("_store", "trim"),
-    ("_index", "apply"),
+    ("log", "append"), ("store", "read"), ("store", "commit"), ("journal", "publish"), ("store", "trim"),
+    ("index", "apply"),
 ]  # fmt: skip
+
+
+def owner(here: Engine, port: str) -> object:
+    """A port of an engine by its name."""
+    return getattr(here._built, port)
 
 
 class Breaking:
@@ -58,9 +63,9 @@ def test_whichever_step_fails_publishing_again_heals(
         well.publish(SAID)
         expected = answers(well)
     with engine(tmp_path / "ill") as ill:
-        ill._shard._state.is_whole = False  # as after a restart: what is not at hand is read
+        ill._built.shard._state.is_whole = False  # as after a restart: what is not at hand is read
         with monkeypatch.context() as patched:
-            Breaking(patched, getattr(ill, port), name, at, late=late)
+            Breaking(patched, owner(ill, port), name, at, late=late)
             receipts = published_twice(ill)
         assert [(one.id, one.offset - receipts[0].offset) for one in receipts] == [
             (said.id, n) for n, said in enumerate(SAID)
@@ -82,7 +87,7 @@ def test_what_a_failed_publish_kept_is_found_without_publishing_again(
 ) -> None:
     with engine(tmp_path) as here:
         with monkeypatch.context() as patched:
-            Breaking(patched, getattr(here, port), name, 1, late=False)
+            Breaking(patched, owner(here, port), name, 1, late=False)
             with pytest.raises(StreamCarError, match="no room"):
                 here.publish([document("c", topic="moon")])
         receipts = here.publish([document("d", "denial", at=9, topic="moon")]).receipts
@@ -97,7 +102,7 @@ def test_it_is_found_after_opening_again_too(
     port: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with engine(tmp_path) as here, monkeypatch.context() as patched:
-        Breaking(patched, getattr(here, port), name, 1, late=False)
+        Breaking(patched, owner(here, port), name, 1, late=False)
         with pytest.raises(StreamCarError, match="no room"):
             here.publish([document("c", topic="moon")])
     with engine(tmp_path) as here:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from stream_car import Document
+import pytest
+
+from stream_car import Document, InvalidRequest
 from stream_car.core.intake import SKEW
-from tests.engines import DAY, NOW, StoppedClock, document, engine
+from tests.engines import DAY, NOW, RULESET, StoppedClock, document, engine
 
 
 def future(name: str = "f", revision: int = 1, days: int = 1, kind: str = "denial") -> Document:
@@ -105,11 +107,14 @@ def test_how_the_future_is_treated_is_part_of_the_generation(tmp_path: Path) -> 
     with engine(tmp_path) as here:
         here.publish([document("c", topic="moon"), future()])
         waiting = here.generation
-    with engine(tmp_path, future="apply") as here:
+        with here.rebuild(ruleset=RULESET, future="apply") as next_one:
+            next_one.switch()
         assert here.generation != waiting
         assert here.resolve(["c"])[0].status == "void"
     with engine(tmp_path) as here:
-        assert here.resolve(["c"])[0].status == "active"
+        assert here.resolve(["c"])[0].status == "void"
+    with pytest.raises(InvalidRequest, match="goes by other rules"):
+        engine(tmp_path, future="wait")
 
 
 def test_append_times_do_not_go_back_with_the_clock(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""`stream-car rebuild` from end to end, and killed half-way."""
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import stream_car
+from stream_car.cli import main
+from tests.engines import OTHER_RULESET, RULESET
+from tests.integration.rebuilder import fill, generations
+from tests.unit.runtime.test_embedded import answers
+
+ROOT = Path(__file__).parents[2]
+FACT = '{"id": "f1", "type": "fact", "time": "2024-01-01T00:00:00Z", "scope": {"subject": "tea"}}\n'
+
+
+def run(data: Path, *arguments: str, text: str | None = None) -> Result:
+    return CliRunner(env={"STREAM_CAR_DATA": str(data)}).invoke(main, arguments, input=text)
+
+
+def test_a_dry_run_tells_and_changes_nothing_and_a_rebuild_does(tmp_path: Path) -> None:
+    assert run(tmp_path, "publish", "-", "--rules", "legal", text=FACT).exit_code == 1
+    told = run(tmp_path, "rebuild", "--rules", "facts", "--dry-run", "--json")
+    drawn = run(tmp_path, "rebuild", "--rules", "facts", "--dry-run")
+    before = run(tmp_path, "explain", "f1")
+    rebuilt = run(tmp_path, "rebuild", "--rules", "facts", "--json")
+    after = run(tmp_path, "explain", "f1")
+
+    assert msgspec.json.decode(told.stdout, type=dict[str, object]) == {
+        "id": "f1", "before": "absent", "after": "active", "why": [],
+    }  # fmt: skip
+    assert "1 document: absent now, active then" in drawn.stdout
+    assert (before.exit_code, after.exit_code) == (1, 0)
+    said = msgspec.json.decode(rebuilt.stdout, type=dict[str, object])
+    assert (said["packs"], said["records"], said["documents"], said["rejected"]) == (["facts"], 1, 1, 0)
+
+
+def test_without_rules_the_same_packs_are_read_again(tmp_path: Path) -> None:
+    run(tmp_path, "publish", "-", "--rules", "facts", text=FACT)
+    rebuilt = run(tmp_path, "rebuild")
+
+    assert rebuilt.exit_code == 0
+    assert "1 document, 0 rejected, under facts" in rebuilt.stdout
+    assert "every document would stand as it does now" in run(tmp_path, "rebuild", "--dry-run").stdout
+
+
+def test_a_broken_pack_changes_nothing(tmp_path: Path) -> None:
+    run(tmp_path / "data", "publish", "-", "--rules", "facts", text=FACT)
+    (tmp_path / "broken.toml").write_text("name = ")
+    result = run(tmp_path / "data", "rebuild", "--rules", str(tmp_path / "broken.toml"))
+
+    assert result.exit_code == 2
+    assert run(tmp_path / "data", "explain", "f1").exit_code == 0
+
+
+def kill_often(folder: Path, times: int, seed: int) -> None:
+    """A process that rebuilds again and again is killed; the folder is whole, of the one rule set or the other."""
+    random = Random(seed)
+    expected = {ruleset.digest: fill(folder / ruleset.digest[:6], ruleset) for ruleset in (RULESET, OTHER_RULESET)}
+    fill(folder / "killed", RULESET)
+    seen = set()
+    for n in range(times):
+        program = [sys.executable, "-m", "tests.integration.rebuilder", str(folder / "killed")]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            try:
+                child.wait(random.uniform(0.0, 0.5))
+            except subprocess.TimeoutExpired:
+                child.kill()
+        with stream_car.open(folder / "killed") as engine:
+            digest = engine.ruleset.digest
+            seen.add(digest)
+            assert answers(engine) == expected[digest], f"seed {seed}, kill {n}"
+            assert generations(folder / "killed") == 1
+    assert len(seen) == 2
+
+
+def test_a_rebuild_killed_at_any_point_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+    kill_often(tmp_path, times=10, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_a_rebuild_killed_at_two_hundred_points(seed: int, tmp_path: Path) -> None:
+    kill_often(tmp_path, times=20, seed=seed)
