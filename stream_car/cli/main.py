@@ -7,7 +7,20 @@ to do, and exit code 2; a broken rule pack lists every problem. Anything else is
 import click
 from rich.text import Text
 
-from stream_car.cli import demo, evaluate, feeds, publish, questions, rebuild, rejected, rules, scopes, up
+from stream_car.cli import (
+    copies,
+    demo,
+    doctor,
+    evaluate,
+    feeds,
+    publish,
+    questions,
+    rebuild,
+    rejected,
+    rules,
+    scopes,
+    up,
+)
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
 from stream_car.errors import InvalidRules, StreamCarError
@@ -72,6 +85,9 @@ for command in (
     rules.group,
     rejected.group,
     rebuild.command,
+    doctor.command,
+    copies.backup,
+    copies.restore,
     evaluate.command,
     up.up,
 ):

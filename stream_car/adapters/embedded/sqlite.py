@@ -42,7 +42,7 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Co
     if not path.exists():
         with suppress(OSError):  # SQLite's own error says more
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         connection.execute("PRAGMA page_size=8192")
@@ -57,13 +57,46 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Co
     return connection
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """A new file's name survives a power cut only once its folder is on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sync_file(path: Path) -> None:
+    """What the file holds survives a power cut."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def snapshot(source: Path, target: Path) -> None:
+    """A database as of one moment, copied while others write to it; durable when it returns."""
+    with translated(source, "restore it from a backup"):
+        reading = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+        try:
+            os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            writing = sqlite3.connect(target)
+            try:
+                reading.backup(writing)  # all pages in one step: one moment, however many write meanwhile
+            finally:
+                writing.close()
+        finally:
+            reading.close()
+    sync_file(target)
+
+
+def settle(path: Path) -> None:
+    """One file and nothing beside it, so that it can be read from a place that cannot be written."""
+    with translated(path, "restore it from a backup"):
+        connection = sqlite3.connect(path)
+        try:
+            connection.execute("PRAGMA journal_mode=DELETE")
+        finally:
+            connection.close()
+    sync_file(path)
 
 
 @contextmanager
