@@ -119,8 +119,7 @@ class Shard(Generic[R, E]):
         Raises `Halted`: `generation` (the state was built with other rules), `ahead` (the log ends
         before the state), `lost_history` (the log begins after it), `foreign` (it is another log).
         """
-        self._claim = None
-        self._state = State()
+        self._let_go()
         claim = await self.store.claim(self.shard)
         known = await self.store.read(claim, [GENERATION, LAST])
         if claim.next_offset and known.get(GENERATION) != self.generation.encode():
@@ -160,11 +159,27 @@ class Shard(Generic[R, E]):
             handled = await self._fold(claim, records)
             self._claim = await self._commit(claim, handled)
         except BaseException:
-            self._claim = None
-            self._state = State()
+            self._let_go()
             raise
         self._state.shrink(self.cache_max)
         return handled
+
+    async def beat(self) -> None:
+        """Notice that the store no longer stands where this worker left it: for one whose log is quiet.
+
+        Raises `ClaimLost`; whatever is called next starts again.
+        """
+        if self._claim is None:
+            return
+        try:
+            await self.store.read(self._claim, [GENERATION])
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _let_go(self) -> None:
+        self._claim = None
+        self._state = State()
 
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
         fold = self.fold

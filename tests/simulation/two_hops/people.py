@@ -28,6 +28,10 @@ class Machine(Protocol):
         """Claim the shard."""
         ...
 
+    def beat(self) -> Running:
+        """Notice that the store fell back."""
+        ...
+
     def run_once(self, max_records: int) -> Coroutine[object, object, Sequence[object]]:
         """Apply a batch."""
         ...
@@ -60,10 +64,12 @@ class Worker:
                 raise
 
     def _work(self) -> Running:
-        """A batch, a mark, or now and then a heartbeat, by which an idle worker notices that the store fell back."""
+        """A batch, a mark, or now and then a heartbeat or a new start, as a rebalance would bring it."""
         what = self.random.random()
-        if what < 0.08:
+        if what < 0.04:
             return self.machine.start()
+        if what < 0.08:
+            return self.machine.beat()
         if what < 0.3 and self.marks is not None:
             return self.marks.mark()
         return self.machine.run_once(self.random.randint(1, 5))
