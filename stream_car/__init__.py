@@ -18,6 +18,8 @@ from stream_car.errors import (
 )
 
 if _typing.TYPE_CHECKING:
+    from stream_car.ports import Encoder
+    from stream_car.ranking.settings import Settings
     from stream_car.runtime.embedded import Engine as Engine
 
 __version__ = "0.1.0"
@@ -28,15 +30,20 @@ def open(
     *,
     domains: _Sequence[str | _Path] = (),
     future: _typing.Literal["wait", "apply"] = "wait",
+    ranking: "Settings | None" = None,
+    encoder: "Encoder | None" = None,
 ) -> "Engine":
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
     `domains` are names of shipped rule packs or paths of pack files; none means all shipped packs.
     `future="apply"` makes documents count whatever their date, as a closed collection needs it.
+    `ranking` holds the numbers that Stage 1 and the order of groups go by. With an `encoder` Stage 1 also
+    compares meanings, by vectors that are made in the background.
     """
+    from stream_car.ranking.settings import SETTINGS
     from stream_car.runtime.embedded import open_engine
 
-    return open_engine(path, domains=domains, future=future)
+    return open_engine(path, domains=domains, future=future, ranking=ranking or SETTINGS, encoder=encoder)
 
 
 def __getattr__(name: str) -> object:

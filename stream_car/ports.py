@@ -204,6 +204,16 @@ class Posting(Struct, frozen=True, kw_only=True, gc=False):
     anchor: bool = True  # whether Stage 1 may return it
 
 
+class Encoder(Protocol):
+    """Texts to vectors of one length, by their meaning. Called from a thread of its own."""
+
+    name: str  # vectors of different names are not compared
+
+    def encode(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """A vector of length one for each text, as little-endian 32-bit floats."""
+        ...
+
+
 class AnchorIndex(Protocol):
     """Documents by their words (Stage 1), by id, and scopes by their parts.
 
@@ -230,6 +240,10 @@ class AnchorIndex(Protocol):
 
     async def version(self) -> int:
         """A number that goes up whenever a search could answer otherwise than before, scores included."""
+        ...
+
+    async def behind(self) -> int:
+        """Documents that are found by their words, but not yet by their meaning."""
         ...
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from stream_car.core.documents import Document
 from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.ports import Encoder
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime.embedded import Engine
 
@@ -55,9 +56,10 @@ def engine(
     ruleset: Ruleset | None = RULESET,
     future: Literal["wait", "apply"] | None = None,
     ranking: Settings = SETTINGS,
+    encoder: Encoder | None = None,
 ) -> Engine:
     """An engine with the small domain, whose time stands still."""
-    return Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), future=future, ranking=ranking)
+    return Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), future=future, ranking=ranking, encoder=encoder)
 
 
 def built(path: Path) -> Path:

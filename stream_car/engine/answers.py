@@ -128,6 +128,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     certificate: Certificate
     scopes: tuple[Plausible, ...] = ()
     pending: int = 0  # documents that wait for their time
+    behind: int = 0  # documents found by their words only, because their vectors are still being made
 
 
 Via = Literal["id", "chunk", "record", ""]

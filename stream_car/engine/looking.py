@@ -14,7 +14,7 @@ from stream_car.core.resolve import Walked
 from stream_car.engine.answers import Answer, Plausible
 from stream_car.engine.reader import Reader
 from stream_car.ports import AnchorIndex
-from stream_car.ranking.grouping import Course, Gist, Hit, Looking, by_scope, course
+from stream_car.ranking.grouping import STEP, Course, Gist, Hit, Looking, by_scope, course
 
 SEARCHED_MAX = 4000  # anchors asked for where many are not part of the corpus
 SCOPES_MAX = 10  # plausible scopes that an answer names
@@ -55,7 +55,8 @@ async def look(reader: Reader, index: AnchorIndex, asked: Asked, *, moved: float
 
 async def _walked(reader: Reader, hits: Sequence[Hit], asked: Asked, moved: float) -> Looked:
     walks: dict[str, Walked] = {}
-    steps = course(hits, k=asked.k, depth=asked.depth, moved=moved)
+    step = STEP if asked.budget is None else 1  # a budget is counted after every anchor
+    steps = course(hits, k=asked.k, depth=asked.depth, moved=moved, step=step)
     gists: Mapping[str, Gist | None] | None = None
     is_stopped = False
     while True:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from stream_car.core.intake import Held, held_key
 from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import Ruleset, record_scope
@@ -167,7 +169,9 @@ class Queries:
         if budget is not None and budget < 1:
             raise InvalidRequest("budget", f"the budget must be at least 1, not {budget}")
         asked = Asked(text, k, depth, as_of, budget)
-        return await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
+        answer = await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
+        behind = await self.index.behind()
+        return replace(answer, behind=behind) if behind else answer
 
     async def _remembered(self, reader: Reader, asked: Asked) -> Answer:
         """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""

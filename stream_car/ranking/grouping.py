@@ -45,8 +45,8 @@ class Course(Struct, frozen=True):
 Looking = Generator[list[str], Mapping[str, Gist | None] | None, Course]
 
 
-def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float) -> Looking:
-    """Yields anchors to look at, best first, and is sent what was found; `None` ends it.
+def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float, step: int = STEP) -> Looking:
+    """Yields anchors to look at, `step` at a time and best first, and is sent what was found; `None` ends it.
 
     A gist of `None` stands for an anchor that is not part of the corpus.
     """
@@ -56,7 +56,7 @@ def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float) -> Look
     while at < len(proposed) and len(here) < depth:
         if settled := is_settled(here, proposed[at].score, k=k, moved=moved):
             break
-        batch = proposed[at : at + min(STEP, depth - len(here))]
+        batch = proposed[at : at + min(step, depth - len(here))]
         found = yield [one.id for one in batch]
         if found is None:
             break

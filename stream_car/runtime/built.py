@@ -7,6 +7,7 @@ missing, behind, damaged or made otherwise is built anew from the log. Nothing i
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.log import SqliteLog
@@ -25,9 +26,12 @@ from stream_car.engine.state import HEADER, Header, Value
 from stream_car.engine.stored import decode_value
 from stream_car.engine.subscription import Sources
 from stream_car.errors import Halted
-from stream_car.ports import Posting
+from stream_car.ports import Encoder, Posting
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime.at_once import at_once
+
+if TYPE_CHECKING:
+    from stream_car.adapters.embedded.hybrid import HybridIndex
 
 REPLAY_MAX = 2000
 
@@ -51,6 +55,7 @@ class Built:
         future: Future,
         *,
         ranking: Settings = SETTINGS,
+        encoder: Encoder | None = None,
         cache_bytes: int = 0,
     ) -> None:
         self.folder = folder
@@ -61,7 +66,7 @@ class Built:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.file = StateFile(folder / "state.sqlite")
         try:
-            self.index = TantivyIndex(folder / "index", settings=ranking)
+            self.index = _index(folder / "index", ranking, encoder)
         except BaseException:
             self.file.close()
             raise
@@ -206,3 +211,18 @@ class Built:
         """Let the files go and delete them."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _index(folder: Path, ranking: Settings, encoder: Encoder | None) -> "TantivyIndex | HybridIndex":
+    """The text index, with vectors beside it where there is an encoder; only then are its libraries needed."""
+    texts = TantivyIndex(folder, settings=ranking)
+    if encoder is None:
+        return texts
+    from stream_car.adapters.embedded.hybrid import HybridIndex
+    from stream_car.adapters.embedded.vectors import Vectors
+
+    try:
+        return HybridIndex(texts, Vectors(folder / "vectors.sqlite", encoder), settings=ranking)
+    except BaseException:
+        texts.close()
+        raise

@@ -47,7 +47,7 @@ from stream_car.engine.shard import BATCH_MAX, Handled
 from stream_car.engine.state import WAITING, Header
 from stream_car.engine.subscription import Subscription
 from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import Clock, Message
+from stream_car.ports import Clock, Encoder, Message
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime import generation as generations
 from stream_car.runtime.at_once import at_once
@@ -78,10 +78,12 @@ class Engine:
         clock: Clock | None = None,
         cache_bytes: int = BYTES_MAX,
         ranking: Settings = SETTINGS,
+        encoder: Encoder | None = None,
     ) -> None:
         self._clock = clock if clock is not None else SystemClock()
         self._cache_bytes = cache_bytes
         self._ranking = ranking
+        self._encoder = encoder
         self._due: int | None = None
         self._is_closed = False
         self._appending = threading.Lock()
@@ -116,6 +118,7 @@ class Engine:
             generation.ruleset(),
             generation.future,
             ranking=self._ranking,
+            encoder=self._encoder,
             cache_bytes=self._cache_bytes,
         )
 
@@ -295,6 +298,11 @@ class Engine:
         """The documents in force for a question, best first, each with the path that leads to it."""
         return self._ask(lambda: self._built.queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget))
 
+    def settle(self) -> None:
+        """Wait until no vector is behind; without an encoder nothing ever is."""
+        self._require_open()
+        self._built.index.settle()
+
     def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not: Stage 1 alone."""
         return self._ask(lambda: self._built.queries.relevance(text, k))
@@ -414,14 +422,16 @@ def open_engine(
     domains: Sequence[str | Path] = (),
     future: Future | None = None,
     ranking: Settings = SETTINGS,
+    encoder: Encoder | None = None,
 ) -> Engine:
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
     `domains` are names of shipped rule packs or paths of pack files; none means those that the folder goes
     by, and for a new one all shipped packs. `future="apply"` makes documents count whatever their date, as
     a closed collection needs it. `ranking` holds the numbers that Stage 1 and the order of groups go by.
+    With an `encoder` Stage 1 also compares meanings, by vectors that are made in the background.
     """
-    return Engine(path, packs=domains, future=future, ranking=ranking)
+    return Engine(path, packs=domains, future=future, ranking=ranking, encoder=encoder)
 
 
 __all__ = ["Engine", "Publishable", "at_once", "open_engine"]

@@ -32,11 +32,10 @@ class Scores(Struct, frozen=True):
 
 
 class Scored(Struct, frozen=True):
-    """What the scorer says of a run; `T1` is there for collections in hops."""
+    """What the scorer says of a run."""
 
     missing: int
     all: Scores
-    T1: Scores | None = None
 
 
 def scored(folder: str, domain: str, queries: str, out: Path) -> Scored:
@@ -60,10 +59,15 @@ def scored(folder: str, domain: str, queries: str, out: Path) -> Scored:
 @pytest.mark.parametrize(
     ("folder", "domain", "queries", "count", "least"),
     [
-        ("ghsa", "security", "queries.dev.jsonl", 92, 0.975),
-        ("fda", "medical", "queries.answerable.dev.jsonl", 219, 0.97),
+        ("ghsa", "security", "queries.dev.jsonl", 92, 0.989),  # 91
+        ("fda", "medical", "queries.answerable.dev.jsonl", 219, 0.981),  # 215
+        ("fda", "medical", "queries.dev.jsonl", 294, 0.77),
         ("finsuperqa", "compliance", "queries.dev.jsonl", 615, 1.0),
+        ("finsuperqa_contaminated", "compliance", "queries.dev.jsonl", 615, 0.995),
         ("cvepatchqa", "security", "queries.dev.jsonl", 293, 1.0),
+        ("legalprecedentqa", "legal", "queries.dev.jsonl", 277, 1.0),
+        ("cvepatchqa_freeform", "security", "queries.dev.jsonl", 134, 0.94),
+        ("legalprecedentqa_freeform", "legal", "queries.dev.jsonl", 139, 0.31),
     ],
 )
 def test_answers_meet_both_conditions_of_theorem_4(
@@ -73,14 +77,6 @@ def test_answers_meet_both_conditions_of_theorem_4(
 
     assert (found.missing, found.all.n) == (0, count)
     assert found.all.tca_thm4.value >= least
-
-
-def test_overruled_cases_are_answered_with_what_overruled_them(tmp_path: Path) -> None:
-    found = scored("legalprecedentqa", "legal", "queries.dev.jsonl", tmp_path / "run.jsonl")
-
-    assert found.T1 is not None
-    assert (found.missing, found.T1.n) == (0, 140)
-    assert found.T1.tca_thm4.value == 1.0
 
 
 def test_the_scorer_is_not_pleased_by_just_anything(tmp_path: Path) -> None:

@@ -41,6 +41,10 @@ class PlainIndex:
         """The input offset from which to feed."""
         return self.at
 
+    async def behind(self) -> int:
+        """There are no vectors."""
+        return 0
+
     async def version(self) -> int:
         """How often something was applied."""
         return self.applied

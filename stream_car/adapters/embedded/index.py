@@ -186,6 +186,10 @@ class TantivyIndex:
         """A number that goes up whenever a search could answer otherwise than before, scores included."""
         return self._version
 
+    async def behind(self) -> int:
+        """Nothing here is found by meaning."""
+        return 0
+
     async def position(self) -> int:
         """The input offset from which to feed after opening; 0 where there is no usable index."""
         return self._position
@@ -321,6 +325,9 @@ class TantivyIndex:
     async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Names of scopes that have all these pairs, in order of name; some may have become empty."""
         return self._scopes.find(parts, limit)
+
+    def settle(self) -> None:
+        """Nothing is made in the background here."""
 
     def reset(self) -> None:
         """Forget everything, readable or not; the position is 0 again."""

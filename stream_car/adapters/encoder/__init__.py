@@ -1,0 +1,1 @@
+"""Encoders: texts to vectors, on this machine."""
