@@ -44,7 +44,8 @@ def bound(settings: ServerSettings, token: str | None) -> socket.socket:
             "set $STREAM_CAR_TOKEN or token_file, or stay on 127.0.0.1",
         )
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named by its protocol, or asyncio would not turn Nagle's algorithm off, and answers would wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))

@@ -7,6 +7,7 @@ with the name and never with the value.
 import os
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -83,10 +84,13 @@ def read_token(token_file: str | None, environment: Mapping[str, str] = os.envir
 
 
 def require_known_variables(environment: Mapping[str, str] = os.environ) -> None:
-    """Refuse a variable that looks like a setting and is none: it is misspelt, and would be ignored."""
-    unknown = sorted(name for name in environment if name.startswith(PREFIX) and name not in KNOWN)
-    if unknown:
-        raise InvalidRequest("settings", f"${unknown[0]} is no setting; known are {', '.join(sorted(KNOWN))}")
+    """Refuse a variable that looks like a misspelt setting: it would be ignored."""
+    known = {name.removeprefix(PREFIX): name for name in KNOWN}
+    for name in sorted(environment):
+        rest = name.removeprefix(PREFIX)
+        meant = get_close_matches(rest, known, n=1, cutoff=0.6) if name.startswith(PREFIX) else []
+        if meant and rest not in known:
+            raise InvalidRequest("settings", f"${name} is no setting; is ${known[meant[0]]} meant?")
 
 
 def _wrong(path: Path, why: str) -> InvalidRequest:

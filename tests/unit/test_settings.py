@@ -1,8 +1,19 @@
-"""Where data lives: what the environment says, or a folder beside the caller."""
+"""What the environment and a settings file say, and what is refused at the start without showing a value."""
 
 from pathlib import Path
 
-from stream_car.runtime.settings import data_directory
+import pytest
+
+from stream_car.errors import InvalidRequest
+from stream_car.runtime.settings import (
+    ServerSettings,
+    data_directory,
+    read_settings,
+    read_token,
+    require_known_variables,
+)
+
+SECRET = "5ebe2294ecd0e0f08eab7690d2a6ee69"
 
 
 def test_the_environment_names_the_data_directory() -> None:
@@ -11,3 +22,69 @@ def test_the_environment_names_the_data_directory() -> None:
 
 def test_without_a_word_data_lies_in_the_working_directory() -> None:
     assert data_directory({}) == data_directory({"STREAM_CAR_DATA": ""}) == Path("stream-car-data")
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "server.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_a_file_there_are_defaults() -> None:
+    assert read_settings(None) == ServerSettings()
+
+
+def test_a_file_says_what_differs(tmp_path: Path) -> None:
+    path = written(tmp_path, 'port = 9000\nhost_names = ["car.example"]\n')
+
+    assert read_settings(path) == ServerSettings(port=9000, host_names=("car.example",))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (f'token = "{SECRET}"', "token_file"),
+        (f'password = "{SECRET}"', "password"),
+        (f'port = "{SECRET}"', "port"),
+        ('heartbeat_s = "15s"', "heartbeat_s"),
+        ("heartbeat_s = 0", "heartbeat_s"),
+        ("port = 70000", "port"),
+        ("changes_kept = 5", "changes_kept"),
+        ("port = ", "TOML"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name_and_without_its_value(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named) as refused:
+        read_settings(written(tmp_path, text))
+
+    assert SECRET not in str(refused.value)
+
+
+def test_the_token_comes_from_its_file_or_else_from_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{SECRET}\n")
+
+    assert read_token(str(file), {"STREAM_CAR_TOKEN": "x" * 20}) == SECRET
+    assert read_token(None, {"STREAM_CAR_TOKEN": SECRET}) == SECRET
+    assert read_token(None, {}) is None
+
+
+@pytest.mark.parametrize("weak", ["", "short", "with spaces in between them", "ünïcode-ünïcode-ünïcode"])
+def test_a_weak_token_is_refused_and_not_shown(weak: str) -> None:
+    with pytest.raises(InvalidRequest, match="STREAM_CAR_TOKEN") as refused:
+        read_token(None, {"STREAM_CAR_TOKEN": weak})
+
+    assert not weak or weak not in str(refused.value)
+
+
+def test_a_token_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="token_file"):
+        read_token(str(tmp_path / "none"), {})
+
+
+def test_a_misspelt_variable_is_refused_by_name() -> None:
+    with pytest.raises(InvalidRequest, match=r"STREAM_CAR_TOKN is no setting; is \$STREAM_CAR_TOKEN meant") as refused:
+        require_known_variables({"STREAM_CAR_TOKN": SECRET, "HOME": "/"})
+
+    assert SECRET not in str(refused.value)
+    require_known_variables({"STREAM_CAR_TOKEN": SECRET, "STREAM_CAR_DATA": "x", "STREAM_CAR_SERVERS": "required"})

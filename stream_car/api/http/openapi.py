@@ -61,7 +61,7 @@ def describe(version: str) -> Tree:
     paths: dict[str, Tree] = {"/v1/documents": {"post": _publish()}}
     paths["/v1/subscribe"] = {"get": _subscribe()}
     for operation in OPERATIONS:
-        path = operation.path.replace(":path", "")
+        path = operation.path.replace(":anything", "")
         paths.setdefault(path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -144,7 +144,7 @@ def _present(said: Tree) -> Tree:
 def _publish() -> Tree:
     line: Tree = {"type": "string", "description": "One document a line."}
     document: Tree = {"$ref": REF.format(name="Document")}
-    many: Tree = {"type": "array", "items": document}
+    many: Tree = {"type": "array", "items": {"description": "A document; what is none has a receipt that says so."}}
     refused = _problem(422)
     return {
         "operationId": "publish",

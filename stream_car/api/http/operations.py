@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 
 from stream_car.api import messages as m
@@ -17,6 +18,15 @@ from stream_car.engine import answers as a
 from stream_car.errors import InvalidRequest
 
 S = TypeVar("S", bound=Struct)
+
+
+class Anything(PathConvertor):
+    """The rest of a path, slashes and line ends included: an id may have any."""
+
+    regex = "(?s:.+)"
+
+
+register_url_convertor("anything", Anything())
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -161,7 +171,7 @@ OPERATIONS = (
     _operation("GET", "/v1/frontier", m.ScopeAsOf, tuple[a.Frontier, ...], _frontier),
     _operation("GET", "/v1/history", m.InScope, tuple[a.History, ...], _history),
     _operation("GET", "/v1/changes", m.ChangesAfter, tuple[a.Told, ...], _changes),
-    _operation("GET", "/v1/explain/{id:path}", m.AsOf, a.Explanation, _explain),
+    _operation("GET", "/v1/explain/{id:anything}", m.AsOf, a.Explanation, _explain),
     _operation("GET", "/v1/rejected", m.RejectedAfter, tuple[a.Rejected, ...], _rejected),
     _operation("GET", "/v1/pending", m.Nothing, tuple[m.Waiting, ...], _pending),
     _operation("GET", "/v1/rules", m.Nothing, m.Rules, _rules),

@@ -1,0 +1,113 @@
+"""The service keeps to its own description: generated requests find no defect and no undocumented answer."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck
+from schemathesis import Case, GenerationMode
+from schemathesis.config import SchemathesisConfig
+
+from stream_car.api.messages import TIMEOUT_MAX_MS
+from tests.serving import serving
+
+GATE, SLOW = 50, 500
+OPERATIONS = (
+    "query",
+    "relevance",
+    "resolve",
+    "check",
+    "frontier",
+    "history",
+    "changes",
+    "explain",
+    "rejected",
+    "pending",
+    "rules",
+    "status",
+    "publish",
+)
+WITHOUT_INPUT = ("pending", "rules", "status")
+# What a description cannot say: whether a text is a time that exists, and which revisions were published.
+CONFIG = """
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", 400, 409, 422, 504]
+
+[checks.not_a_server_error]
+expected-statuses = ["2xx", "3xx", "4xx", 504]
+"""
+PATIENCE_MS = 20
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The address of a server that runs beside the tests."""
+    told: list[str] = []
+    started = threading.Event()
+    loop = asyncio.new_event_loop()
+    end = asyncio.Event()
+
+    async def run() -> None:
+        async with serving() as running:
+            told.append(running.url)
+            started.set()
+            await end.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
+    thread.start()
+    assert started.wait(30)
+    yield told[0]
+    loop.call_soon_threadsafe(end.set)
+    thread.join()
+    loop.close()
+
+
+def check(url: str, name: str, mode: GenerationMode, cases: int) -> int:
+    """Send generated requests of one operation with every check; how many were sent."""
+    config = SchemathesisConfig.from_str(CONFIG)
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json", config=config)
+    operation = schema.find_operation_by_id(name)
+    sent = 0
+
+    @hypothesis.settings(
+        max_examples=cases,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
+    def attempt(case: Case) -> None:  # type: ignore[type-arg]
+        nonlocal sent
+        sent += 1
+        body = case.body
+        if isinstance(body, dict):
+            asked = body.get("timeout_ms")
+            if isinstance(asked, int) and PATIENCE_MS < asked <= TIMEOUT_MAX_MS:
+                body["timeout_ms"] = PATIENCE_MS
+        case.call_and_validate(base_url=url)
+
+    attempt()
+    return sent
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_good_requests_are_answered_as_described(url: str, name: str) -> None:
+    assert check(url, name, GenerationMode.POSITIVE, GATE) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in WITHOUT_INPUT])
+def test_bad_requests_are_refused_as_described(url: str, name: str) -> None:
+    assert check(url, name, GenerationMode.NEGATIVE, GATE) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_many_requests_find_nothing(url: str, name: str) -> None:
+    assert check(url, name, GenerationMode.POSITIVE, SLOW) >= 1
+    if name not in WITHOUT_INPUT:
+        assert check(url, name, GenerationMode.NEGATIVE, SLOW) >= 1

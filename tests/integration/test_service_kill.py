@@ -1,0 +1,114 @@
+"""The server is killed during load: a follower that comes back with its cursor has missed nothing."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import httpx
+import msgspec
+import pytest
+
+import stream_car
+from stream_car.api.plain import plain
+from tests.integration.publisher import DOMAINS, said
+from tests.server import Server
+from tests.serving import heard
+
+RULES = [word for name in DOMAINS for word in ("--rules", name)]
+BATCH = 20
+ALL = 1 << 30
+
+
+class Follower:
+    """Every change that was heard, by its number; the cursor only goes forward."""
+
+    def __init__(self) -> None:
+        self.cursor: str | None = None
+        self.last = 0
+        self.changes: dict[int, bytes] = {}
+
+    async def follow(self, client: httpx.AsyncClient) -> None:
+        """Listen until the connection breaks."""
+        headers = {"Last-Event-ID": self.cursor} if self.cursor is not None else {}
+        asked = {"view": "scope", "snapshot": "false"}
+        async with client.stream("GET", "/v1/subscribe", params=asked, headers=headers) as response:
+            assert response.status_code == 200, await response.aread()
+            async for one in heard(response.aiter_lines()):
+                number = int(one.id.rpartition(":")[2])
+                assert number > self.last, "a cursor went back"
+                self.cursor, self.last = one.id, number
+                if one.event == "change":
+                    assert self.changes.setdefault(number, one.data) == one.data
+                else:
+                    assert one.event == "heartbeat"
+
+
+class Publisher:
+    """Sends the same messages again until they are acknowledged."""
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+
+    async def publish(self, client: httpx.AsyncClient) -> None:
+        """Send batch after batch until the connection breaks."""
+        while True:
+            batch = [said(n) for n in range(self.acknowledged, self.acknowledged + BATCH)]
+            headers = {"Content-Type": "application/x-ndjson"}
+            response = await client.post("/v1/documents", content=b"\n".join(batch), headers=headers)
+            assert response.status_code == 200, response.text
+            assert len(response.json()["receipts"]) == BATCH
+            self.acknowledged += BATCH
+
+
+async def until_killed(server: Server, follower: Follower, publisher: Publisher, seconds: float) -> None:
+    """Publish and follow, and end the server as a power cut would."""
+
+    async def unless_broken(work: asyncio.Task[None]) -> None:
+        with suppress(httpx.TransportError):
+            await work
+
+    async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+        tasks = [asyncio.create_task(follower.follow(client)), asyncio.create_task(publisher.publish(client))]
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        server.kill()
+        await asyncio.gather(*(unless_broken(task) for task in tasks))
+
+
+async def catch_up(server: Server, follower: Follower) -> None:
+    """Follow until everything so far is heard."""
+    async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+        cursor = (await client.get("/v1/status")).json()["cursor"]
+        task = asyncio.create_task(follower.follow(client))
+        async with asyncio.timeout(20):
+            while follower.last < int(cursor.rpartition(":")[2]) and not task.done():
+                await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def kill_often(folder: Path, times: int, seed: int) -> None:
+    random = Random(seed)
+    follower, publisher = Follower(), Publisher()
+    with stream_car.open(folder, domains=DOMAINS) as engine:
+        follower.cursor = f"{engine.generation}:0"
+    for _ in range(times):
+        with Server(folder, *RULES) as server:
+            asyncio.run(until_killed(server, follower, publisher, random.uniform(0.05, 0.4)))
+    (folder / "quick.toml").write_text("heartbeat_s = 0.05\n")
+    with Server(folder, *RULES, "--settings", str(folder / "quick.toml")) as server:
+        asyncio.run(catch_up(server, follower))
+    with stream_car.open(folder, domains=DOMAINS) as engine:
+        assert engine.next_offset >= publisher.acknowledged >= times
+        told = {one.oseq: msgspec.json.encode(plain(one)) for one in engine.changes(limit=ALL)}
+    assert follower.changes == told
+
+
+def test_twenty_kills_lose_no_change_and_repeat_none_differently(tmp_path: Path) -> None:
+    kill_often(tmp_path, times=20, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_two_hundred_kills_do_not_either(block: int, tmp_path: Path) -> None:
+    kill_often(tmp_path, times=20, seed=100 * (block + 1))
