@@ -1,10 +1,12 @@
 """Stream-CAR: a streaming supersession engine, so that nobody acts on a document that was voided.
 
-`open` gives an engine over a folder of files, in this process, without any server.
+`open` gives an engine over a folder of files, in this process, without any server; `connect` and
+`connect_async` give the same calls to a service that `stream-car up` started.
 """
 
 import typing as _typing
 from collections.abc import Sequence as _Sequence
+from importlib import import_module as _import_module
 from pathlib import Path as _Path
 
 from stream_car.core.documents import Document, Retraction
@@ -14,10 +16,15 @@ from stream_car.errors import (
     InvalidDocument,
     InvalidRequest,
     InvalidRules,
+    NotVisible,
     StreamCarError,
+    TooMuch,
+    Unavailable,
 )
 
 if _typing.TYPE_CHECKING:
+    from stream_car.api.client import AsyncClient as AsyncClient
+    from stream_car.api.client import Client as Client
     from stream_car.ports import Encoder
     from stream_car.ranking.settings import Settings
     from stream_car.runtime.embedded import Engine as Engine
@@ -46,24 +53,47 @@ def open(
     return open_engine(path, domains=domains, future=future, ranking=ranking or SETTINGS, encoder=encoder)
 
 
-def __getattr__(name: str) -> object:
-    """`Engine` is looked up when it is first asked for, so that importing this package loads no driver."""
-    if name == "Engine":
-        from stream_car.runtime.embedded import Engine
+def connect(url: str, *, token: str | None = None) -> "Client":
+    """The service at an address, with the calls of the engine and `subscribe`."""
+    from stream_car.api.client import Client
 
-        return Engine
+    return Client(url, token=token)
+
+
+def connect_async(url: str, *, token: str | None = None) -> "AsyncClient":
+    """The service at an address, with calls to await."""
+    from stream_car.api.client import AsyncClient
+
+    return AsyncClient(url, token=token)
+
+
+_LATER = {"Engine": "runtime.embedded", "Client": "api.client", "AsyncClient": "api.client"}
+
+
+def __getattr__(name: str) -> object:
+    """Some classes are looked up when they are first asked for, so that importing this package loads no driver."""
+    if name in _LATER:
+        found: object = getattr(_import_module(f"stream_car.{_LATER[name]}"), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
+    "AsyncClient",
     "ClaimLost",
+    "Client",
     "Document",
     "Engine",
     "Halted",
     "InvalidDocument",
     "InvalidRequest",
     "InvalidRules",
+    "NotVisible",
     "Retraction",
     "StreamCarError",
+    "TooMuch",
+    "Unavailable",
+    "connect",
+    "connect_async",
     "open",
 ]

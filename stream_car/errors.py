@@ -48,7 +48,14 @@ class Halted(StreamCarError):
 
 
 class Unavailable(StreamCarError):
-    """A server does not answer, or not now. Nothing is known of what was asked of it; try again later."""
+    """A server does not answer, or not now. Nothing is known of what was asked of it; try again later.
+
+    `code` is stable where the server gave a reason.
+    """
+
+    def __init__(self, reason: str, code: str = "unavailable") -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 class TooMuch(StreamCarError):

@@ -255,7 +255,7 @@ class Told(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Input that was refused, with its bytes; `offset` names it."""
+    """Input that was refused, with its bytes; `offset` names it, the list goes on behind `oseq`."""
 
     offset: int
     code: str
@@ -263,6 +263,7 @@ class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
     append_time: int = 0
     id: str | None = None
     value: bytes = b""
+    oseq: int = 0
 
 
 Outcome = Literal[

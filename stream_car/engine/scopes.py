@@ -183,6 +183,7 @@ class Scopes:
                     append_time=record.append_time,
                     id=refused.id,
                     value=record.value or b"",
+                    oseq=event.oseq,
                 )
             )
         return tuple(found)

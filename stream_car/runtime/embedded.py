@@ -19,7 +19,7 @@ import msgspec
 
 from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.codec import encode, encode_mapping
+from stream_car.codec import Publishable, as_sent
 from stream_car.core.documents import Document, Retraction
 from stream_car.core.intake import SKEW, Held
 from stream_car.core.rules import Ruleset
@@ -61,7 +61,6 @@ PUBLISH_MAX = 4000  # messages appended to the log at once
 PUBLISH_BYTES_MAX = 16 << 20
 ALL = 1 << 60
 
-Publishable = Document | Retraction | Mapping[str, object] | bytes | str
 T = TypeVar("T")
 
 
@@ -391,7 +390,7 @@ def _batches(documents: Iterable[Publishable]) -> Iterator[list[Message]]:
     batch: list[Message] = []
     size = 0
     for document in documents:
-        message = Message(value=_bytes(document))
+        message = Message(value=as_sent(document))
         batch.append(message)
         size += len(message.value or b"")
         if len(batch) == PUBLISH_MAX or size > PUBLISH_BYTES_MAX:
@@ -399,21 +398,6 @@ def _batches(documents: Iterable[Publishable]) -> Iterator[list[Message]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _bytes(document: Publishable) -> bytes:
-    if isinstance(document, bytes):
-        return document
-    if isinstance(document, str):
-        return document.encode("utf-8", "surrogatepass")
-    if isinstance(document, Document):
-        return encode(document)
-    if isinstance(document, Retraction):
-        revision = {} if document.revision is None else {"revision": document.revision}
-        return encode_mapping({"id": document.id, **revision, "retracted": True})
-    if isinstance(document, Mapping):
-        return encode_mapping(document)
-    raise StreamCarError(f"cannot publish a {type(document).__name__}; give a Document, a mapping or JSON")
 
 
 def open_engine(
