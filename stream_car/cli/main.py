@@ -20,6 +20,7 @@ from stream_car.cli import (
     rules,
     scopes,
     up,
+    watch,
 )
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
@@ -58,6 +59,7 @@ def _sentences(error: StreamCarError) -> list[Text]:
         "stream-car frontier package=lodash                what is in force there now",
         "stream-car explain GHSA-jf85-cpcp-j695            why it is, or is not, in force",
         "stream-car up                                     the same as a service over HTTP",
+        "stream-car watch --url http://127.0.0.1:8377      what becomes void there, as it happens",
     ),
 )
 @click.version_option(package_name="stream-car")
@@ -65,7 +67,7 @@ def main() -> None:
     """Answer from the documents that are in force now, never from those that they void.
 
     Publish documents; rules say which void which; ask. Data lives in ./stream-car-data, in
-    $STREAM_CAR_DATA, or where --data says. Every command takes --json.
+    $STREAM_CAR_DATA, or where --data says; or a service has it: --url. Every command takes --json.
     """
 
 
@@ -90,5 +92,6 @@ for command in (
     copies.restore,
     evaluate.command,
     up.up,
+    watch.watch,
 ):
     main.add_command(command)

@@ -12,12 +12,23 @@ from stream_car.api.plain import line
 from stream_car.cli.console import emit, err, show
 from stream_car.cli.pieces import WARN, counted
 from stream_car.codec import parse_time
+from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.settings import DATA_DEFAULT, DATA_VARIABLE, RULES_VARIABLE, data_directory
+from stream_car.runtime.settings import (
+    DATA_DEFAULT,
+    DATA_VARIABLE,
+    RULES_VARIABLE,
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+    data_directory,
+    read_token,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Car = stream_car.Engine | stream_car.Client  # they answer the same calls
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 DAY_LENGTH = len("2024-01-31")
 LOOKED_AT = 1000  # rejections that a hint looks at
 NOT_FOUND = 1
@@ -42,6 +53,22 @@ def examples(*lines: str) -> str:
 def reading(command: Callable[P, R]) -> Callable[P, R]:
     """The options of every command that works on data: `--data`, `--rules`, `--json`."""
     return data(rules(as_json(command)))
+
+
+def asking(command: Callable[P, R]) -> Callable[P, R]:
+    """The options of a command that a service can be asked too: those of `reading`, and `--url`."""
+    return data(rules(url(as_json(command))))
+
+
+def url(command: Callable[P, R]) -> Callable[P, R]:
+    """`--url URL`"""
+    return click.option(
+        "--url",
+        envvar=URL_VARIABLE,
+        metavar="URL",
+        help="Ask the service there instead (see: stream-car up), which has its own data and rules; "
+        f"${TOKEN_VARIABLE} is its token.  [default: ${URL_VARIABLE}, unless --data is given]",
+    )(command)
 
 
 def data(command: Callable[P, R]) -> Callable[P, R]:
@@ -115,11 +142,27 @@ def read_parts(ctx: click.Context, param: click.Parameter, value: Sequence[str])
     return pairs
 
 
-def opened(path: Path, packs: Sequence[str]) -> stream_car.Engine:
+def opened(path: Path, packs: Sequence[str], url: str | None) -> Car:
+    """The service at an address, or else the engine over data that exists."""
+    return connected(url) or existing(path, packs)
+
+
+def existing(path: Path, packs: Sequence[str]) -> stream_car.Engine:
     """The engine over data that exists; questions never make a directory."""
     if not path.is_dir():
         raise InvalidRequest("no_data", f"there is nothing at {path} yet; first: stream-car publish FILE --data {path}")
     return engine_over(path, packs)
+
+
+def connected(url: str | None) -> stream_car.Client | None:
+    """The service that a command is to ask, if any: an address on the command line, or one in the environment."""
+    context = click.get_current_context()
+    typed = {name for name in ("url", "data", "rules") if context.get_parameter_source(name) is COMMANDLINE}
+    if not url or ("data" in typed and "url" not in typed):
+        return None
+    if typed & {"data", "rules"}:
+        raise click.UsageError("a service has its own data and rules: give --url, or --data and --rules")
+    return stream_car.connect(url, token=read_token(None))
 
 
 def engine_over(path: Path, packs: Sequence[str]) -> stream_car.Engine:
@@ -130,7 +173,12 @@ def engine_over(path: Path, packs: Sequence[str]) -> stream_car.Engine:
         raise InvalidRequest("data", f"{path} cannot hold the data: {error.strerror or error}") from error
 
 
-def hint_at_rules(engine: stream_car.Engine, *, is_found: bool) -> None:
+def ruleset_of(car: Car) -> Ruleset:
+    """The rules in force there."""
+    return car.ruleset if isinstance(car, stream_car.Engine) else Ruleset(car.rules().domains)
+
+
+def hint_at_rules(engine: Car, *, is_found: bool) -> None:
     """Where nothing was found: documents may be refused only because these rules do not know their type."""
     if is_found:
         return

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-import stream_car
 from stream_car.cli import fed, feeds, options, summary
 from stream_car.cli.console import err
 from stream_car.cli.misspelt import Misspellings
@@ -22,6 +21,7 @@ from stream_car.runtime.sources import STANDARD_INPUT
 
 BATCH = 2_000
 REFUSED = 1
+TO_SERVICE = "stream-car publish - --url URL"
 
 
 @click.command(
@@ -32,6 +32,7 @@ REFUSED = 1
         "stream-car publish rulings.json --rules legal --data ./court",
         "stream-car publish --format osv ./advisories        a publisher's own format: stream-car formats",
         "stream-car publish notes.jsonl --rules ./my-rules.toml --json",
+        "stream-car publish notes.jsonl --url http://127.0.0.1:8377",
     ),
 )
 @click.argument(
@@ -41,8 +42,10 @@ REFUSED = 1
     metavar="FILES...|-",
 )
 @feeds.format_option
-@options.reading
-def command(files: Sequence[str], form: str | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def command(
+    files: Sequence[str], form: str | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """Publish documents from files or a pipe.
 
     Newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input. What was
@@ -51,11 +54,13 @@ def command(files: Sequence[str], form: str | None, data: Path, rules: Sequence[
     each file was read. Exit code 1 where something was rejected; the rest is published all the same.
     """
     if form is not None:
+        if options.connected(url) is not None:
+            raise click.UsageError(f"a service takes documents: stream-car convert --format {form} ... | {TO_SERVICE}")
         _feed(form, files, data, rules, as_json=as_json)
         return
     _require_files(files)
-    with options.engine_over(data, rules) as engine:
-        spelling = Misspellings(engine.ruleset)
+    with options.connected(url) or options.engine_over(data, rules) as engine:
+        spelling = Misspellings(options.ruleset_of(engine))
         documents = spelling.passing(_documents(files))
         said = summary.Summary.of(publish_all(engine, documents, what="publishing", total=None))
         said.misspelt = spelling.found()
@@ -81,9 +86,7 @@ def _require_files(files: Sequence[str]) -> None:
             raise click.BadParameter(f"{file!r} {what}", param_hint="FILES")
 
 
-def publish_all(
-    engine: stream_car.Engine, documents: Iterator[bytes], *, what: str, total: int | None
-) -> Iterator[Receipt]:
+def publish_all(engine: options.Car, documents: Iterator[bytes], *, what: str, total: int | None) -> Iterator[Receipt]:
     """The receipts of all documents, published in batches under a progress bar where somebody watches."""
     with progress() as bar:
         task = bar.add_task(what, total=total)

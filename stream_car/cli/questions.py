@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from stream_car.cli import options, render
+from stream_car.core.rules import Ruleset
 from stream_car.engine.query import DEPTH
 
 UNSOUND = 1
@@ -16,26 +17,34 @@ UNSOUND = 1
         "stream-car query 'is lodash 4.17.4 safe to use?'",
         "stream-car query 'Log4Shell mitigation' --as-of 2021-12-12",
         "stream-car query 'Zantac' --k 3 --json | jq '.results[].id'",
+        "stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car up",
     )
 )
 @click.argument("text")
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="How many documents to return.")
 @options.depth(DEPTH)
 @options.as_of
-@options.reading
-def query(text: str, k: int, depth: int, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def query(
+    text: str, k: int, depth: int, as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """Answer a question from what is in force.
 
     Relevance proposes anchors, authority leads from each to what controls it now. The last line says
     what the answer warrants. Exit code 1 where nothing was found.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.query(text, k=k, depth=depth, as_of=as_of)
-        anchors = engine.ruleset.anchor_types()
-        searched = sorted(anchors) if anchors < engine.ruleset.domain_of.keys() else []
+        searched = [] if said.results else _searched(options.ruleset_of(engine))
         options.hint_at_rules(engine, is_found=bool(said.results))
     options.answer_one(said, as_json=as_json, draw=lambda said: render.answer(said, searched))
     options.end(is_found=bool(said.results))
+
+
+def _searched(ruleset: Ruleset) -> list[str]:
+    """The types that a search looks at, where it looks at some only."""
+    anchors = ruleset.anchor_types()
+    return sorted(anchors) if anchors < ruleset.domain_of.keys() else []
 
 
 @click.command(
@@ -47,14 +56,16 @@ def query(text: str, k: int, depth: int, as_of: int | None, data: Path, rules: S
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @options.as_of
-@options.reading
-def resolve(ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def resolve(
+    ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """Say what controls documents now, by id.
 
     Takes ids, chunk ids (`document#chunk`) and names of records, so your own retriever can stay as it is.
     Exit code 1 where none of them is known.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.resolve(ids, as_of=as_of)
         is_found = any(one.status != "unknown" for one in said)
         options.hint_at_rules(engine, is_found=is_found)
@@ -73,7 +84,7 @@ def resolve(ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[s
 @click.option("--question", metavar="TEXT", help="Judge the set as an answer to this question.")
 @options.depth(20)
 @options.as_of
-@options.reading
+@options.asking
 def check(
     ids: Sequence[str],
     question: str | None,
@@ -81,6 +92,7 @@ def check(
     as_of: int | None,
     data: Path,
     rules: Sequence[str],
+    url: str | None,
     as_json: bool,
 ) -> None:
     """Audit a retrieved set of documents.
@@ -89,7 +101,7 @@ def check(
     of Theorem 4 (of the paper, see docs/concepts.md) breaks and what repairs it. Exit code 1 where it
     does not hold, or a name is unknown, retracted or waiting, or is void with nothing here to control it.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.check(ids, question=question, depth=depth, as_of=as_of)
     options.answer_one(said, as_json=as_json, draw=render.audit)
     if not said.holds:
@@ -104,14 +116,14 @@ def check(
 )
 @click.argument("name", metavar="ID")
 @options.as_of
-@options.reading
-def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
     """Say why a document is, or is not, in force.
 
     Scope by scope and link by link, with the path to what controls it now. Exit code 1 where nothing
     has this name.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.explain(name, as_of=as_of)
         is_found = said.status != "unknown"
         options.hint_at_rules(engine, is_found=is_found)

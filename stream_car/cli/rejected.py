@@ -30,10 +30,10 @@ def group() -> None:
     ),
 )
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
-@options.reading
-def list_rejected(limit: int, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def list_rejected(limit: int, data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
     """List refused input: its place in the log, a stable code, and why."""
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         items = engine.rejected(limit=limit)
     if as_json:
         for item in items:
@@ -51,10 +51,12 @@ def list_rejected(limit: int, data: Path, rules: Sequence[str], as_json: bool) -
 )
 @click.argument("offset", type=click.IntRange(min=0))
 @click.option("--bytes", "as_bytes", is_flag=True, help="Write exactly the bytes that came, and nothing else.")
-@options.reading
-def show_rejected(offset: int, as_bytes: bool, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def show_rejected(
+    offset: int, as_bytes: bool, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """Show one refused input with its bytes."""
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         item = next((item for item in engine.rejected(limit=EVERY) if item.offset == offset), None)
     if item is None:
         raise InvalidRequest("offset", f"input {offset} was not rejected; see: stream-car rejected list")
@@ -100,7 +102,7 @@ def replay_rejected(
     code 1 where something still is refused. New rules need no replay: building the state anew with
     them looks at every input again.
     """
-    with options.opened(data, rules) as engine:
+    with options.existing(data, rules) as engine:
         mended = _mended_lines(source) if source is not None and not offsets else {}
         if source is not None and offsets:
             mended = _mended_file(source, offsets)

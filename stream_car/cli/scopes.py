@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
-from msgspec import Struct
 
+import stream_car
+from stream_car.api.messages import Waiting
 from stream_car.cli import options, render
 from stream_car.cli.console import words
 from stream_car.cli.pieces import day
@@ -14,14 +15,6 @@ from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset
 from stream_car.domains.spelling import meant
 
 NO_SCOPE = "No scope has these values{guess}. See which keys the rules use: stream-car rules show"
-
-
-class Waiting(Struct, frozen=True, kw_only=True):
-    """A document revision that waits for its time."""
-
-    id: str
-    revision: int
-    time: int
 
 
 @click.command(
@@ -33,17 +26,20 @@ class Waiting(Struct, frozen=True, kw_only=True):
 )
 @options.scope
 @options.as_of
-@options.reading
-def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def frontier(
+    parts: Mapping[str, str], as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """Show what is in force in a scope.
 
     Every scope that has these values is shown. Members that are void through another scope or a
     link are listed apart, with what voids them. Exit code 1 where no scope has the values.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.frontier(parts, as_of=as_of)
         options.hint_at_rules(engine, is_found=bool(said))
-    options.answer_each(said, as_json=as_json, draw=render.frontier, nothing=_no_scope(engine.ruleset, parts))
+        nothing = "" if said else _no_scope(options.ruleset_of(engine), parts)
+    options.answer_each(said, as_json=as_json, draw=render.frontier, nothing=nothing)
     options.end(is_found=bool(said))
 
 
@@ -51,17 +47,18 @@ def frontier(parts: Mapping[str, str], as_of: int | None, data: Path, rules: Seq
     epilog=options.examples("stream-car history drug=ranitidine", "stream-car history package=lodash --json")
 )
 @options.scope
-@options.reading
-def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
     """Show the timeline of a scope.
 
     For every scope that has these values: what held from when to when, and what ended it. Exit code 1
     where no scope has them.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.history(parts)
         options.hint_at_rules(engine, is_found=bool(said))
-    options.answer_each(said, as_json=as_json, draw=render.history, nothing=_no_scope(engine.ruleset, parts))
+        nothing = "" if said else _no_scope(options.ruleset_of(engine), parts)
+    options.answer_each(said, as_json=as_json, draw=render.history, nothing=nothing)
     options.end(is_found=bool(said))
 
 
@@ -75,29 +72,37 @@ def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], as_json:
 @click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Only changes behind this number (`oseq`).")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
-@options.reading
-def changes(parts: Mapping[str, str], after: int, limit: int, data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def changes(
+    parts: Mapping[str, str], after: int, limit: int, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """List what changed in frontiers, and because of what.
 
     In order; `--after` goes on behind the last number that you have seen.
     """
-    with options.opened(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         said = engine.changes(parts or None, after=after, limit=limit)
     options.answer_each(said, as_json=as_json, draw=told, nothing="Nothing has changed there.")
 
 
 @click.command(epilog=options.examples("stream-car pending", "stream-car pending --json"))
-@options.reading
-def pending(data: Path, rules: Sequence[str], as_json: bool) -> None:
+@options.asking
+def pending(data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
     """List the documents that wait for their time."""
-    with options.opened(data, rules) as engine:
-        said = [Waiting(id=name, revision=revision, time=time) for name, revision, time in engine.pending()]
+    with options.opened(data, rules, url) as engine:
+        said = _waiting(engine)
     options.answer_each(
         said,
         as_json=as_json,
         draw=lambda item: words(f"{day(item.time)}  {item.id} (revision {item.revision})"),
         nothing="Nothing waits.",
     )
+
+
+def _waiting(car: options.Car) -> tuple[Waiting, ...]:
+    if isinstance(car, stream_car.Client):
+        return car.pending()
+    return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in car.pending())
 
 
 def _no_scope(ruleset: Ruleset, parts: Mapping[str, str]) -> str:

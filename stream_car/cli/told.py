@@ -16,6 +16,7 @@ from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.rules import AMENDED, LINK, keys_of
 from stream_car.engine.answers import Told
+from stream_car.engine.notices import DocumentChange
 
 ENDED = {
     "voided": "is void now",
@@ -31,6 +32,24 @@ def told(said: Told) -> RenderableType:
     """A change of a frontier, under its number."""
     head = Text.assemble((f"{said.oseq:>6}  ", FAINT), words(said.change.scope, "bold"))
     return Lines(head, *(Padding.indent(line, 8) for line in change_lines(said.change)))
+
+
+def became(said: DocumentChange) -> Text:
+    """What became of a document: whether it is in force as of now, and because of which document."""
+    cause = said.cause
+    called = said.title or said.id
+    by = "" if cause.id == said.id else f", because of {_titled(cause)}"
+    rule = f" ({said.rule})" if said.rule and by else ""
+    about = words(f"  {said.id} · {said.type}".rstrip(" ·"), FAINT)
+    if said.active:
+        freed = f": {_titled(cause)} was {cause.kind}" if by and cause.kind in ("retracted", "corrected") else ""
+        return Text.assemble(("+ ", IN_FORCE), words(called, IN_FORCE), words(f" is in force{freed}"), about)
+    ended = ENDED.get(said.why, "is void through another scope")
+    return Text.assemble(("- ", BAD), words(called, VOID), words(f" {ended}{by}{rule}"), about)
+
+
+def _titled(cause: Cause) -> str:
+    return cause.title or cause.id
 
 
 def change_lines(change: FrontierChange) -> Iterator[Text]:

@@ -5,7 +5,7 @@ cannot be gone on from is told so and begins anew. At most `most` at a time.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from stream_car.api.messages import Reset, Said
 from stream_car.engine.notices import Selection
@@ -80,6 +80,23 @@ class Subscriptions:
 
 def _wants(after: str | None, snapshot: bool | None) -> bool:
     return after is None if snapshot is None else snapshot
+
+
+def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot: bool) -> Iterator[Said]:
+    """What a subscriber would have heard by now: from a cursor on, else from the first change that is kept."""
+    beginning = f"{engine.generation}:{engine.forgotten()}"
+    cursor = after if after is not None or snapshot else beginning
+    with asyncio.Runner() as runner:
+        all_of_it = Subscriptions(engine, Bell(), heartbeat_s=0.0).subscribe(selection, cursor, snapshot or None)
+        while True:
+            for said in runner.run(_next(all_of_it)):
+                if said.event == "heartbeat":
+                    return
+                yield said
+
+
+async def _next(events: AsyncIterator[Sequence[Said]]) -> Sequence[Said]:
+    return await anext(events)
 
 
 class Listener:

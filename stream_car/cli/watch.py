@@ -1,0 +1,158 @@
+"""`watch`: what becomes void and what holds again, as it happens.
+
+Promise: with a cursor file nothing is missed between two runs, however the first one ended, and what was
+printed last may be printed twice.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import click
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.text import Text
+
+import stream_car
+from stream_car.api.client.following import Place
+from stream_car.api.messages import Reset, Said
+from stream_car.api.plain import line
+from stream_car.cli import options
+from stream_car.cli.console import emit, err, show, words
+from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, day
+from stream_car.cli.told import became, told
+from stream_car.engine.answers import Told
+from stream_car.engine.notices import ActiveDocument, Begin, DocumentChange, End, ScopeState, Selection
+
+RESET = {
+    "cursor_generation": "the rules have changed since you were here; this is what is in force now",
+    "cursor_expired": "you were away for longer than changes are kept; this is what is in force now",
+    "generation": "the rules have changed; this is what is in force now",
+}
+ALONE = (
+    "That is all so far, and nobody else can publish into a folder that is open here. "
+    "To follow it live: stream-car up, then stream-car watch --url http://127.0.0.1:8377"
+)
+
+
+@click.command(
+    "watch",
+    epilog=options.examples(
+        "stream-car watch --url http://127.0.0.1:8377                  every change, from now on",
+        "stream-car watch package=lodash --snapshot                    what is in force there first",
+        "stream-car watch --type advisory --cursor seen.txt --json     go on where the last run ended",
+        "stream-car watch --id GHSA-jf85-cpcp-j695 --limit 1           wait for one change of one document",
+    ),
+)
+@click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)
+@click.option("--id", "ids", multiple=True, metavar="ID", help="Only this document or record; may be repeated.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated.")
+@click.option("--domain", "domains", multiple=True, metavar="PACK", help="Only types of this rule pack.")
+@click.option("--scopes", "by_scope", is_flag=True, help="Changes of frontiers, exactly as they are told.")
+@click.option("--snapshot", is_flag=True, help="Tell what is in force first.")
+@click.option("--cursor", "cursor_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Keep the place in this file, and go on from it.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(min=1), help="End after so many changes.")
+@options.asking
+def watch(
+    parts: Mapping[str, str],
+    ids: Sequence[str],
+    types: Sequence[str],
+    domains: Sequence[str],
+    by_scope: bool,
+    snapshot: bool,
+    cursor_file: Path | None,
+    limit: int | None,
+    data: Path,
+    rules: Sequence[str],
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Tell what becomes void and what holds again, as it happens.
+
+    One line for each document, with what caused it, until Ctrl-C. Over a folder, without a service, it
+    tells the changes so far and ends.
+    """
+    view: Literal["document", "scope"] = "scope" if by_scope else "document"
+    service = options.connected(url)
+    with suppress(KeyboardInterrupt):
+        if service is None:
+            selection = Selection(
+                view=view,
+                ids=frozenset(ids),
+                types=frozenset(types),
+                domains=frozenset(domains),
+                parts=frozenset(parts.items()),
+            )
+            place = Place(None, cursor_file)
+            with options.existing(data, rules) as engine:
+                _tell(_so_far(engine, selection, place, snapshot=snapshot), limit, as_json=as_json)
+            place.save()
+            err().print(ALONE, style=FAINT, soft_wrap=True)
+            return
+        with service, service.subscribe(
+            view=view,
+            ids=ids,
+            types=types,
+            domains=domains,
+            parts=parts or None,
+            snapshot=snapshot,
+            cursor_file=cursor_file,
+        ) as events:  # fmt: skip
+            if sys.stderr.isatty():
+                err().print(f"watching {service.url}; Ctrl-C ends it", style=FAINT, soft_wrap=True)
+            _tell(events, limit, as_json=as_json)
+            events.keep()
+
+
+def _so_far(engine: stream_car.Engine, selection: Selection, place: Place, *, snapshot: bool) -> Iterator[Said]:
+    """What a folder tells, up to now."""
+    from stream_car.runtime.subscriptions import so_far
+
+    for said in so_far(engine, selection, place.cursor, snapshot=snapshot):
+        yield said
+        place.passed(said)
+
+
+def _tell(events: Iterable[Said], limit: int | None, *, as_json: bool) -> None:
+    changes = 0
+    for said in events:
+        if as_json:
+            emit(line(said))
+        else:
+            drawn = draw(said)
+            if drawn is not None:
+                show(drawn)
+        changes += said.event == "change"
+        if limit is not None and changes >= limit:
+            return
+
+
+def draw(said: Said) -> RenderableType | None:
+    """An event for people; where there is nothing to say, nothing."""
+    data = said.data
+    if isinstance(data, DocumentChange):
+        return became(data)
+    if isinstance(data, Told):
+        return told(data)
+    if isinstance(data, ActiveDocument):
+        called = words(data.title or data.id, IN_FORCE)
+        return Text.assemble("= ", called, words(f"  {data.id} · {data.type} · {day(data.time)}", FAINT))
+    if isinstance(data, ScopeState):
+        return _scope(data)
+    if isinstance(data, Reset):
+        return Text(RESET[data.reason], WARN)
+    if isinstance(data, Begin):
+        return Text("In force:", "bold")
+    if isinstance(data, End):
+        return Text("Changes:", "bold")
+    return None
+
+
+def _scope(said: ScopeState) -> RenderableType:
+    if said.void:
+        return Text.assemble(("- ", BAD), words(said.void, VOID), " is void by a link")
+    members = (words(f"= {member.id} {member.type}", IN_FORCE) for member in said.members)
+    return Lines(words(said.scope, "bold"), *(Text.assemble("  ", member) for member in members))
