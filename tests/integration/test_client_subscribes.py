@@ -74,10 +74,13 @@ async def test_a_cursor_in_a_file_goes_on_where_the_last_one_dealt_with_was(tmp_
 
 
 async def test_without_a_snapshot_nothing_is_missed_between_asking_and_listening() -> None:
-    async with serving() as running, stream_car.connect_async(running.url) as car:
-        async with car.subscribe(snapshot=False) as events:
-            await car.publish([CLAIM])
-            [change] = await some(events, 1)
+    async with (
+        serving() as running,
+        stream_car.connect_async(running.url) as car,
+        car.subscribe(snapshot=False) as events,
+    ):
+        await car.publish([CLAIM])
+        [change] = await some(events, 1)
 
     assert told_of([change]) == [("c1", True)]
 

@@ -19,6 +19,7 @@ from stream_car.api.client.publication import publish
 from stream_car.codec import Publishable
 from stream_car.core.documents import Retraction
 from stream_car.engine import answers as a
+from stream_car.engine.query import DEPTH
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ class Client:
         text: str,
         *,
         k: int = 5,
-        depth: int = 20,
+        depth: int = DEPTH,
         as_of: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from stream_car.api.http import bodies
+from stream_car.api.http import bodies, page
 from stream_car.api.http.events import EventStream
 from stream_car.api.http.guard import Guard
 from stream_car.api.http.measures import Measures
@@ -55,6 +55,7 @@ def application(
         Route("/metrics", api.metrics),
         Route("/livez", api.alive),
         Route("/readyz", api.ready),
+        *page.routes(),
     ]
     return Starlette(
         routes=routes,

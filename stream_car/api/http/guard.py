@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from stream_car.api.http.problems import Refused, problem
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-OPEN = frozenset({"/livez", "/readyz"})
+OPEN = frozenset({"/livez", "/readyz", "/"})
+OPEN_BELOW = "/static/"  # files of the package, the same for everybody
 
 
 def is_loopback(host: str) -> bool:
@@ -53,7 +54,8 @@ class Guard:
             raise Refused(421, "host", "the Host header names another host; start with --host-name to serve it")
 
     def _check_token(self, request: Request) -> None:
-        if self.token is None or request.url.path in OPEN:
+        path = request.url.path
+        if self.token is None or path in OPEN or path.startswith(OPEN_BELOW):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token):

@@ -1,0 +1,84 @@
+"""A real browser on the page of a real service.
+
+The browser is the system's own Chromium (Debian: `apt-get install chromium`). Where there is none these tests are
+left out, and the summary says so; with `STREAM_CAR_BROWSER=required` that is a failure, as in the gate.
+"""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+import stream_car
+from stream_car.runtime import demo
+from tests.serving import Running, serving
+from tests.waiting import pytest_pyfunc_call
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+LOOKS = ("light", "dark", "narrow")
+SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave these tests out where there is no browser, unless one is required."""
+    if CHROMIUM is not None:
+        return
+    if os.environ.get("STREAM_CAR_BROWSER") == "required":
+        raise pytest.UsageError("these tests need Chromium; on Debian: apt-get install chromium")
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason="no Chromium; on Debian: apt-get install chromium"))
+
+
+class Visit:
+    """A browser that visits a service. What the page complains of is kept: `complaints` must stay empty."""
+
+    def __init__(self, running: Running, browser: Browser) -> None:
+        self.running = running
+        self.browser = browser
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+
+    async def page(self, view: str = "", look: str = "light") -> Page:
+        """A fresh window on a view, of one of the `LOOKS`."""
+        context = await self.browser.new_context(
+            viewport={"width": 390, "height": 844} if look == "narrow" else {"width": 1280, "height": 900},
+            color_scheme="dark" if look == "dark" else "light",
+            reduced_motion="reduce",
+        )
+        page = await context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda request: self.asked.append(request.url))
+        await page.goto(f"{self.running.url}/{view}")
+        return page
+
+
+@asynccontextmanager
+async def visiting(*, token: str | None = None, with_demo: bool = True) -> AsyncIterator[Visit]:
+    """A service over the demo's feed, and a browser."""
+    engine = stream_car.open()
+    if with_demo:
+        engine.publish(demo.feed())
+    async with serving(engine=engine, token=token) as running, async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield Visit(running, browser)
+        finally:
+            await browser.close()
+
+
+async def photographed(page: Page, name: str) -> None:
+    """Keep a picture of the whole page."""
+    SCREENSHOTS.mkdir(exist_ok=True)
+    await page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+__all__ = ["pytest_collection_modifyitems", "pytest_pyfunc_call"]
