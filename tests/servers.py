@@ -91,6 +91,9 @@ def _running(request: pytest.FixtureRequest, server: Server) -> Iterator[Server]
             shutil.rmtree(server.folder, ignore_errors=True)
 
 
+NO_BROWSER = "there is no Chromium (Debian: apt-get install chromium)"
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says loudly what was not tested."""
     skipped = terminalreporter.stats.get("skipped", [])
@@ -100,6 +103,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
         terminalreporter.line(f"{len(reasons)} tests of the servers were left out: {'; '.join(whys)}.", red=True)
         terminalreporter.line(f"{CURE}; STREAM_CAR_SERVERS=required makes this a failure.", red=True)
+    if any(NO_BROWSER in str(report.longrepr) for report in skipped):
+        terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
+        terminalreporter.line(f"The page: {NO_BROWSER}; STREAM_CAR_BROWSER=required makes this a failure.", red=True)
 
 
 def in_one_worker(name: str) -> pytest.MarkDecorator:

@@ -65,7 +65,7 @@ def command(
     What the old rules refused is looked at again. Without --rules the packs that the data goes by are
     read again, after a file was edited or a new release has come.
     """
-    with options.opened(data, ()) as engine, engine.rebuild(rules or None, future=future) as rebuild:
+    with options.existing(data, ()) as engine, engine.rebuild(rules or None, future=future) as rebuild:
         _build(rebuild)
         if dry_run:
             _compare(rebuild, as_json=as_json)

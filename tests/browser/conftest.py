@@ -15,6 +15,7 @@ from playwright.async_api import Browser, Page, async_playwright
 
 import stream_car
 from stream_car.runtime import demo
+from tests.servers import NO_BROWSER
 from tests.serving import Running, serving
 from tests.waiting import pytest_pyfunc_call
 
@@ -30,10 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if CHROMIUM is not None:
         return
     if os.environ.get("STREAM_CAR_BROWSER") == "required":
-        raise pytest.UsageError("these tests need Chromium; on Debian: apt-get install chromium")
+        raise pytest.UsageError(NO_BROWSER)
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason="no Chromium; on Debian: apt-get install chromium"))
+            item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
 
 
 class Visit:

@@ -9,7 +9,7 @@ from stream_car.api.messages import Reset, Said
 from stream_car.engine.answers import Told
 from stream_car.engine.notices import ActiveDocument, DocumentChange
 from stream_car.runtime.settings import ServerSettings
-from tests.engines import OTHER_RULESET, document, engine
+from tests.engines import OTHER_RULESET, document
 from tests.relay import relaying
 from tests.serving import serving
 
@@ -111,17 +111,17 @@ async def test_a_service_that_comes_back_is_followed_further(tmp_path: Path) -> 
     assert sorted(told_of(heard)) == [("c1", False), ("c1", True), ("d1", True)]
 
 
-async def test_other_rules_are_told_and_begin_with_a_snapshot(tmp_path: Path) -> None:
-    async with serving(tmp_path) as running, stream_car.connect_async(running.url) as car:
+async def test_other_rules_are_told_and_begin_with_a_snapshot() -> None:
+    async with serving() as running, stream_car.connect_async(running.url) as car:
         before = (await car.status()).cursor
         await car.publish([CLAIM])
-    async with (
-        serving(engine=engine(tmp_path, ruleset=OTHER_RULESET)) as running,
-        stream_car.connect_async(running.url) as car,
-        car.subscribe(after=before) as events,
-    ):
-        reset, *snapshot = await some(events, 4)
-        now = (await car.status()).cursor
+        with running.engine.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            while rebuild.step():
+                pass
+            rebuild.switch()
+        async with car.subscribe(after=before) as events:
+            reset, *snapshot = await some(events, 4)
+            now = (await car.status()).cursor
 
     assert isinstance(reset.data, Reset) and reset.data.reason == "cursor_generation"
     assert [one.event for one in snapshot] == ["snapshot-begin", "snapshot", "snapshot-end"]

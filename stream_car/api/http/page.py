@@ -33,9 +33,7 @@ HOME = "index.html"
 def routes() -> list[Route]:
     """The page and the files that it is made of."""
     found = {file.name: file.read_bytes() for file in files("stream_car").joinpath("api", "page").iterdir()}
-    return [
-        Route("/" if name == HOME else f"/static/{name}", _Page(name, body).answer) for name, body in found.items()
-    ]
+    return [Route("/" if name == HOME else f"/static/{name}", _Page(name, body).answer) for name, body in found.items()]
 
 
 class _Page:
