@@ -1,6 +1,6 @@
 """Questions to many shards: exact at their cut, or they say that they are not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,8 @@ from stream_car.engine.patience import Attempts, Waiting
 from stream_car.engine.query import Queries
 from stream_car.engine.shard import Shard
 from stream_car.engine.sources import ManyShards, StoreViews
-from stream_car.errors import Halted, InvalidRequest
-from stream_car.ports import Message
+from stream_car.errors import ClaimLost, Halted, InvalidRequest
+from stream_car.ports import Event, Message
 from stream_car.runtime.at_once import at_once
 from tests.engines import DAY, NOW, RULESET, StoppedClock, document
 from tests.properties.words import PlainIndex
@@ -212,3 +212,52 @@ def test_a_page_that_is_gone_while_its_header_names_it_halts(hops: Hops) -> None
         at_once(reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values)))))
 
     assert caught.value.code == "damaged"
+
+
+class Told:
+    """Implements `ports.Outlet`: changes that outlive the store."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+        """Keep them all, repeats too."""
+        self.events += events
+
+    async def last(self, shard: int) -> int:
+        """The number of the last one."""
+        return len(self.events)
+
+
+def test_a_frontier_shard_that_lost_its_state_does_not_tell_again_what_was_told(hops: Hops) -> None:
+    told = Told()
+    hops.frontier[0].journal = told
+    hops.publish(document("c", topic=topic_in(0)), document("d", "denial", 1, topic=topic_in(0)))
+    hops.apply(0)
+    hops.files[1].reset()
+    at_once(hops.frontier[0].start())
+    hops.publish(document("e", at=2, topic=topic_in(0)))
+    hops.apply(0)
+
+    assert [event.oseq for event in told.events] == [1, 2, 3]
+
+
+def test_a_quiet_shard_notices_that_somebody_else_has_it(hops: Hops) -> None:
+    mine = hops.frontier[0]
+    at_once(mine.start())
+    at_once(mine.beat())
+    at_once(hops.stores[1].claim(0))
+    with pytest.raises(ClaimLost):
+        at_once(mine.beat())
+
+    assert (mine.is_started, mine.settled) == (False, None)
+
+
+def test_a_shard_says_how_far_behind_its_log_it_is(hops: Hops) -> None:
+    hops.publish(document("c", topic=topic_in(0)), document("d", "denial", 1, topic=topic_in(0)))
+
+    assert at_once(hops.frontier[0].lag()) == 2
+
+    hops.apply(0)
+
+    assert (at_once(hops.frontier[0].lag()), hops.frontier[0].settled) == (0, 2)
