@@ -35,6 +35,10 @@ class InvalidRequest(StreamCarError):
         self.code = code
 
 
+class Busy(StreamCarError):
+    """Somebody else has the folder open; try again when they have let go."""
+
+
 class ClaimLost(StreamCarError):
     """Another worker holds the shard now, or it has moved; claim it again or let go."""
 

@@ -1,18 +1,23 @@
 """Feeds in tests: converting bytes as the engine would, and publishing files."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 
+from msgspec import Struct
+
 from stream_car.core.documents import Document, Statement
 from stream_car.errors import InvalidDocument
-from stream_car.feeds import Seen, format_called
+from stream_car.feeds import FORMATS, Seen, format_called
 from stream_car.feeds.pieces import Start
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.feeding import Step, feed
 from stream_car.runtime.sources import sources
 
+PAGES = Path(__file__).parents[1] / "docs" / "how-to" / "feeds"
+WRITTEN = re.compile(r"^cat > (?:[\w-]+/)?([\w.-]+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
 DATA = Path(__file__).parents[1].parent / "shared" / "data" / "feeds"
 
 
@@ -70,4 +75,22 @@ def in_force(engine: Engine, records: Sequence[str]) -> dict[str, dict[str, str]
     for at in range(0, len(records), 1000):
         for one in engine.resolve(records[at : at + 1000]):
             found[one.asked] = {group.anchor.id: group.anchor.type for group in one.groups if group.anchor.active}
+    return found
+
+
+class Sample(Struct, frozen=True):
+    """A file of a format, as a how-to page writes it."""
+
+    form: str
+    name: str
+    data: bytes
+
+
+def samples() -> list[Sample]:
+    """The files that the how-to pages of the feeds write."""
+    found = []
+    for page in sorted(PAGES.glob("*.md")):
+        for name, text in WRITTEN.findall(page.read_text(encoding="utf-8")):
+            if page.stem in FORMATS and name != "advisory.json":
+                found.append(Sample(form=page.stem, name=name, data=text.encode()))
     return found

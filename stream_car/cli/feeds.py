@@ -50,9 +50,9 @@ def convert(files: Sequence[str], form: str | None, as_json: bool) -> None:
     One document a line, ready for `stream-car publish`, as if the feed were read for the first time.
     What cannot be read is told on standard error; with --json as a JSON line each. Exit code 1 where there is such.
     """
-    chosen = _chosen(form)
+    asked = chosen(form)
     refused = 0
-    for step in feeding.converted(chosen, sources(files, chosen.suffixes)):
+    for step in feeding.converted(asked, sources(files, asked.suffixes)):
         if step.refused is not None:
             refused += 1
             _tell(fed.refusal(step), as_json=as_json)
@@ -63,7 +63,8 @@ def convert(files: Sequence[str], form: str | None, as_json: bool) -> None:
         raise click.exceptions.Exit(REFUSED)
 
 
-def _chosen(name: str | None) -> Format:
+def chosen(name: str | None) -> Format:
+    """The format that was asked for; somebody must say which."""
     if name is None:
         raise click.UsageError(f"say which format the feed has: --format {'|'.join(FORMATS)}")
     return format_called(name)

@@ -13,6 +13,7 @@ from stream_car.cli import (
     doctor,
     evaluate,
     feeds,
+    follow,
     publish,
     questions,
     rebuild,
@@ -74,6 +75,7 @@ def main() -> None:
 for command in (
     demo.command,
     publish.command,
+    follow.command,
     feeds.convert,
     feeds.formats,
     questions.query,

@@ -112,6 +112,7 @@ def rows(stream: Readable, start: Start) -> Iterator[Piece]:
         columns = _columns(head) if head else None
         for piece in lines(stream, start):
             if columns is None:
+                _require_end(piece)
                 columns = _columns(piece.data)
             else:
                 yield _row(piece, columns)
@@ -119,12 +120,16 @@ def rows(stream: Readable, start: Start) -> Iterator[Piece]:
         yield refusal("line 1", start.at, error)
 
 
+def _require_end(piece: Piece) -> None:
+    if not piece.closed:
+        raise InvalidDocument("truncated", "the last line does not end: add a newline if it is complete")
+
+
 def _row(piece: Piece, columns: list[str]) -> Piece:
     if piece.refused is not None:
         return piece
     try:
-        if not piece.closed:
-            raise InvalidDocument("truncated", "the last line does not end: add a newline if it is complete")
+        _require_end(piece)
         cells = _cells(piece.data)
         if len(cells) != len(columns):
             raise InvalidDocument("field", f"the line has {len(cells)} cells, the first line {len(columns)}")

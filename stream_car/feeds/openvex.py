@@ -138,7 +138,7 @@ def _document(
         time=time,
         scope=scope_of({"vulnerability": names, "package": (product,), "component": (component,)}),
         attributes={**rest, "document": said.id},
-        title=line(f"{names[0]}: {about}"),
+        title=line(f"{names[0]}: {about}" + (f", through {component}" if component != product else "")),
         text=body(
             f"{', '.join(names)}: {about}"
             + (f", through {component}" if component != product else "")

@@ -94,7 +94,7 @@ def convert(position: Position, data: bytes) -> Converted:
                 order=edition.order,
                 scope=scope_of(*_scope(record, fixes)),
                 attributes={**rest, "fixed": {name: list(versions) for name, versions in fixes.items() if versions}},
-                title=line(record.summary) or line(f"{record.id}: {first_sentence(record.details)}"),
+                title=_title(record, kind, fixes),
                 text=body(_headline(record, kind, fixes), record.summary, record.details),
                 source=line(record.id.partition("-")[0]),
                 url=_url(record),
@@ -148,6 +148,16 @@ def _scope(record: Record, fixes: Fixes) -> Iterator[Mapping[str, tuple[str, ...
     names = (record.id, *(record.aliases or ()))
     yield {"record": (record.id,)}
     yield {"vulnerability": names, "package": tuple(fixes)}
+
+
+def _title(record: Record, kind: str, fixes: Fixes) -> str:
+    said = (record.summary or "").strip() or f"{record.id}: {first_sentence(record.details)}"
+    if kind == "advisory_withdrawn":
+        return line(said if said.lower().startswith("withdrawn") else f"Withdrawn: {said}")
+    if kind == "patch_released":
+        versions = next(iter(fixes.values())) if len(fixes) == 1 else ()
+        return line(f"{said} (fixed{f' in {versions[-1]}' if len(versions) == 1 else ''})")
+    return line(said)
 
 
 def _headline(record: Record, kind: str, fixes: Fixes) -> str:

@@ -7,8 +7,10 @@ again says nothing new. A piece that is refused stops nothing else. Cost: memory
 
 import io
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -53,7 +55,7 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
 class Memory:
     """What a feed has seen: rows on disk, and over them what this run has added since the last commit."""
 
-    def __init__(self, feed: str, kept: PositionFile | None = None) -> None:
+    def __init__(self, feed: str, kept: PositionFile) -> None:
         self._feed = feed
         self._kept = kept
         self._seen: dict[str, Seen] = {}
@@ -62,14 +64,14 @@ class Memory:
     def get(self, record: str, /) -> Seen | None:
         """What is known of a record."""
         found = self._seen.get(record)
-        if found is None and self._kept is not None:
+        if found is None:
             row = self._kept.get(self._feed, f"r:{record}")
             found = msgspec.msgpack.decode(row, type=Seen) if row is not None else None
         return found
 
     def file(self, name: str) -> FilePosition | None:
         """How far a file was read."""
-        row = self._kept.get(self._feed, f"f:{name}") if self._kept is not None else None
+        row = self._kept.get(self._feed, f"f:{name}")
         return msgspec.msgpack.decode(row, type=FilePosition) if row is not None else None
 
     def note(self, step: Step) -> None:
@@ -85,9 +87,7 @@ class Memory:
         return len(self._seen) + len(self._files)
 
     def commit(self, *, reached: int) -> None:
-        """Keep what was noted. Without a file it stays in memory."""
-        if self._kept is None:
-            return
+        """Keep what was noted."""
         encode = msgspec.msgpack.encode
         rows = [(f"r:{name}", encode(seen)) for name, seen in self._seen.items()]
         rows += [(f"f:{name}", encode(position)) for name, position in self._files.items()]
@@ -232,7 +232,14 @@ def _publish(engine: Engine, memory: Memory, batch: Sequence[Step]) -> Fed:
 
 def converted(form: Format, sources: Iterable[Source]) -> Iterator[Step]:
     """What sources say, read from their beginning and published nowhere."""
-    memory = Memory(form.name)
-    for step in steps(form, memory, sources):
-        memory.note(step)
-        yield step
+    with tempfile.TemporaryDirectory(prefix="stream-car-") as folder:
+        kept = PositionFile(Path(folder) / POSITIONS, end=0)
+        try:
+            memory = Memory(form.name, kept)
+            for step in steps(form, memory, sources):
+                memory.note(step)
+                if memory.pending >= BATCH:
+                    memory.commit(reached=0)
+                yield step
+        finally:
+            kept.close()

@@ -28,10 +28,10 @@ class Source(Struct, frozen=True, gc=False):
         return Path(self.name)
 
 
-def sources(named: Sequence[str], suffixes: Sequence[str]) -> Iterator[Source]:
+def sources(named: Sequence[str], suffixes: Sequence[str], *, may_be_empty: bool = False) -> Iterator[Source]:
     """The files that these names mean; of directories those with a suffix of the format.
 
-    Raises `InvalidRequest` for a name that is not there, and for a directory without such a file.
+    Raises `InvalidRequest` for a name that is not there, and unless that may be for a directory without such a file.
     """
     for name in named:
         path = Path(name)
@@ -39,7 +39,7 @@ def sources(named: Sequence[str], suffixes: Sequence[str]) -> Iterator[Source]:
             yield Source(name, name)
         elif path.is_dir():
             found = sorted(files_in(path, suffixes), key=_natural)
-            if not found:
+            if not (found or may_be_empty):
                 raise InvalidRequest("source", f"{name} holds no file that ends in {', '.join(suffixes)}")
             yield from (Source(str(one.resolve()), str(one)) for one in found)
         elif path.exists():

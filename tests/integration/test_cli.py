@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+import stream_car
 from stream_car.cli import main
 
 ADVISORY = {
@@ -403,3 +404,104 @@ def test_the_demo_ends_with_how_to_call_the_command(run: Run, monkeypatch: pytes
     monkeypatch.setattr("sys.argv", ["stream-car", "demo"])
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     assert "activate" not in run("demo").stdout
+
+
+# Feeds
+
+
+OSV = {
+    "id": "GHSA-1",
+    "aliases": ["CVE-2024-1"],
+    "modified": "2024-01-02T00:00:00Z",
+    "summary": "Prototype pollution",
+    "affected": [{"package": {"ecosystem": "npm", "name": "lodash"}}],
+}
+
+
+def test_a_feed_is_published_once_and_says_so_the_second_time(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "feed").mkdir()
+    (tmp_path / "feed" / "GHSA-1.json").write_text(lines(OSV))
+    first = run("publish", "--format", "osv", str(tmp_path / "feed"))
+    second = run("publish", "--format", "osv", str(tmp_path / "feed"))
+
+    assert "1 record of 1 file read: 1 document." in first.stdout
+    assert "Nothing new in 1 file." in second.stdout
+    assert "Prototype pollution" in run("query", "pollution").stdout
+
+
+def test_a_feed_comes_through_a_pipe(run: Run) -> None:
+    [result] = said(run("publish", "--format", "osv", "-", "--json", text=lines(OSV, OSV)))
+
+    assert result["feed"] == {
+        "format": "osv",
+        "files": 1,
+        "unchanged": 0,
+        "records": 2,
+        "known": 1,
+        "documents": 1,
+        "ties": 0,
+        "refused": 0,
+        "refusals": [],
+    }
+
+
+def test_what_a_feed_cannot_tell_is_named_with_its_place(run: Run) -> None:
+    result = run("publish", "--format", "osv", "-", text='{"id": "A"}\n{"id": \n')
+
+    assert result.exit_code == 1
+    assert "-, line 2 (syntax)" in result.stdout
+    assert "accepted" in result.stdout
+
+
+def test_a_feed_is_converted_to_documents_that_can_be_published(run: Run) -> None:
+    shown = run("convert", "--format", "osv", "-", text=lines(OSV))
+
+    assert shown.exit_code == 0
+    assert run("publish", "-", text=shown.stdout).exit_code == 0
+    assert run("resolve", "GHSA-1").exit_code == 0
+
+
+def test_convert_tells_what_it_cannot_read_apart_from_the_documents(run: Run) -> None:
+    result = run("convert", "--format", "osv", "-", text="{\n")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "(syntax)" in result.stderr
+
+
+def test_an_unknown_format_names_the_others(run: Run) -> None:
+    result = run("convert", "--format", "ovs", "-")
+
+    assert result.exit_code == 2
+    assert "did you mean 'osv'" in result.stderr
+
+
+def test_a_directory_needs_a_format(run: Run, tmp_path: Path) -> None:
+    result = run("publish", str(tmp_path))
+
+    assert result.exit_code == 2
+    assert "--format" in result.stderr
+
+
+def test_a_watch_goes_on_where_the_last_one_stopped(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    watch = ("follow", "--format", "osv", str(path), "--every", "0.01", "--idle", "0.05", "--json")
+    path.write_text(lines(OSV))
+    [first] = said(run(*watch))
+    path.write_text(lines(OSV, {**OSV, "id": "GHSA-2"}) + "{")
+    [second] = said(run(*watch))
+
+    assert [part["records"] for part in (first["feed"], second["feed"]) if isinstance(part, dict)] == [1, 1]
+
+
+def test_a_watch_waits_for_data_that_are_in_use(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(lines(OSV))
+    with stream_car.open(tmp_path / "data"):
+        result = run("follow", "--format", "osv", str(path), "--every", "0.01", "--idle", "0.05")
+
+    assert "trying again" in result.stderr
+    assert result.exit_code == 0
+
+
+def test_formats_are_listed(run: Run) -> None:
+    assert {one["name"] for one in said(run("formats", "--json"))} >= {"osv", "csaf", "facts"}

@@ -3,11 +3,13 @@
 The samples lie beside the repository, not in it; where they are missing these tests say so.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -462,3 +464,54 @@ def test_peps_are_superseded_by_either_sides_word(truth: Truth, engine: Engine) 
     assert len(by_status) == truth.peps.status_superseded
     assert {f"PEP-{n}" for n in truth.peps.status_superseded_without_reference} == by_status - void
     assert {f"PEP-{n}" for n in truth.peps.superseded_by_more_than_one} == {n for n, c in several.items() if c > 1}
+
+
+def test_the_history_in_any_order_of_lines_ends_alike(engine: Engine, tmp_path: Path) -> None:
+    lines = HISTORY.read_bytes().splitlines(keepends=True)
+    Random(5).shuffle(lines)
+    shuffled = tmp_path / "shuffled.jsonl"
+    shuffled.write_bytes(b"".join(lines))
+    published(engine, "osv", [HISTORY])
+    with stream_car.open(tmp_path / "other") as other:
+        published(other, "osv", [shuffled])
+        records = sorted({json.loads(line)["record"]["id"] for line in lines})
+
+        assert in_force(other, records) == in_force(engine, records)
+        assert other.resolve(records[:200]) == engine.resolve(records[:200])
+        assert other.publish(Reading("osv").read(HISTORY.read_bytes())).receipts[0].outcome == "duplicate"
+
+
+def test_versions_of_advisories_in_any_order_of_files_end_alike(engine: Engine, tmp_path: Path) -> None:
+    """Versions alone: under one version the order of arrival counts, and that is not shuffled."""
+    by_version: dict[tuple[str, str], bytes] = {}
+    for path in advisories():
+        for one in documents(Reading("csaf").read(path.read_bytes(), path.name)):
+            by_version[record_of(one.id), str(one.attributes["version"])] = path.read_bytes()
+    names = sorted(by_version)
+    for order, folder in enumerate(("one", "two")):
+        (tmp_path / folder).mkdir()
+        if order:
+            Random(6).shuffle(names)
+        for number, name in enumerate(names):
+            (tmp_path / folder / f"{number}.json").write_bytes(by_version[name])
+    published(engine, "csaf", [tmp_path / "one"])
+    with stream_car.open(tmp_path / "other") as other:
+        published(other, "csaf", [tmp_path / "two"])
+        records = sorted({record for record, _ in names})
+
+        assert in_force(other, records) == in_force(engine, records)
+
+
+def test_statements_in_any_order_of_files_end_alike(engine: Engine, tmp_path: Path) -> None:
+    paths = sorted((DATA / "openvex").iterdir())
+    published(engine, "openvex", paths)
+    Random(7).shuffle(paths)
+    with stream_car.open(tmp_path / "other") as other:
+        said = [
+            one for step in published(other, "openvex", paths) if step.converted for one in step.converted.documents
+        ]
+        names = sorted(one.id for one in said)
+
+        assert {one.asked: one.status for one in other.resolve(names)} == {
+            one.asked: one.status for one in engine.resolve(names)
+        }

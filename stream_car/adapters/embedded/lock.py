@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from stream_car.errors import StreamCarError
+from stream_car.errors import Busy, StreamCarError
 
 
 class FileLock:
@@ -24,7 +24,7 @@ class FileLock:
         except OSError as error:
             holder = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip()
             os.close(self._handle)
-            raise StreamCarError(
+            raise Busy(
                 f"{what} is open in process {holder or 'unknown'}; end that process, or open another folder. "
                 "To share it: stream-car up, and ask with --url"
             ) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from stream_car.adapters.embedded.sqlite import connect, transaction, translated
 
 _CURE = "delete it: feeds are then read from their beginning, and what is known already changes nothing"
+CACHE_KIB = 4096  # memory stays flat however long the feed is
 
 
 class PositionFile:
@@ -29,6 +30,7 @@ class PositionFile:
 
     def _prepare(self, end: int) -> None:
         run = self._connection.execute
+        run(f"PRAGMA cache_size=-{CACHE_KIB}")
         run(
             "CREATE TABLE IF NOT EXISTS kept"
             " (feed TEXT, name TEXT, value BLOB NOT NULL, PRIMARY KEY (feed, name)) WITHOUT ROWID"

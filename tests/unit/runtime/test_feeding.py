@@ -1,0 +1,114 @@
+"""Feeding an engine: positions are kept, repeats change nothing, broken pieces stop nothing."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stream_car.adapters.embedded.positions import PositionFile
+from stream_car.domains import load
+from stream_car.errors import Halted
+from stream_car.feeds import format_called
+from stream_car.runtime.embedded import Engine
+from stream_car.runtime.feeding import POSITIONS, feed
+from stream_car.runtime.sources import sources
+from tests.feeds import published
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with Engine(tmp_path / "data", ruleset=load()) as opened:
+        yield opened
+
+
+def line(number: int, **said: object) -> str:
+    return json.dumps({"id": f"OSV-{number}", "modified": "2024-01-02T00:00:00Z", **said}) + "\n"
+
+
+def new_in(engine: Engine, path: Path, form: str = "osv") -> list[str]:
+    steps = published(engine, form, [path])
+    return [one.id for step in steps if step.converted is not None for one in step.converted.documents]
+
+
+def test_a_file_that_has_grown_is_read_from_its_old_end(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1))
+    assert new_in(engine, path) == ["OSV-1@2024-01-02T00:00:00Z"]
+    path.write_text(line(1) + line(2))
+    [step] = published(engine, "osv", [path])
+
+    assert step.where == f"byte {len(line(1))}, line 1"
+    assert step.converted is not None and len(step.converted.documents) == 1
+
+
+def test_a_file_that_changed_in_its_middle_is_read_anew(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1, summary="one") + line(2))
+    new_in(engine, path)
+    path.write_text(line(1, summary="two") + line(2))
+
+    assert new_in(engine, path) == ["OSV-1@2024-01-02T00:00:00Z.2"]
+
+
+def test_a_last_line_that_breaks_off_is_read_once_it_is_whole(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1) + line(2)[:-20])
+    steps = published(engine, "osv", [path])
+    assert [step.refused.code for step in steps if step.refused is not None] == ["syntax"]
+    path.write_text(line(1) + line(2))
+
+    assert new_in(engine, path) == ["OSV-2@2024-01-02T00:00:00Z"]
+
+
+def test_while_a_file_grows_its_last_line_is_left_until_it_ends(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1) + line(2).strip())
+    form = format_called("osv")
+    batches = list(feed(engine, form, sources([str(path)], form.suffixes), growing=True))
+
+    assert sum(len(batch.receipts) for batch in batches) == 1
+
+
+def test_a_table_that_has_grown_keeps_its_columns(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("subject,relation,object\na,b,c\n")
+    assert len(new_in(engine, path, "facts")) == 1
+    path.write_text("subject,relation,object\na,b,c\na,b,d\n")
+
+    assert len(new_in(engine, path, "facts")) == 1
+    [scope] = engine.frontier({"subject": "a", "relation": "b"})
+    assert [document.title for document in scope.active] == ["a b d"]
+
+
+def test_a_second_engine_starts_afresh(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1))
+    new_in(engine, path)
+    with Engine(tmp_path / "other", ruleset=load()) as other:
+        assert len(new_in(other, path)) == 1
+
+
+def test_a_moved_file_says_nothing_new(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1) + line(2))
+    new_in(engine, path)
+
+    assert new_in(engine, path.rename(tmp_path / "elsewhere.jsonl")) == []
+
+
+def test_positions_that_run_ahead_of_the_log_are_forgotten(tmp_path: Path) -> None:
+    for end, found in ((5, b"value"), (4, None)):
+        kept = PositionFile(tmp_path / "feeds.sqlite", end=end)
+        if end == 5:
+            kept.put("osv", [("name", b"value")], reached=5)
+        assert kept.get("osv", "name") == found
+        kept.close()
+
+
+def test_damaged_positions_say_what_to_do(engine: Engine, tmp_path: Path) -> None:
+    (engine.path / POSITIONS).write_bytes(b"no database" * 1000)
+    (tmp_path / "history.jsonl").write_text(line(1))
+
+    with pytest.raises(Halted, match="delete it"):
+        new_in(engine, tmp_path / "history.jsonl")
