@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rules import Ruleset, canonical, keys_of
+from stream_car.core.rules import Ruleset, amended_scope, canonical, keys_of, link_scope
 
 Corpus = Mapping[str, Document]
 
@@ -60,9 +60,9 @@ def voids(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | N
     if later.id == earlier.id:
         return None
     if is_named(earlier, later.supersedes):
-        return Reason(rule="link", scope=f"document={earlier.id}")
+        return Reason(rule="link", scope=link_scope(earlier.id))
     if is_named(later, earlier.superseded_by):
-        return Reason(rule="link", scope=f"document={earlier.id}")
+        return Reason(rule="link", scope=link_scope(earlier.id))
     if later.precedence <= earlier.precedence:
         return None
     for rule in ruleset.rules.values():
@@ -81,7 +81,7 @@ def amends(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | 
     if later.id == earlier.id:
         return None
     if is_named(earlier, later.amends):
-        return Reason(rule="link", scope=f"amended={earlier.id}")
+        return Reason(rule="link", scope=amended_scope(earlier.id))
     if later.precedence <= earlier.precedence:
         return None
     for rule in ruleset.rules.values():
@@ -161,8 +161,8 @@ def amendments(name: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = 
 
 
 def frontier(scope: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:
-    """The members of a scope that no member voids through that scope."""
-    members = [d for d in at(corpus, as_of).values() if scope in ruleset.scopes(d)]
+    """The members of a scope that no member voids through that scope; of `amended=NAME` those who amend by name."""
+    members = [d for d in at(corpus, as_of).values() if scope in (*ruleset.scopes(d), *map(amended_scope, d.amends))]
     return {old.id for old in members if not any(_voids_in(scope, new, old, ruleset) for new in members)}
 
 
