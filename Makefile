@@ -16,7 +16,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 JOBS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CHECKED := stream_car tests deploy
+CHECKED := stream_car tests deploy topics
 
 .PHONY: demo test check lint format servers dense simulate slow bench clean
 .DEFAULT_GOAL := test

@@ -1,8 +1,8 @@
 """The real servers that tests use: started for the session, or given by the environment.
 
-`STREAM_CAR_TEST_KAFKA` (`host:port`), `STREAM_CAR_TEST_REDIS` and `STREAM_CAR_TEST_CLUSTER` (URLs) name servers
+`TEST_KAFKA` (`host:port`), `TEST_REDIS` and `TEST_REDIS_CLUSTER` (URLs) name servers
 to use instead of starting some. Where none can be had, the tests are left out and the summary says so loudly;
-with `STREAM_CAR_SERVERS=required` they fail instead. Tests keep to topics and keys of their own.
+with `TEST_SERVERS=required` they fail instead. Tests keep to topics and keys of their own.
 """
 
 import os
@@ -27,7 +27,7 @@ def require(reason: str | None) -> None:
     """Where there is a reason, leave the test out, or fail it if servers are required."""
     if reason is None:
         return
-    if os.environ.get("STREAM_CAR_SERVERS") == "required":
+    if os.environ.get("TEST_SERVERS") == "required":
         pytest.fail(f"{reason}; {CURE}", pytrace=False)
     pytest.skip(LEFT_OUT + reason)
 
@@ -47,7 +47,7 @@ def local_redis() -> None:
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Kafka."""
-    if given := os.environ.get("STREAM_CAR_TEST_KAFKA"):
+    if given := os.environ.get("TEST_KAFKA"):
         yield given
         return
     require(kafka_lacking())
@@ -58,7 +58,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="session")
 def redis(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Redis."""
-    if given := os.environ.get("STREAM_CAR_TEST_REDIS"):
+    if given := os.environ.get("TEST_REDIS"):
         yield given
         return
     require(redis_lacking())
@@ -69,7 +69,7 @@ def redis(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="session")
 def redis_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a node of a Redis Cluster of three."""
-    if given := os.environ.get("STREAM_CAR_TEST_CLUSTER"):
+    if given := os.environ.get("TEST_REDIS_CLUSTER"):
         yield given
         return
     require(redis_lacking())
@@ -102,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         whys = sorted({reason.partition(LEFT_OUT)[2].rstrip("')") for reason in reasons})
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
         terminalreporter.line(f"{len(reasons)} tests of the servers were left out: {'; '.join(whys)}.", red=True)
-        terminalreporter.line(f"{CURE}; STREAM_CAR_SERVERS=required makes this a failure.", red=True)
+        terminalreporter.line(f"{CURE}; TEST_SERVERS=required makes this a failure.", red=True)
     if any(NO_BROWSER in str(report.longrepr) for report in skipped):
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
         terminalreporter.line(f"The page: {NO_BROWSER}; STREAM_CAR_BROWSER=required makes this a failure.", red=True)

@@ -20,12 +20,13 @@ from stream_car.cli import (
     rejected,
     rules,
     scopes,
+    topics,
     up,
     watch,
 )
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
-from stream_car.errors import InvalidRules, StreamCarError
+from stream_car.errors import InvalidRules, StreamCarError, UnsafeSettings
 
 FAILED = 2
 
@@ -47,6 +48,8 @@ def _sentences(error: StreamCarError) -> list[Text]:
     if isinstance(error, InvalidRules):
         head = Text(f"the rules cannot be loaded, {len(error.problems)} to mend:", "bold red")
         return [head, *(Text(f"  - {clean(problem)}", "red") for problem in error.problems)]
+    if isinstance(error, UnsafeSettings):
+        return [Text(clean(problem), "bold red") for problem in error.problems]
     return [Text(clean(str(error)), "bold red")]
 
 
@@ -93,6 +96,7 @@ for command in (
     copies.backup,
     copies.restore,
     evaluate.command,
+    topics.group,
     up.up,
     watch.watch,
 ):

@@ -14,6 +14,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from stream_car.adapters.kafka.server import DEFAULT_MECHANISM, KafkaServer
+from stream_car.adapters.redis.server import RedisServer
 from stream_car.errors import InvalidRequest
 
 DATA_VARIABLE = "STREAM_CAR_DATA"
@@ -22,7 +24,14 @@ RULES_VARIABLE = "STREAM_CAR_RULES"
 TOKEN_VARIABLE = "STREAM_CAR_TOKEN"  # noqa: S105  a name, no secret
 URL_VARIABLE = "STREAM_CAR_URL"
 PREFIX = "STREAM_CAR_"
-KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE})
+_SERVER_SETTINGS = {
+    "KAFKA": ("", "USER", "PASSWORD", "PASSWORD_FILE", "MECHANISM", "TLS", "CA", "CERTIFICATE", "KEY"),
+    "REDIS": ("", "USER", "PASSWORD", "PASSWORD_FILE", "CA", "CERTIFICATE", "KEY"),
+}
+SERVERS = frozenset(
+    PREFIX + "_".join(filter(None, (server, name))) for server, names in _SERVER_SETTINGS.items() for name in names
+)
+KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE}) | SERVERS
 TOKEN_MIN = 16
 
 
@@ -91,6 +100,63 @@ def require_known_variables(environment: Mapping[str, str] = os.environ) -> None
         meant = get_close_matches(rest, known, n=1, cutoff=0.6) if name.startswith(PREFIX) else []
         if meant and rest not in known:
             raise InvalidRequest("settings", f"${name} is no setting; is ${known[meant[0]]} meant?")
+
+
+def kafka_server(address: str | None = None, environment: Mapping[str, str] = os.environ) -> KafkaServer:
+    """The Kafka that the environment or a caller names. Raises `InvalidRequest` (`settings`) where neither does."""
+    told = _of_server("KAFKA", environment)
+    named = address or told.get("")
+    if not named:
+        raise InvalidRequest("settings", "say where Kafka is: --kafka HOST:PORT, or $STREAM_CAR_KAFKA")
+    try:
+        return msgspec.convert(
+            {
+                "address": named,
+                "username": told.get("USER"),
+                "password": told.get("PASSWORD"),
+                "mechanism": told.get("MECHANISM", DEFAULT_MECHANISM),
+                "tls": told.get("TLS", "0"),
+                "ca": told.get("CA"),
+                "certificate": told.get("CERTIFICATE"),
+                "key": told.get("KEY"),
+            },
+            KafkaServer,
+            strict=False,
+        )
+    except msgspec.ValidationError as error:
+        raise InvalidRequest("settings", f"the environment's settings of Kafka are wrong: {error}") from None
+
+
+def redis_server(environment: Mapping[str, str] = os.environ) -> RedisServer:
+    """The Redis that the environment names. Raises `InvalidRequest` (`settings`) where it names none."""
+    told = _of_server("REDIS", environment)
+    if "" not in told:
+        raise InvalidRequest("settings", "say where Redis is: $STREAM_CAR_REDIS=redis://host:6379")
+    return RedisServer(
+        url=told[""],
+        username=told.get("USER"),
+        password=told.get("PASSWORD"),
+        ca=told.get("CA"),
+        certificate=told.get("CERTIFICATE"),
+        key=told.get("KEY"),
+    )
+
+
+def _of_server(server: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What the environment says of a server; a password may lie in a file."""
+    told = {}
+    for name in _SERVER_SETTINGS[server]:
+        variable = PREFIX + "_".join(filter(None, (server, name)))
+        if environment.get(variable):
+            told[name] = environment[variable]
+    if "PASSWORD_FILE" in told:
+        try:
+            told["PASSWORD"] = Path(told["PASSWORD_FILE"]).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidRequest(
+                "settings", f"the file that ${PREFIX}{server}_PASSWORD_FILE names cannot be read"
+            ) from None
+    return told
 
 
 def _wrong(path: Path, why: str) -> InvalidRequest:

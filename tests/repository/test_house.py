@@ -8,10 +8,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = sorted(path for room in ("stream_car", "tests") for path in (ROOT / room).rglob("*.py"))
+CODE = sorted(path for room in ("stream_car", "tests", "deploy", "topics") for path in (ROOT / room).rglob("*.py"))
 TEXTS = sorted(
     path
-    for pattern in ("*.md", "*.toml", "Makefile", ".ci/run", "docs/**/*.md", "stream_car/**/*.*", "tests/**/*.py")
+    for pattern in (
+        "*.md",
+        "*.toml",
+        "Makefile",
+        ".ci/run",
+        "docs/**/*.md",
+        "stream_car/**/*.*",
+        "tests/**/*.py",
+        "deploy/**/*",
+        "topics/*",
+    )
     for path in ROOT.glob(pattern)
     if path.is_file() and "__pycache__" not in path.parts
 )

@@ -11,6 +11,7 @@ from msgspec import Struct
 from stream_car.errors import StreamCarError
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+DEFAULT_MECHANISM: Mechanism = "SCRAM-SHA-512"
 TIMEOUT_MS = 10_000
 
 
@@ -24,7 +25,7 @@ class KafkaServer(Struct, frozen=True, kw_only=True):
     address: str
     username: str | None = None
     password: str | None = None
-    mechanism: Mechanism = "SCRAM-SHA-512"
+    mechanism: Mechanism = DEFAULT_MECHANISM
     tls: bool = False
     ca: str | None = None
     certificate: str | None = None

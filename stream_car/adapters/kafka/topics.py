@@ -15,7 +15,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from msgspec import Struct
 
 from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout, Topic
+from stream_car.adapters.kafka.specification import REPLICAS, Layout, Topic
 from stream_car.errors import StreamCarError, Unavailable, UnsafeSettings
 
 
@@ -155,7 +155,11 @@ def _admin(server: KafkaServer) -> Iterator[KafkaAdminClient]:
         }
         with closing(KafkaAdminClient(**options)) as admin:
             yield admin
-    except (driver.InvalidReplicationFactorError, driver.InvalidConfigurationError) as error:
+    except driver.InvalidReplicationFactorError as error:
+        raise StreamCarError(
+            f"{place} has too few brokers for {REPLICAS} copies of each record; --single-broker is for trying out"
+        ) from error
+    except driver.InvalidConfigurationError as error:
         raise StreamCarError(f"{place} refuses a topic: {_reason(error)}") from error
     except (
         driver.AuthenticationFailedError, driver.AuthorizationFailedError,

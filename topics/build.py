@@ -1,0 +1,167 @@
+"""Writes what lies beside it: `python -m topics.build`. A test holds the files equal to the code."""
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from stream_car.adapters.kafka.journal import TYPES
+from stream_car.adapters.kafka.specification import Layout, Topic
+from stream_car.codec.placements import Mark, Placed
+from stream_car.codec.syntax import DEFAULTS, GREATEST
+from stream_car.core.changes import FrontierChange
+
+FOLDER = Path(__file__).parent
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Json = dict[str, object]
+
+
+def files() -> dict[str, str]:
+    """Every file by its name."""
+    made: dict[str, Json] = {
+        "documents.schema.json": documents(),
+        "placements.schema.json": of_type(Placed | Mark, "A record of placements"),
+        "changes.schema.json": of_type(FrontierChange, "A change of a frontier: the data of a CloudEvent"),
+        "asyncapi.json": asyncapi(Layout()),
+    }
+    return {name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in made.items()}
+
+
+def of_type(kind: object, title: str) -> Json:
+    """The schema of a message type of the code. Times are microseconds since 1970, UTC."""
+    return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+
+
+def documents() -> Json:
+    """What a publisher may send. The decoder is stricter than a schema can be: on sizes in bytes, characters, links."""
+    name: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.id}
+    word: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.scope_value}
+    integer: Json = {"type": "integer", "minimum": -GREATEST, "maximum": GREATEST}
+    revision: Json = {"type": "integer", "minimum": 1, "maximum": GREATEST}
+    values: Json = {"oneOf": [word, {"type": "array", "items": word, "minItems": 1}]}
+    part: Json = {"type": "object", "propertyNames": name, "additionalProperties": values}
+    links: Json = {"type": "array", "items": name, "maxItems": DEFAULTS.links}
+    time: Json = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"}
+    text: Json = {"type": "string"}
+    fields: Json = {
+        "id": name | {"description": "The publisher's name for it; the record's key, if there is one."},
+        "type": name | {"description": "One of a rule pack's types."},
+        "time": time | {"description": "When it takes effect, RFC 3339."},
+        "order": integer | {"description": "The publisher's own tie-breaker within one time."},
+        "revision": revision | {"description": "A correction: the higher replaces the lower."},
+        "scope": {"oneOf": [part, {"type": "array", "items": part}], "description": "What it speaks about."},
+        "supersedes": links,
+        "superseded_by": links,
+        "amends": links,
+        "attributes": {"type": "object"},
+        "title": text,
+        "text": text | {"maxLength": DEFAULTS.text},
+        "source": text,
+        "url": text,
+        "retracted": {"const": False},
+        "v": {"const": 1},
+    }
+    document: Json = {"type": "object", "required": ["id", "type", "time"], "properties": fields}
+    retraction: Json = {
+        "type": "object",
+        "required": ["id", "retracted"],
+        "properties": {"id": name, "revision": revision, "retracted": {"const": True}},
+    }
+    envelope: Json = {
+        "type": "object",
+        "required": ["specversion", "data"],
+        "properties": {"specversion": {"const": "1.0"}, "data": {"type": "object"}},
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "What a publisher sends: a document, its retraction, or either in a CloudEvent",
+        "description": "A null value under a key retracts the revision then stored. Unknown fields are attributes.",
+        "oneOf": [{"$ref": "#/$defs/document"}, {"$ref": "#/$defs/retraction"}, {"$ref": "#/$defs/envelope"}],
+        "$defs": {
+            "document": document | {"not": {"required": ["specversion", "data"]}},
+            "retraction": retraction,
+            "envelope": envelope,
+        },
+    }
+
+
+def asyncapi(layout: Layout) -> Json:
+    """AsyncAPI 3.0, with the topics' settings in the bindings for Kafka."""
+    topics = layout.topics()
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Stream-CAR on Kafka",
+            "version": "1",
+            "description": "Documents in, changes of frontiers out. Made by `python -m topics.build`.",
+        },
+        "channels": {topic.name: _channel(layout, topic) for topic in topics},
+        "operations": {
+            "publish": {"action": "receive", "channel": {"$ref": "#/channels/documents"}},
+            "subscribe": {"action": "send", "channel": {"$ref": "#/channels/changes"}},
+            "reject": {"action": "send", "channel": {"$ref": "#/channels/rejected"}},
+        },
+    }
+
+
+def _channel(layout: Layout, topic: Topic) -> Json:
+    settings = layout.settings(topic)
+    configuration: Json = {
+        "cleanup.policy": [settings["cleanup.policy"]],
+        **{name: int(settings[name]) for name in ("retention.ms", "retention.bytes", "max.message.bytes")},
+    }
+    return {
+        "address": layout.named(topic),
+        "description": f"{topic.about} Key: {topic.key}. Partition: {topic.placed}.",
+        "messages": {topic.name: _message(topic)},
+        "bindings": {
+            "kafka": {
+                "topic": layout.named(topic),
+                "partitions": topic.partitions,
+                "replicas": layout.replicas,
+                "topicConfiguration": configuration,
+                "bindingVersion": "0.5.0",
+            }
+        },
+        "x-kafka-settings": settings,
+    }
+
+
+def _message(topic: Topic) -> Json:
+    if topic.name == "rejected":
+        return {"summary": "The bytes as they came.", "headers": {"type": "object", "properties": _REJECTED}}
+    message: Json = {
+        "contentType": "application/json",
+        "payload": {
+            "schemaFormat": "application/schema+json;version=draft-2020-12",
+            "schema": {"$ref": f"./{topic.name}.schema.json"},
+        },
+    }
+    kind = TYPES.get(topic.name)
+    if kind is not None:
+        message["headers"] = {
+            "type": "object",
+            "description": "CloudEvents 1.0, binary mode; the id is generation/shard/number.",
+            "properties": {
+                "ce_specversion": {"const": "1.0"},
+                "ce_id": {"type": "string"},
+                "ce_source": {"type": "string"},
+                "ce_type": {"const": kind.decode()},
+            },
+        }
+    return message
+
+
+_REJECTED: Json = {
+    "stream-car-code": {"type": "string", "description": "A stable reason code."},
+    "stream-car-reason": {"type": "string", "description": "One sentence to act on."},
+    "stream-car-id": {"type": "string", "description": "The document's id, where it could be read."},
+    "stream-car-partition": {"type": "string", "description": "Where it lies in the documents."},
+    "stream-car-offset": {"type": "string", "description": "And under which offset."},
+}
+
+
+if __name__ == "__main__":
+    for name, text in files().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
