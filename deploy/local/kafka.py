@@ -17,6 +17,7 @@ from deploy.local.processes import Failed, Process, free_ports
 VERSION = "4.3.0"
 START_S = 60.0
 _POM = Path(__file__).with_name("pom.xml")
+_LOG4J = Path(__file__).with_name("log4j.properties")  # for 3.9, which still has it
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _JAVA = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _READY = "Kafka Server started"
@@ -114,7 +115,8 @@ class Kafka:
 
     def _java(self) -> list[str]:
         java = shutil.which("java") or "java"
-        return [java, *_JAVA, "-Dorg.slf4j.simpleLogger.logFile=System.out", "-cp", f"{self._jars}/*"]
+        logging = ("-Dorg.slf4j.simpleLogger.logFile=System.out", f"-Dlog4j.configuration=file:{_LOG4J}")
+        return [java, *_JAVA, *logging, "-cp", f"{self._jars}/*"]
 
     def _format(self, settings: Path) -> None:
         name = base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_OID, str(self.folder)).bytes).decode().rstrip("=")
