@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError
 
 from stream_car.adapters.kafka.errors import translated
 from stream_car.adapters.kafka.server import KafkaServer
@@ -18,39 +19,49 @@ from stream_car.ports import Message
 BATCH_BYTES = 1_000_000  # below max.message.bytes, which is 1 MiB unless a topic says otherwise
 
 
+class _Connection:
+    """A producer, and whether it is of no more use."""
+
+    def __init__(self, producer: AIOKafkaProducer) -> None:
+        self.producer = producer
+        self.broken = asyncio.get_running_loop().create_future()
+
+
 class Sender:
     """One connection for writing, shared by the logs of a process. Close it."""
 
     def __init__(self, server: KafkaServer, *, batch_bytes: int = BATCH_BYTES) -> None:
         self._server = server
         self._batch_bytes = batch_bytes
-        self._producer: AIOKafkaProducer | None = None
+        self._connection: _Connection | None = None
         self._starting = asyncio.Lock()
 
     async def send(self, topic: str, partition: int, messages: Sequence[Message]) -> list[int]:
         """The messages' offsets, once all are acknowledged. What fits into a batch is kept whole or not at all."""
         offsets: list[int] = []
         with translated(f"topic {topic}"):
-            producer = await self._ready()
+            connection = await self._ready()
             try:
                 while len(offsets) < len(messages):
-                    first, count = await self._batch(producer, topic, partition, messages, len(offsets))
+                    first, count = await self._batch(connection, topic, partition, messages, len(offsets))
                     offsets += range(first, first + count)
+            except asyncio.CancelledError:
+                raise  # what was sent is on its way, and others use the connection
             except BaseException:
-                await self._throw_away(producer)
+                await self._throw_away(connection)
                 raise
         return offsets
 
     async def close(self) -> None:
         """Let the connection go; again is harmless."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await producer.stop()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.producer.stop()
 
     async def _batch(
-        self, producer: AIOKafkaProducer, topic: str, partition: int, messages: Sequence[Message], start: int
+        self, connection: _Connection, topic: str, partition: int, messages: Sequence[Message], start: int
     ) -> tuple[int, int]:
-        batch = producer.create_batch()
+        batch = connection.producer.create_batch()
         count = 0
         for message in messages[start:] if start else messages:
             headers = list(message.headers)
@@ -58,14 +69,16 @@ class Sender:
                 break
             count += 1
         async with asyncio.timeout(self._server.timeout_ms / 1000):  # an idempotent producer itself never gives up
-            sent = await producer.send_batch(batch, topic, partition=partition)
-            told = await sent
-        return told.offset, count
+            sent = await connection.producer.send_batch(batch, topic, partition=partition)
+            await asyncio.wait({sent, connection.broken}, return_when=asyncio.FIRST_COMPLETED)
+        if not sent.done():
+            raise KafkaConnectionError("another record of this connection failed")
+        return sent.result().offset, count
 
-    async def _ready(self) -> AIOKafkaProducer:
+    async def _ready(self) -> _Connection:
         async with self._starting:
-            if self._producer is not None:
-                return self._producer
+            if self._connection is not None:
+                return self._connection
             producer = AIOKafkaProducer(
                 **self._server.options(),
                 enable_idempotence=True,
@@ -79,13 +92,15 @@ class Sender:
             except BaseException:
                 await producer.stop()
                 raise
-            self._producer = producer
-            return producer
+            self._connection = _Connection(producer)
+            return self._connection
 
-    async def _throw_away(self, producer: AIOKafkaProducer) -> None:
-        if self._producer is producer:
-            self._producer = None
-        sending = producer._sender.sender_task
+    async def _throw_away(self, connection: _Connection) -> None:
+        if self._connection is connection:
+            self._connection = None
+        if not connection.broken.done():
+            connection.broken.set_result(None)
+        sending = connection.producer._sender.sender_task
         if sending is not None:
             sending.cancel()  # else stopping waits for a delivery that may come hours later
-        await producer.stop()
+        await connection.producer.stop()

@@ -107,6 +107,18 @@ async def test_a_record_larger_than_the_topic_allows_is_refused_with_the_setting
     assert await here.log.append(0, messages(b"small")) == 0
 
 
+async def test_a_cancelled_append_leaves_the_connection_to_others(here: Connected) -> None:
+    await here.log.append(0, messages(b"first"))
+    cancelled = asyncio.create_task(here.log.append(0, messages(b"cancelled")))
+    other = asyncio.create_task(here.log.append(0, messages(b"other")))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+
+    assert await other > 0
+    assert [value for value in await here.values() if value != b"cancelled"] == [b"first", b"other"]
+
+
 async def test_a_tick_has_neither_key_nor_value(here: Connected) -> None:
     await here.log.append(0, [Message(value=None, headers=(TICK,))])
 
@@ -208,8 +220,10 @@ async def test_acknowledged_records_survive_a_killed_broker_and_writing_goes_on(
     await there.log.append(0, messages(*kept))
     own.kill()
 
-    with pytest.raises(Unavailable):
-        await there.log.append(0, messages(b"unknown"))
+    failed = await asyncio.gather(
+        *(there.log.append(0, messages(b"unknown")) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(one) for one in failed] == [Unavailable] * 3
     own.start()
     await there.log.append(0, messages(b"after"))
 
