@@ -1,7 +1,7 @@
 """Redis from the system's package: one server, or a cluster of three, in folders of their own.
 
-Promise: settings are the safe ones of `deploy/redis`, flushed once a second; state survives a kill and a
-new start in the same folder.
+Promise: settings are those of `deploy/redis/redis.conf`; state survives a kill and a new start in the same
+folder.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from deploy.local.processes import Failed, Process, free_ports
 
 START_S = 15.0
 CLUSTER_S = 30.0
-SAFE = ("--maxmemory-policy", "noeviction", "--appendonly", "yes", "--appendfsync", "everysec", "--save", "")
+SETTINGS = Path(__file__).parents[1] / "redis" / "redis.conf"
 
 
 def lacking() -> str | None:
@@ -55,7 +55,7 @@ class Redis:
         self.folder.mkdir(parents=True, exist_ok=True)
         ports = ("--port", "0", "--tls-port") if self._encrypted else ("--port",)
         where = (*ports, str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
-        self._process = Process(["redis-server", *where, *SAFE, *self.options], self.folder)
+        self._process = Process(["redis-server", str(SETTINGS), *where, *self.options], self.folder)
         self._process.wait_until(self._answers, timeout=START_S)
 
     def stop(self) -> None:
