@@ -92,6 +92,8 @@ def _problems(info: Info, flushing: str, place: str) -> Iterator[str]:
         yield f"appendfsync of Redis at {place} is no; it must be everysec or always"
     if info.get("role") != "master":
         yield f"Redis at {place} is a replica; name its primary"
+    elif info.get("connected_slaves") and "min_slaves_good_slaves" not in info:
+        yield f"min-replicas-to-write of Redis at {place} is 0; with replicas it must be 1 or more"
 
 
 def _options(server: RedisServer) -> _Options:

@@ -243,6 +243,22 @@ async def test_unsafe_settings_are_refused_by_name(own: Redis, client: Client, s
         await connect(RedisServer(url=own.url))
 
 
+async def test_with_replicas_one_must_have_what_is_acknowledged(own: Redis, client: Client, tmp_path: Path) -> None:
+    await client.execute_command("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+    replica = Redis(tmp_path / "replica", options=("--replicaof", "127.0.0.1", str(own.port)))
+    replica.start()
+    try:
+        assert await client.execute_command("WAIT", 1, 4000) == 1
+        with pytest.raises(UnsafeSettings, match="min-replicas-to-write"):
+            await connect(RedisServer(url=own.url))
+        with pytest.raises(UnsafeSettings, match="is a replica"):
+            await connect(RedisServer(url=replica.url))
+        await client.execute_command("CONFIG", "SET", "min-replicas-to-write", "1")
+        await (await connect(RedisServer(url=own.url))).aclose()
+    finally:
+        replica.kill()
+
+
 async def test_no_server_is_an_error_that_names_the_place(own: Redis) -> None:
     own.kill()
 
