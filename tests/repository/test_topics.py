@@ -79,7 +79,7 @@ def test_what_the_schema_refuses_the_decoder_refuses(said: object) -> None:
 def test_changes_are_as_their_schema_says() -> None:
     with stream_car.open() as car:
         car.publish(FEED.read_text(encoding="utf-8").splitlines())
-        events = at_once(car._journal.read(0, "changes"))
+        events = at_once(car._built.journal.read(0, "changes"))
 
     assert len(events) > 10
     for event in events:
