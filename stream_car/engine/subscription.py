@@ -106,6 +106,7 @@ class Subscription:
     async def step(self) -> list[Notice]:
         """The next notices, all as of one moment.
 
+        Within a snapshot none has a number: whoever went on behind it would miss the rest of the snapshot.
         Raises `Expired` where changes that were not told yet are gone.
         """
         if self._with_snapshot:
@@ -114,6 +115,8 @@ class Subscription:
             self.cursor = await self.sources.journal.last(self.sources.shard)
             return [Notice("snapshot-begin", Begin(generation=self.generation, view=self.selection.view))]
         notices = await self._tail()
+        if self._boundary is not None:
+            notices = [Notice(one.event, one.data) for one in notices]
         if self._boundary is not None and not self._runs and await self._is_at_end():
             notices += await self._page()
         return notices

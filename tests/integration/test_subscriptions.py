@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from stream_car.codec import format_time
+from stream_car.engine.notices import Notice, Selection
+from stream_car.engine.subscription import ITEMS_AT_ONCE
 from stream_car.runtime.settings import ServerSettings
-from tests.engines import DAY, NOW, StoppedClock, document
+from tests.engines import DAY, NOW, StoppedClock, document, engine
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
 from tests.serving import Heard, serving
 
@@ -290,3 +292,18 @@ async def test_when_the_server_ends_its_subscriptions_end() -> None:
             rest = [one async for one in events]
 
     assert rest == []
+
+
+def test_within_a_snapshot_nothing_says_that_one_may_go_on_behind_it() -> None:
+    with engine() as car:
+        car.publish([document(f"c{n:03}", topic=f"t{n}") for n in range(300)])
+        following = car.subscription(Selection(), cursor=0, with_snapshot=True)
+        told: list[Notice] = []
+        while not told or told[-1].event != "snapshot-end":
+            some, _ = car.pull(following)
+            told += some
+            if len(told) == 1 + ITEMS_AT_ONCE:
+                car.publish([document("d", "denial", 3, topic="t0")])
+
+    assert "change" in {one.event for one in told}
+    assert {one.event for one in told if one.oseq is not None} == {"snapshot-end"}
