@@ -25,6 +25,7 @@ from stream_car.errors import (
 if _typing.TYPE_CHECKING:
     from stream_car.api.client import AsyncClient as AsyncClient
     from stream_car.api.client import Client as Client
+    from stream_car.api.messages import Said as Said
     from stream_car.ports import Encoder
     from stream_car.ranking.settings import Settings
     from stream_car.runtime.embedded import Engine as Engine
@@ -67,7 +68,12 @@ def connect_async(url: str, *, token: str | None = None) -> "AsyncClient":
     return AsyncClient(url, token=token)
 
 
-_LATER = {"Engine": "runtime.embedded", "Client": "api.client", "AsyncClient": "api.client"}
+_LATER = {
+    "AsyncClient": "api.client",
+    "Client": "api.client",
+    "Engine": "runtime.embedded",
+    "Said": "api.messages",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -90,6 +96,7 @@ __all__ = [
     "InvalidRules",
     "NotVisible",
     "Retraction",
+    "Said",
     "StreamCarError",
     "TooMuch",
     "Unavailable",

@@ -16,7 +16,8 @@ from stream_car.cli.console import emit, err
 from stream_car.runtime.settings import read_settings, read_token, require_known_variables
 
 TRY = """\
-try:
+open {url} in a browser, or try:
+  stream-car watch --url {url}
   curl {auth}{url}/v1/status
   curl {auth}{url}/v1/documents -H 'Content-Type: application/json' -d '{{"id": "a-1", "type": "advisory", \
 "time": "2024-01-31T09:30:00Z", "scope": {{"package": ["lodash"]}}, "title": "An advisory"}}'

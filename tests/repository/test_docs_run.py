@@ -1,16 +1,35 @@
-"""The code in the README and in `docs/` runs: Python blocks of a page in one namespace, shell blocks as one script."""
+"""The code in the README and in `docs/` runs: Python blocks of a page in one namespace, shell blocks as one script.
+
+Where code asks the service at its usual address, one is started for it, at another.
+"""
 
 import os
 import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.server import Server
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+USUAL = "http://127.0.0.1:8377"
+
+
+@contextmanager
+def served(code: str, folder: Path) -> Iterator[str]:
+    """The code, with the address of a service that runs."""
+    if USUAL not in code:
+        yield code
+        return
+    with Server(folder / "served", stderr=subprocess.DEVNULL) as server:
+        yield code.replace(USUAL, server.url)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -45,9 +64,10 @@ def test_the_readme_teaches_in_python_and_in_the_shell() -> None:
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=named)
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "page.py"
-    program.write_text(in_place(page), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    names = runpy.run_path(str(program))
+    with served(in_place(page), tmp_path) as code:
+        program.write_text(code, encoding="utf-8")
+        names = runpy.run_path(str(program))
 
     assert set(names) > {"__name__", "__file__"}
 
@@ -64,10 +84,10 @@ def test_the_shell_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
         "PYTHONPATH": str(ROOT),
         "STREAM_CAR_DATA": str(tmp_path / "data"),
     }
-    script = "set -eu\n" + "\n".join(blocks(page, "bash"))
-    run = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    with served("set -eu\n" + "\n".join(blocks(page, "bash")), tmp_path) as script:
+        run = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
 
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout
