@@ -68,6 +68,10 @@ async def test_a_question_shows_what_is_in_force_the_chain_and_what_relevance_wo
 
 async def test_a_timeline_shows_from_when_to_when_each_document_held() -> None:
     async with visiting() as visit:
+        page = await visit.page("#/ask?q=Log4Shell&as_of=2021-12-12")
+        await expect(page.get_by_role("heading", name="In force on 2021-12-12")).to_be_visible()
+        await page.get_by_role("link", name="package=org.apache.logging.log4j:log4j-core").first.click()
+        await expect(page.locator(".timeline").first).to_be_visible()
         for look in LOOKS:
             page = await visit.page(LOG4J, look)
             picture = page.get_by_role("img", name=re.compile("Log4j 2.15.0 held from 2021-12-10 to 2021-12-13"))

@@ -32,7 +32,7 @@ export async function show(place, said, signal) {
     post("/v1/relevance", { text, k: K }),
   ]);
   if (signal.aborted) return;
-  fill(results, inForce(answer), relevance(plain, answer));
+  fill(results, inForce(answer, asOf), relevance(plain, answer));
 }
 
 function form(text, asOf) {
@@ -46,7 +46,7 @@ function form(text, asOf) {
   return el("form", { class: "asking", role: "search", onsubmit: submit },
     el("label", { class: "unseen", for: "q" }, "Question"),
     el("input", { id: "q", name: "q", type: "search", value: text, maxlength: 10000, autocomplete: "off", enterkeyhint: "search",
-      placeholder: "Ask in words. Press / to come back here" }),
+      placeholder: "Ask in words", "aria-keyshortcuts": "/", title: "Press / to come here" }),
     el("label", { class: "date" }, el("span", {}, "As of"), el("input", { name: "as_of", type: "date", value: asOf })),
     el("button", { type: "submit" }, "Ask"));
 }
@@ -61,13 +61,13 @@ async function hint() {
     el("pre", {}, `stream-car publish FILE --url ${location.origin}`));
 }
 
-function inForce(answer) {
+function inForce(answer, asOf) {
   const leading = new Set((answer.groups[0]?.controlling ?? []).map((control) => control.document.id));
   const [first, rest] = [answer.results.filter((one) => leading.has(one.id)), answer.results.filter((one) => !leading.has(one.id))];
   const list = (some) => el("ol", { class: "results" }, some.map((one) => result(one, answer)));
   const amiss = answer.groups.filter((group) => !group.controlling.length || group.missing.length || group.cycle.length);
   return el("section", { class: "controls", "aria-labelledby": "in-force" },
-    el("h2", { id: "in-force" }, "In force"),
+    el("h2", { id: "in-force" }, asOf ? `In force on ${asOf}` : "In force"),
     answer.results.length ? list(first) : el("p", { class: "empty" }, "Nothing found. Try other words."),
     rest.length && first.length ? el("h2", { class: "weaker" }, "Weaker matches lead to") : null,
     rest.length ? list(rest) : null,
@@ -86,7 +86,15 @@ function result(one, answer) {
     facts(one),
     one.text ? el("p", { class: "text" }, one.text) : null,
     [...amending.values()].map((two) => el("p", { class: "amends" }, el("b", {}, "Amended by "), outward(two.url, called(two)))),
-    ways.length ? chain(one, ways) : el("p", { class: "direct" }, "Found as it stands: nothing voids it."));
+    ways.length ? chain(one, ways) : el("p", { class: "direct" }, "Found as it stands: nothing voids it."),
+    timelines(ways));
+}
+
+/** Where the documents on the ways stand among others of their scopes. */
+function timelines(ways) {
+  const scopes = new Set(ways.flatMap(({ control }) => control.path.map((step) => step.scope)));
+  const told = [...scopes].filter((scope) => !/^document=|"/.test(scope)).slice(0, 2);
+  return told.map((scope) => el("p", { class: "direct" }, "Timeline: ", el("a", { href: `#/scope?${new URLSearchParams({ in: scope })}` }, scope)));
 }
 
 export function facts(one) {
