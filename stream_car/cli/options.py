@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 from rich.console import RenderableType
@@ -27,7 +27,8 @@ from stream_car.runtime.settings import (
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-Car = stream_car.Engine | stream_car.Client  # they answer the same calls
+if TYPE_CHECKING:
+    Car = stream_car.Engine | stream_car.Client  # they answer the same calls
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 DAY_LENGTH = len("2024-01-31")
 LOOKED_AT = 1000  # rejections that a hint looks at
@@ -142,7 +143,7 @@ def read_parts(ctx: click.Context, param: click.Parameter, value: Sequence[str])
     return pairs
 
 
-def opened(path: Path, packs: Sequence[str], url: str | None) -> Car:
+def opened(path: Path, packs: Sequence[str], url: str | None) -> "Car":
     """The service at an address, or else the engine over data that exists."""
     return connected(url) or existing(path, packs)
 
@@ -154,7 +155,7 @@ def existing(path: Path, packs: Sequence[str]) -> stream_car.Engine:
     return engine_over(path, packs)
 
 
-def connected(url: str | None) -> stream_car.Client | None:
+def connected(url: str | None) -> "stream_car.Client | None":
     """The service that a command is to ask, if any: an address on the command line, or one in the environment."""
     context = click.get_current_context()
     typed = {name for name in ("url", "data", "rules") if context.get_parameter_source(name) is COMMANDLINE}
@@ -173,12 +174,12 @@ def engine_over(path: Path, packs: Sequence[str]) -> stream_car.Engine:
         raise InvalidRequest("data", f"{path} cannot hold the data: {error.strerror or error}") from error
 
 
-def ruleset_of(car: Car) -> Ruleset:
+def ruleset_of(car: "Car") -> Ruleset:
     """The rules in force there."""
     return car.ruleset if isinstance(car, stream_car.Engine) else Ruleset(car.rules().domains)
 
 
-def hint_at_rules(engine: Car, *, is_found: bool) -> None:
+def hint_at_rules(engine: "Car", *, is_found: bool) -> None:
     """Where nothing was found: documents may be refused only because these rules do not know their type."""
     if is_found:
         return

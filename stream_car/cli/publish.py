@@ -86,7 +86,9 @@ def _require_files(files: Sequence[str]) -> None:
             raise click.BadParameter(f"{file!r} {what}", param_hint="FILES")
 
 
-def publish_all(engine: options.Car, documents: Iterator[bytes], *, what: str, total: int | None) -> Iterator[Receipt]:
+def publish_all(
+    engine: "options.Car", documents: Iterator[bytes], *, what: str, total: int | None
+) -> Iterator[Receipt]:
     """The receipts of all documents, published in batches under a progress bar where somebody watches."""
     with progress() as bar:
         task = bar.add_task(what, total=total)

@@ -99,10 +99,10 @@ def pending(data: Path, rules: Sequence[str], url: str | None, as_json: bool) ->
     )
 
 
-def _waiting(car: options.Car) -> tuple[Waiting, ...]:
-    if isinstance(car, stream_car.Client):
-        return car.pending()
-    return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in car.pending())
+def _waiting(car: "options.Car") -> tuple[Waiting, ...]:
+    if isinstance(car, stream_car.Engine):
+        return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in car.pending())
+    return car.pending()
 
 
 def _no_scope(ruleset: Ruleset, parts: Mapping[str, str]) -> str:

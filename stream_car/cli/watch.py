@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 from rich.console import Group as Lines
@@ -16,7 +16,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import stream_car
-from stream_car.api.client.following import Place
 from stream_car.api.messages import Reset, Said
 from stream_car.api.plain import line
 from stream_car.cli import options
@@ -25,6 +24,9 @@ from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, day
 from stream_car.cli.told import became, told
 from stream_car.engine.answers import Told
 from stream_car.engine.notices import ActiveDocument, Begin, DocumentChange, End, ScopeState, Selection
+
+if TYPE_CHECKING:
+    from stream_car.api.client.following import Place
 
 RESET = {
     "cursor_generation": "the rules have changed since you were here; this is what is in force now",
@@ -75,6 +77,8 @@ def watch(
     One line for each document, with what caused it, until Ctrl-C. Over a folder, without a service, it
     tells the changes so far and ends.
     """
+    from stream_car.api.client.following import Place
+
     view: Literal["document", "scope"] = "scope" if by_scope else "document"
     service = options.connected(url)
     with suppress(KeyboardInterrupt):
@@ -107,7 +111,7 @@ def watch(
             events.keep()
 
 
-def _so_far(engine: stream_car.Engine, selection: Selection, place: Place, *, snapshot: bool) -> Iterator[Said]:
+def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, snapshot: bool) -> Iterator[Said]:
     """What a folder tells, up to now."""
     from stream_car.runtime.subscriptions import so_far
 

@@ -104,22 +104,17 @@ class Subscription:
         return f"{self.generation}:{oseq}"
 
     async def step(self) -> list[Notice]:
-        """The next notices, all as of one moment.
-
-        Within a snapshot none has a number: whoever went on behind it would miss the rest of the snapshot.
-        Raises `Expired` where changes that were not told yet are gone.
-        """
+        """The next notices, all as of one moment. Raises `Expired` where changes that were not told yet are gone."""
         if self._with_snapshot:
             self._with_snapshot = False
             self._boundary = b""
             self.cursor = await self.sources.journal.last(self.sources.shard)
             return [Notice("snapshot-begin", Begin(generation=self.generation, view=self.selection.view))]
         notices = await self._tail()
-        if self._boundary is not None:
-            notices = [Notice(one.event, one.data) for one in notices]
-        if self._boundary is not None and not self._runs and await self._is_at_end():
-            notices += await self._page()
-        return notices
+        if self._boundary is None:
+            return notices
+        page = [] if self._runs or not await self._is_at_end() else await self._page()
+        return [Notice(one.event, one.data) for one in notices] + page  # going on behind one would miss the rest
 
     async def has_caught_up(self) -> bool:
         """Whether everything up to now is told; if not, ask for another step, also after one that told nothing."""

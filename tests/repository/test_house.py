@@ -29,7 +29,7 @@ LINES_MAX = 700
 LONG_LINES = 400
 LONG_FILES_MAX = 6
 MACHINE_PATHS = re.compile("|".join(["/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/", "/Us" + "ers/", "/tm" + "p/"]))
-DRIVERS = ("aiokafka", "click", "faust", "kafka", "redis", "rich", "sqlite3", "tantivy")
+DRIVERS = ("aiokafka", "click", "faust", "httpx", "kafka", "redis", "rich", "sqlite3", "tantivy")
 
 
 def lines(path: Path) -> int:
