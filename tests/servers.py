@@ -105,7 +105,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{CURE}; TEST_SERVERS=required makes this a failure.", red=True)
     if any(NO_BROWSER in str(report.longrepr) for report in skipped):
         terminalreporter.section("NOT TESTED", sep="!", red=True, bold=True)
-        terminalreporter.line(f"The page: {NO_BROWSER}; STREAM_CAR_BROWSER=required makes this a failure.", red=True)
+        terminalreporter.line(f"The page: {NO_BROWSER}; TEST_BROWSER=required makes this a failure.", red=True)
 
 
 def in_one_worker(name: str) -> pytest.MarkDecorator:

@@ -1,7 +1,7 @@
 """A real browser on the page of a real service.
 
 The browser is the system's own Chromium (Debian: `apt-get install chromium`). Where there is none these tests are
-left out, and the summary says so; with `STREAM_CAR_BROWSER=required` that is a failure, as in the gate.
+left out, and the summary says so; with `TEST_BROWSER=required` that is a failure, as in the gate.
 """
 
 import os
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave these tests out where there is no browser, unless one is required."""
     if CHROMIUM is not None:
         return
-    if os.environ.get("STREAM_CAR_BROWSER") == "required":
+    if os.environ.get("TEST_BROWSER") == "required":
         raise pytest.UsageError(NO_BROWSER)
     for item in items:
         if Path(__file__).parent in item.path.parents:
