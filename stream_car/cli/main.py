@@ -8,6 +8,7 @@ import click
 from rich.text import Text
 
 from stream_car.cli import (
+    bench,
     copies,
     demo,
     doctor,
@@ -97,6 +98,7 @@ for command in (
     copies.restore,
     evaluate.command,
     topics.group,
+    bench.group,
     up.up,
     watch.watch,
 ):

@@ -125,6 +125,26 @@ def depth(usual: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     )
 
 
+def svg(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """`--svg FILE`"""
+    return click.option(
+        "--svg",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help=f"Also draw {what} into this file, as SVG.",
+    )
+
+
+def draw_to(path: Path | None, picture: Callable[[], str]) -> None:
+    """Keep a picture where one was asked for. Raises `InvalidRequest` where it cannot be written."""
+    if path is None:
+        return
+    try:
+        path.write_text(picture(), encoding="utf-8")
+    except OSError as error:
+        raise InvalidRequest("svg", f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def scope(command: Callable[P, R]) -> Callable[P, R]:
     """`KEY=VALUE...`, at least one"""
     return click.argument("parts", nargs=-1, required=True, metavar="KEY=VALUE...", callback=read_parts)(command)

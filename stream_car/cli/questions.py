@@ -5,9 +5,11 @@ from pathlib import Path
 
 import click
 
+from stream_car.bench import charts
 from stream_car.cli import options, render
 from stream_car.core.rules import Ruleset
 from stream_car.engine.query import DEPTH
+from stream_car.pictures import chain
 
 UNSOUND = 1
 
@@ -18,15 +20,25 @@ UNSOUND = 1
         "stream-car query 'Log4Shell mitigation' --as-of 2021-12-12",
         "stream-car query 'Zantac' --k 3 --json | jq '.results[].id'",
         "stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car up",
+        "stream-car query 'is lodash safe?' --svg delta.svg        how far what holds is from your words",
     )
 )
 @click.argument("text")
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="How many documents to return.")
 @options.depth(DEPTH)
 @options.as_of
+@options.svg("how relevance scores each anchor, and how what controls it (Definition 4),")
 @options.asking
 def query(
-    text: str, k: int, depth: int, as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+    text: str,
+    k: int,
+    depth: int,
+    as_of: int | None,
+    svg: Path | None,
+    data: Path,
+    rules: Sequence[str],
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Answer a question from what is in force.
 
@@ -37,6 +49,7 @@ def query(
         said = engine.query(text, k=k, depth=depth, as_of=as_of)
         searched = [] if said.results else _searched(options.ruleset_of(engine))
         options.hint_at_rules(engine, is_found=bool(said.results))
+    options.draw_to(svg, lambda: charts.of_answer(said))
     options.answer_one(said, as_json=as_json, draw=lambda said: render.answer(said, searched))
     options.end(is_found=bool(said.results))
 
@@ -112,12 +125,22 @@ def check(
     epilog=options.examples(
         "stream-car explain GHSA-jf85-cpcp-j695",
         "stream-car explain GHSA-jf85-cpcp-j695 --as-of 2019-07-01",
+        "stream-car explain GHSA-jf85-cpcp-j695 --svg chain.svg",
     )
 )
 @click.argument("name", metavar="ID")
 @options.as_of
+@options.svg("the chain that leads to what controls it now")
 @options.asking
-def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
+def explain(
+    name: str,
+    as_of: int | None,
+    svg: Path | None,
+    data: Path,
+    rules: Sequence[str],
+    url: str | None,
+    as_json: bool,
+) -> None:
     """Say why a document is, or is not, in force.
 
     Scope by scope and link by link, with the path to what controls it now. Exit code 1 where nothing
@@ -127,5 +150,6 @@ def explain(name: str, as_of: int | None, data: Path, rules: Sequence[str], url:
         said = engine.explain(name, as_of=as_of)
         is_found = said.status != "unknown"
         options.hint_at_rules(engine, is_found=is_found)
+    options.draw_to(svg, lambda: chain.explained(said))
     options.answer_one(said, as_json=as_json, draw=render.explanation)
     options.end(is_found=is_found)

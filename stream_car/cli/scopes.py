@@ -13,6 +13,7 @@ from stream_car.cli.pieces import day
 from stream_car.cli.told import told
 from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset
 from stream_car.domains.spelling import meant
+from stream_car.pictures import timeline
 
 NO_SCOPE = "No scope has these values{guess}. See which keys the rules use: stream-car rules show"
 
@@ -44,11 +45,18 @@ def frontier(
 
 
 @click.command(
-    epilog=options.examples("stream-car history drug=ranitidine", "stream-car history package=lodash --json")
+    epilog=options.examples(
+        "stream-car history drug=ranitidine",
+        "stream-car history package=lodash --json",
+        "stream-car history drug=ranitidine --svg timeline.svg",
+    )
 )
 @options.scope
+@options.svg("the timelines")
 @options.asking
-def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
+def history(
+    parts: Mapping[str, str], svg: Path | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """Show the timeline of a scope.
 
     For every scope that has these values: what held from when to when, and what ended it. Exit code 1
@@ -58,6 +66,7 @@ def history(parts: Mapping[str, str], data: Path, rules: Sequence[str], url: str
         said = engine.history(parts)
         options.hint_at_rules(engine, is_found=bool(said))
         nothing = "" if said else _no_scope(options.ruleset_of(engine), parts)
+    options.draw_to(svg, lambda: timeline.timelines(said))
     options.answer_each(said, as_json=as_json, draw=render.history, nothing=nothing)
     options.end(is_found=bool(said))
 

@@ -1,0 +1,87 @@
+"""What the paper prints: by set and system, the figure that the set's own scorer gives over all questions.
+
+Its tables 2, 3, 6, 8, 9, 11 and 13. Where the paper names one dense model, it is MiniLM.
+"""
+
+from collections.abc import Mapping
+
+TCA: Mapping[str, Mapping[str, float]] = {
+    "ghsa": {"BM25": 0.138, "dense": 0.270, "cross-encoder": 0.233, "HyDE": 0.151, "two-stage": 0.975},
+    "fda": {"BM25": 0.004, "dense": 0.064, "two-stage": 0.774},
+    "finsuperqa": {
+        "BM25": 0.305,
+        "TF-IDF": 0.254,
+        "dense": 0.214,
+        "dense re-rank, gold edges": 0.499,
+        "two-stage": 1.0,
+        "two-stage + RSSG": 1.0,
+        "oracle": 1.0,
+    },
+    "finsuperqa_contaminated": {"two-stage": 0.911, "two-stage + RSSG": 0.942},
+    "cvepatchqa_freeform": {"BM25": 0.0, "two-stage": 0.860},
+    "legalprecedentqa_freeform": {"BM25": 0.0, "two-stage": 0.312},
+}
+
+HOPS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "finsuperqa": {
+        "BM25": {"T0": 1.0, "T1": 0.0, "T2": 0.216, "T3": 0.004},
+        "TF-IDF": {"T0": 1.0, "T1": 0.0, "T2": 0.012, "T3": 0.004},
+        "dense": {"T0": 0.820, "T1": 0.0, "T2": 0.036, "T3": 0.0},
+        "dense re-rank, gold edges": {"T0": 1.0, "T1": 0.0, "T2": 0.980, "T3": 0.016},
+        "two-stage": {"T0": 1.0, "T1": 1.0, "T2": 1.0, "T3": 1.0},
+        "two-stage + RSSG": {"T0": 1.0, "T1": 1.0, "T2": 1.0, "T3": 1.0},
+    },
+    "finsuperqa_contaminated": {"two-stage": {"T3": 0.652}, "two-stage + RSSG": {"T3": 0.776}},
+    "cvepatchqa": {
+        "BM25": {"T1": 0.0},
+        "TF-IDF": {"T1": 0.0},
+        "two-stage": {"T1": 1.0},
+        "two-stage + RSSG": {"T1": 1.0},
+    },
+    "legalprecedentqa": {
+        "BM25": {"T1": 0.0},
+        "TF-IDF": {"T1": 0.0},
+        "two-stage": {"T1": 1.0},
+        "two-stage + RSSG": {"T1": 1.0},
+    },
+}
+
+STRUCTURED: Mapping[str, tuple[float, float, float, float, float]] = {  # Table 5: TCA@5, @10, @20, mean and median rank
+    "BM25": (0.641, 0.730, 0.761, 144.4, 3),
+    "dense": (0.132, 0.157, 0.214, 1234, 1847),
+    "HyDE": (0.151, 0.170, 0.170, 1283, 1577),
+    "regex probe": (1.0, 1.0, 1.0, 2.0, 2),
+}
+
+FREE_FORM: Mapping[str, tuple[float | None, float, float | None, float | None]] = {  # Table 6: Disc@5, TCA@5, @10, mean
+    "BM25": (0.975, 0.138, 0.214, 609),
+    "dense": (0.937, 0.270, 0.365, 764),
+    "HyDE": (None, 0.151, None, None),
+    "two-stage": (0.975, 0.975, None, 43.2),
+}
+
+GAP: Mapping[str, tuple[float, float]] = {  # Table 4, on 120 advisories: to the disclosure, to the patch
+    "Jaccard": (0.085, 0.060),
+    "Jaccard, no stop words": (0.037, 0.014),
+    "BM25": (9.73, 6.45),
+}
+
+HINTED: Mapping[str, tuple[float, float]] = {  # Table 8, with a hint: Stage-1 recall, two-stage
+    "cvepatchqa_freeform": (1.0, 0.900),
+    "legalprecedentqa_freeform": (1.0, 1.0),
+}
+
+
+def family(system: str) -> str:
+    """The name under which the paper knows a system: every encoder is its dense row."""
+    return "dense" if system.startswith("dense (") else system
+
+
+def tca(name: str, system: str) -> float | None:
+    """The paper's figure for a system on a set, if it prints one."""
+    return TCA.get(name, {}).get(family(system))
+
+
+def hop(name: str, system: str, kind: str) -> float | None:
+    """The paper's figure for one hop."""
+    return HOPS.get(name, {}).get(family(system), {}).get(kind)

@@ -1,0 +1,150 @@
+"""`bench answers`: the paper's tables, measured on sets that lie at hand.
+
+Promise: nothing is fetched; what needs a model that is not here says so.
+"""
+
+import shlex
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import get_args
+
+import click
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.progress import Progress
+
+from stream_car.api.plain import line
+from stream_car.bench import charts, numbered, sheets
+from stream_car.bench.lab import Lab, Report, Track
+from stream_car.bench.models import Models, Writing
+from stream_car.bench.sets import COLLECTIONS, Question, Split, known
+from stream_car.bench.sheets import Sheet
+from stream_car.cli import options
+from stream_car.cli.console import emit, show, words
+from stream_car.cli.pieces import FAINT
+from stream_car.cli.publish import progress
+from stream_car.cli.tables import Rows
+from stream_car.errors import InvalidRequest
+
+
+@click.group("bench")
+def group() -> None:
+    """Measure answers, on benchmark sets at hand."""
+
+
+@group.command(
+    "answers",
+    epilog=options.examples(
+        "stream-car bench answers --data ./benchmarks",
+        "stream-car bench answers --data ./benchmarks --set ghsa --set fda --json",
+        "stream-car bench answers --data ./benchmarks --table 5",
+        "stream-car bench answers --data ./benchmarks --charts ./charts",
+    ),
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    required=True,
+    metavar="DIR",
+    help="The directory with a directory for each set.",
+)
+@click.option(
+    "--set",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help=f"A set; may be repeated: {', '.join(one.name for one in COLLECTIONS)}.  [default: all]",
+)
+@click.option("--table", type=click.IntRange(2, 13), metavar="N", help="One table of the paper, by its number.")
+@click.option("--split", type=click.Choice(get_args(Split)), default="dev", show_default=True, help="Which questions.")
+@click.option("--failures", is_flag=True, help="Also list every question that fails, and why.")
+@click.option(
+    "--charts",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also draw the figures into this directory, as SVG.",
+)
+@click.option(
+    "--generator",
+    metavar="COMMAND",
+    help="A program that reads a prompt on standard input and writes a text: HyDE asks it.",
+)
+@options.as_json
+def answers(
+    data: Path,
+    names: Sequence[str],
+    table: int | None,
+    split: Split,
+    failures: bool,
+    folder: Path | None,
+    generator: str | None,
+    as_json: bool,
+) -> None:
+    """Measure answers beside the paper's systems.
+
+    Every set, with the paper's figures and its baselines run here, the engine as it ships, and what is possible
+    at best; with --table, one table in the paper's shape. Shares carry 95 % Wilson intervals.
+    """
+    if table is not None and (names or folder is not None or failures):
+        raise InvalidRequest("table", "a table has its own sets; give --table alone, or leave it out")
+    models = Models(writer=_asking(generator) if generator else None)
+    with progress() as bar, Lab(data, split=split, models=models, track=_tracked(bar)) as lab:
+        if table is not None:
+            said = numbered.numbered(table, lab)
+            options.answer_one(said, as_json=as_json, draw=draw)
+            return
+        reports = []
+        for collection in known(names):
+            reports.append(lab.report(collection))
+            _tell(reports[-1], failures=failures, as_json=as_json)
+    if not as_json:
+        show(*map(draw, (sheets.side_by_side(reports), sheets.factorisation(reports), sheets.lookups(reports))))
+    if folder is not None:
+        for path in charts.write(reports, folder):
+            click.echo(str(path), err=True)
+
+
+def _tell(report: Report, *, failures: bool, as_json: bool) -> None:
+    if as_json:
+        emit(line(report))
+        return
+    show(draw(sheets.systems(report)))
+    if (by_hop := sheets.hops(report)) is not None:
+        show(draw(by_hop))
+    if failures and report.failures:
+        show(draw(sheets.failures(report)))
+
+
+def draw(sheet: Sheet) -> RenderableType:
+    """A sheet under its title, its notes beneath."""
+    rows = [[words(cell) for cell in row] for row in sheet.rows]
+    whole = [at for at in range(len(sheet.columns)) if at and all(len(row[at]) < 30 for row in sheet.rows)]
+    table = Rows(sheet.columns, rows, whole=whole)
+    return Lines(words(sheet.title, "bold"), table, *(words(note, FAINT) for note in sheet.notes), words(""))
+
+
+def _tracked(bar: Progress) -> Track:
+    def track(questions: Sequence[Question], what: str) -> Iterable[Question]:
+        task = bar.add_task(what, total=len(questions))
+        for one in questions:
+            yield one
+            bar.advance(task)
+        bar.remove_task(task)
+
+    return track
+
+
+def _asking(command: str) -> Writing:
+    """A generator that is a program."""
+    words_of = shlex.split(command)
+
+    def write(prompt: str) -> str:
+        try:
+            ran = subprocess.run(words_of, input=prompt, capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InvalidRequest("generator", f"{command!r} cannot be asked: {error}") from error
+        return ran.stdout
+
+    return write

@@ -1,0 +1,135 @@
+"""Pictures say in words what they show, hold what they are given, and are never broken by what a publisher wrote."""
+
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+
+from stream_car.codec import parse_time
+from stream_car.engine.answers import Controlling, Ending, Evidence, Explanation, Group, Held, History, Step
+from stream_car.pictures import chain, plots, svg, timeline
+
+EVIL = 'a<script>"&\x00\u202e]]>'
+SPACE = "{http://www.w3.org/2000/svg}"
+LABEL = Evidence(
+    id="label", type="drug_label", time=parse_time("2015-01-01T00:00:00Z"), active=False, title="The label"
+)
+RECALL = Evidence(id="recall", type="drug_recall", time=parse_time("2019-01-01T00:00:00Z"), title="The recall")
+STEP = Step(id="recall", rule="recall-voids-label", scope="drug=x")
+GROUP = Group(anchor=LABEL, controlling=(Controlling(document=RECALL, path=(STEP,)),))
+HISTORY = History(
+    scope="drug=x",
+    members=(
+        Held(
+            id="label",
+            type="drug_label",
+            revision=1,
+            time=LABEL.time,
+            ended=Ending(time=RECALL.time, id="recall", rule="recall-voids-label"),
+        ),
+        Held(id="recall", type="drug_recall", revision=1, time=RECALL.time),
+    ),
+)
+
+
+def read(picture: str) -> ElementTree.Element:
+    return ElementTree.fromstring(picture)  # noqa: S314 (drawn here)
+
+
+def words(picture: str) -> list[str]:
+    return [one.text or "" for one in read(picture).iter(f"{SPACE}text")]
+
+
+def told(picture: str) -> str:
+    return read(picture).findtext(f"{SPACE}desc") or ""
+
+
+def evil_group() -> str:
+    bad = Evidence(id=EVIL, type=EVIL, time=0, title=EVIL)
+    step = Step(id=EVIL, rule=EVIL, scope=EVIL)
+    return chain.chain(Group(anchor=LABEL, controlling=(Controlling(document=bad, path=(step,)),)))
+
+
+def evil_history() -> str:
+    return timeline.timelines(
+        [History(scope=EVIL, members=(Held(id=EVIL, type=EVIL, revision=1, time=0, title=EVIL),))]
+    )
+
+
+def evil_plot() -> str:
+    return plots.scatter(EVIL, [plots.Point(x=1, y=0, name=EVIL)], across=EVIL, up=EVIL, named=True)
+
+
+def evil_bars() -> str:
+    return plots.bars(EVIL, [plots.Bar(name=EVIL, value=0.5, low=0.4, high=0.6, paper=0.2)], note=EVIL)
+
+
+@pytest.mark.parametrize("drawn", [evil_group, evil_history, evil_plot, evil_bars])
+def test_nothing_that_a_publisher_wrote_becomes_an_element(drawn: Callable[[], str]) -> None:
+    picture = read(drawn())
+
+    assert "script" not in {one.tag.removeprefix(SPACE) for one in picture.iter()}
+    assert any("a<script>" in text for text in picture.itertext())
+    assert not any(char in "".join(picture.itertext()) for char in "\x00\u202e")
+
+
+@pytest.mark.parametrize("drawn", [evil_group, evil_history, evil_plot, evil_bars])
+def test_a_picture_has_a_title_and_a_description_and_is_drawn_for_dark_pages_too(drawn: Callable[[], str]) -> None:
+    picture = drawn()
+
+    assert read(picture).get("role") == "img"
+    assert read(picture).findtext(f"{SPACE}title")
+    assert told(picture)
+    assert "prefers-color-scheme:dark" in picture
+    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_chain_shows_what_is_void_the_rule_and_what_is_in_force() -> None:
+    picture = chain.chain(GROUP)
+
+    assert told(picture) == "label is void by recall (recall-voids-label), which is in force."
+    assert [one for one in words(picture) if "·" in one and ("void" in one or "force" in one)] == [
+        "void · label",
+        "in force · recall",
+    ]
+    assert "recall-voids-label" in words(picture)
+
+
+def test_a_chain_that_leads_nowhere_says_why() -> None:
+    stranded = Group(anchor=LABEL, complete=False, reasons=("successor_missing",), missing=("label-2",))
+
+    assert "its successor label-2 is not here" in told(chain.chain(stranded))
+    assert "unknown" in chain.explained(Explanation(asked="nobody", status="unknown"))
+
+
+def test_a_timeline_tells_from_when_to_when_each_held_and_what_ended_it() -> None:
+    picture = timeline.timelines([HISTORY])
+
+    assert "label holds from 2015-01-01 to 2019-01-01, ended by recall (recall-voids-label)" in told(picture)
+    assert "recall holds from 2019-01-01." in told(picture)
+
+
+def test_bars_of_a_timeline_stand_in_proportion_to_time() -> None:
+    picture = read(timeline.timelines([HISTORY]))
+    bars = {one.get("class"): one for one in picture.iter(f"{SPACE}rect") if one.get("class") in ("held", "bar")}
+    ended, holds = (float(bars[kind].get("width") or 0) for kind in ("bar", "held"))
+
+    assert float(bars["bar"].get("x") or 0) + ended == pytest.approx(float(bars["held"].get("x") or 0), abs=0.2)
+    assert ended == pytest.approx(6 * holds, rel=0.01)
+
+
+def test_a_scope_that_is_not_there_is_a_picture_of_words() -> None:
+    assert words(timeline.timelines([])) == ["No scope has these values"]
+
+
+def test_the_diagonal_parts_what_is_void_from_what_is_in_force() -> None:
+    picture = plots.scatter(
+        "t", [plots.Point(x=2, y=1, name="void"), plots.Point(x=2, y=2, name="holds")], across="a", up="b"
+    )
+
+    assert told(picture) == "2 points; 1 lie beneath the diagonal."
+
+
+def test_long_words_are_cut_and_short_ones_are_not() -> None:
+    assert svg.cut("abcdef", 4) == "abc…"
+    assert svg.cut("abcd", 4) == "abcd"
