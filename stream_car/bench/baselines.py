@@ -79,6 +79,7 @@ class Bench:
         promoted: list[str] = []
         for anchor in self._probed(text, ranked[: self._depth]):
             later = self.entities.after(anchor)
+            self.checks += comb(len(later) + 1, 2) * len(self.ruleset.rules)
             promoted += without_repeats(self._in_force(later), later)
         return without_repeats(promoted, ranked)[:limit]
 
@@ -99,7 +100,6 @@ class Bench:
     def _in_force(self, bucket: Sequence[str]) -> list[str]:
         """The members of a bucket that no other member voids: the Retrieved-Set Supersession Graph."""
         documents = [self.material.documents[name] for name in bucket]
-        self.checks += comb(len(documents), 2) * len(self.ruleset.rules)
         return [one.id for one in documents if not any(self._voids(other, one) for other in documents)]
 
     def _voids(self, later: Document, earlier: Document) -> bool:

@@ -32,7 +32,7 @@ def systems(report: Report) -> str:
             low=line.scores.tca.low,
             high=line.scores.tca.high,
             paper=paper.tca(report.collection.name, line.system),
-            tint=2 if line.system == OURS else 3 if line.gold else 0,
+            tint=2 if line.system.startswith(OURS) else 3 if line.gold else 0,
         )
         for line in report.lines
     ]

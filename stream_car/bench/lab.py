@@ -108,28 +108,38 @@ class Stand:
         self.material = material
         self.lab = lab
         self.bench = Bench(material, domains.load([material.collection.domain]))
-        self._ours: Ours | None = None
+        self._ours: dict[str, Ours] = {}
         found, self.needs = lab.models.systems(self.bench)
         systems = [*self.bench.systems(), *found]
         oracle = [one for one in systems if one.gold and one.name == "oracle"]
-        ours = System(name=OURS, rank=blind(self._ask))
+        ours = [self._system(encoder) for encoder in ("", *lab.models.encoders)]
         rest = [one for one in systems if one not in oracle]
-        self.systems = {one.name: one for one in [*rest, ours, *oracle]}
+        self.systems = {one.name: one for one in [*rest, *ours, *oracle]}
 
     def close(self) -> None:
         """Let the engine go."""
-        if self._ours is not None:
-            self._ours.close()
+        for one in self._ours.values():
+            one.close()
 
     @property
     def ours(self) -> Ours:
-        """The engine, which has the set's documents from when it is first asked."""
-        if self._ours is None:
-            self._ours = Ours(self.material.folder, self.material.collection.domain)
-        return self._ours
+        """The engine as it ships, which has the set's documents from when it is first asked."""
+        return self._engine("")
 
-    def _ask(self, text: str, limit: int | None) -> list[str]:
-        return self.ours.rank(text, limit)
+    def _engine(self, encoder: str) -> Ours:
+        if encoder not in self._ours:
+            collection = self.material.collection
+            encoders = self.lab.models.encoders
+            self._ours[encoder] = Ours(self.material.folder, collection.domain, encoders.get(encoder))
+        return self._ours[encoder]
+
+    def _system(self, encoder: str) -> System:
+        """The engine as it ships, or with vectors beside words."""
+
+        def ask(text: str, limit: int | None) -> list[str]:
+            return self._engine(encoder).rank(text, limit)
+
+        return System(name=f"{OURS} + {encoder}" if encoder else OURS, rank=blind(ask))
 
     def run(self, system: System, questions: Sequence[Question], limit: int | None) -> list[Judged]:
         """A system's answers to these questions, `limit` documents each, judged at `k`."""

@@ -5,21 +5,13 @@ Promise: nothing is loaded from elsewhere, and the bench runs without any model;
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from operator import mul
 
 from msgspec import Struct
 
 from stream_car.bench.baselines import POOL, Bench, System, blind, dense_rerank
 from stream_car.bench.entities import without_repeats
-
-
-class Encodes(Protocol):
-    """Texts to vectors of length one, as little-endian 32-bit floats; `ports.Encoder` is one."""
-
-    def encode(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """A vector for each text."""
-        ...
-
+from stream_car.ports import Encoder
 
 Scoring = Callable[[str, Sequence[str]], Sequence[float]]  # a cross-encoder: a question against each of some texts
 Writing = Callable[[str], str]  # a generator: a prompt to a text
@@ -30,6 +22,9 @@ HYPOTHESIS = (
 )
 
 
+BATCH = 64
+
+
 class Needed(Struct, frozen=True):
     """A system that was not run, and what it needs."""
 
@@ -37,10 +32,27 @@ class Needed(Struct, frozen=True):
     needs: str
 
 
+class Remembering:
+    """An encoder that encodes a text once, however many ask."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.name = encoder.name
+        self._encoder = encoder
+        self._known: dict[str, bytes] = {}
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        """A vector for each text."""
+        fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
+        for at in range(0, len(fresh), BATCH):
+            batch = fresh[at : at + BATCH]
+            self._known.update(zip(batch, self._encoder.encode(batch), strict=True))
+        return [self._known[text] for text in texts]
+
+
 class Dense:
     """Documents by the meaning of their texts: the cosine of vectors, every document compared."""
 
-    def __init__(self, encoder: Encodes, texts: Mapping[str, str]) -> None:
+    def __init__(self, encoder: Encoder, texts: Mapping[str, str]) -> None:
         self.encoder = encoder
         self.ids = list(texts)
         self._vectors = [_floats(vector) for vector in encoder.encode(list(texts.values()))]
@@ -50,7 +62,7 @@ class Dense:
         """The nearest documents, or all, nearest first; equals in the order of the documents."""
         if text not in self._seen:
             (asked,) = [_floats(vector) for vector in self.encoder.encode([text])]
-            near = [sum(map(float.__mul__, asked, vector)) for vector in self._vectors]
+            near = [sum(map(mul, asked, vector)) for vector in self._vectors]
             self._seen[text] = [self.ids[place] for place in sorted(range(len(near)), key=lambda place: -near[place])]
         return self._seen[text][:limit]
 
@@ -58,7 +70,7 @@ class Dense:
 class Models(Struct, kw_only=True):
     """The models at hand; the first encoder stands for the paper's MiniLM."""
 
-    encoders: Mapping[str, Encodes] = {}
+    encoders: Mapping[str, Encoder] = {}
     cross: Scoring | None = None
     writer: Writing | None = None
 

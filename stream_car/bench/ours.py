@@ -16,6 +16,7 @@ from stream_car.bench.sets import Question
 from stream_car.codec import documents_in
 from stream_car.engine.answers import Answer
 from stream_car.engine.query import DEPTH, DEPTH_MAX, K_MAX
+from stream_car.ports import Encoder
 
 
 class Delta(Struct, frozen=True, kw_only=True):
@@ -49,10 +50,11 @@ class Seen(Struct, frozen=True, kw_only=True):
 class Ours:
     """An engine over the documents of one set."""
 
-    def __init__(self, folder: Path, domain: str) -> None:
-        self.engine = stream_car.open(None, domains=[domain], future="apply")
+    def __init__(self, folder: Path, domain: str, encoder: Encoder | None = None) -> None:
+        self.engine = stream_car.open(None, domains=[domain], future="apply", encoder=encoder)
         with (folder / "documents.jsonl").open("rb") as stream:
             self.engine.publish(documents_in(stream))
+        self.engine.settle()
 
     def close(self) -> None:
         """Let the engine go, and its files."""

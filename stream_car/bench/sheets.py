@@ -54,7 +54,7 @@ def side_by_side(reports: Sequence[Report]) -> Sheet:
 def _beside(report: Report) -> tuple[str, ...]:
     collection = report.collection
     told = [value for name, value in paper.TCA.get(collection.name, {}).items() if name != "oracle"]
-    rivals = [line for line in report.lines if line.system != OURS and not line.gold]
+    rivals = [line for line in report.lines if not line.system.startswith(OURS) and not line.gold]
     best = max(rivals, key=lambda line: line.scores.tca.value)
     (ours,) = (line for line in report.lines if line.system == OURS)
     return (

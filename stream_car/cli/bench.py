@@ -3,8 +3,6 @@
 Promise: nothing is fetched; what needs a model that is not here says so.
 """
 
-import shlex
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import get_args
@@ -15,9 +13,9 @@ from rich.console import RenderableType
 from rich.progress import Progress
 
 from stream_car.api.plain import line
-from stream_car.bench import charts, numbered, sheets
+from stream_car.bench import charts, numbered, programs, sheets
 from stream_car.bench.lab import Lab, Report, Track
-from stream_car.bench.models import Models, Writing
+from stream_car.bench.models import Models
 from stream_car.bench.sets import COLLECTIONS, Question, Split, known
 from stream_car.bench.sheets import Sheet
 from stream_car.cli import options
@@ -40,6 +38,8 @@ def group() -> None:
         "stream-car bench answers --data ./benchmarks --set ghsa --set fda --json",
         "stream-car bench answers --data ./benchmarks --table 5",
         "stream-car bench answers --data ./benchmarks --charts ./charts",
+        "stream-car bench answers --data ./benchmarks --set fda --encoder ./all-MiniLM-L6-v2",
+        "stream-car bench answers --data ./benchmarks --table 5 --encoder ./e5-small --generator './write.sh'",
     ),
 )
 @click.option(
@@ -67,10 +67,19 @@ def group() -> None:
     help="Also draw the figures into this directory, as SVG.",
 )
 @click.option(
-    "--generator",
-    metavar="COMMAND",
-    help="A program that reads a prompt on standard input and writes a text: HyDE asks it.",
+    "--encoder",
+    "encoders",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="A sentence encoder, model.onnx and tokenizer.json (the `dense` extra); may be repeated.",
 )
+@click.option(
+    "--cross-encoder",
+    metavar="COMMAND",
+    help='A program that reads lines of {"question", "text"} and writes a score a line.',
+)
+@click.option("--generator", metavar="COMMAND", help="A program that reads a prompt and writes a text: HyDE asks it.")
 @options.as_json
 def answers(
     data: Path,
@@ -79,6 +88,8 @@ def answers(
     split: Split,
     failures: bool,
     folder: Path | None,
+    encoders: Sequence[Path],
+    cross_encoder: str | None,
     generator: str | None,
     as_json: bool,
 ) -> None:
@@ -89,7 +100,11 @@ def answers(
     """
     if table is not None and (names or folder is not None or failures):
         raise InvalidRequest("table", "a table has its own sets; give --table alone, or leave it out")
-    models = Models(writer=_asking(generator) if generator else None)
+    models = Models(
+        encoders={folder.name: programs.encoder(folder) for folder in encoders},
+        cross=programs.scoring(cross_encoder) if cross_encoder else None,
+        writer=programs.writing(generator) if generator else None,
+    )
     with progress() as bar, Lab(data, split=split, models=models, track=_tracked(bar)) as lab:
         if table is not None:
             said = numbered.numbered(table, lab)
@@ -134,17 +149,3 @@ def _tracked(bar: Progress) -> Track:
         bar.remove_task(task)
 
     return track
-
-
-def _asking(command: str) -> Writing:
-    """A generator that is a program."""
-    words_of = shlex.split(command)
-
-    def write(prompt: str) -> str:
-        try:
-            ran = subprocess.run(words_of, input=prompt, capture_output=True, text=True, check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise InvalidRequest("generator", f"{command!r} cannot be asked: {error}") from error
-        return ran.stdout
-
-    return write

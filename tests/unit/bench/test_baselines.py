@@ -101,6 +101,8 @@ def test_delta_is_positive_exactly_where_the_most_relevant_document_is_void(data
 class Letters:
     """An encoder of a kind: how often each letter stands in a text, length one."""
 
+    name = "letters"
+
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         found = []
         for text in texts:
