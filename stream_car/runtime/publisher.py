@@ -2,7 +2,8 @@
 
 Promise: a publication is answered when it is durable, applied and found by the next question; its
 receipts are in its order. The flush waits in a thread of its own; everything else happens on the loop,
-at most `STEP_MAX` documents at once, so that a question waits for one step and never for a bulk load.
+a few milliseconds' worth of documents at once, so that a question waits for one step and never for a
+bulk load.
 Whoever publishes faster than that waits for room.
 """
 
@@ -10,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from time import thread_time
 
 from stream_car.engine.answers import Receipt
 from stream_car.engine.fold import TICK
@@ -19,7 +21,9 @@ from stream_car.runtime.embedded import Engine
 
 COMMIT_MAX = 512  # messages kept with one flush
 COMMIT_BYTES_MAX = 2 << 20
-STEP_MAX = 64  # documents applied before questions get their turn
+STEP_S = 0.005  # of computing, disks apart: documents are applied for so long before questions get their turn
+STEP_MIN, STEP_MAX = 16, 128  # as many documents
+TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
 TICK_S = 1.0  # how often the time of waiting documents is looked at
 
@@ -53,6 +57,7 @@ class Publisher:
         self._wake = asyncio.Event()
         self._room = asyncio.Condition()
         self._owners: dict[int, _Publication] = {}  # by offset
+        self._step = STEP_MIN
         self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
 
     async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
@@ -100,10 +105,19 @@ class Publisher:
             self._owners.update(enumerate(owners, first))
             self.hear([early[offset] for offset in sorted(early)])
             while self.engine.next_offset < first + len(messages):
-                self.engine.advance(STEP_MAX)
-                await asyncio.sleep(0)
+                self._advance()
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
         except StreamCarError as error:
             self._fail(owners, error)
+
+    def _advance(self) -> None:
+        """Apply some documents, as many as seem to take `STEP_S`."""
+        begin = thread_time()
+        self.engine.advance(self._step)
+        took = thread_time() - begin
+        fitting = int(self._step * STEP_S / took) if took else STEP_MAX
+        self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
 
     def _taken(self) -> tuple[list[_Publication], list[Message]]:
         """The next messages of those who wait, first come first served; a tick where nobody does."""

@@ -82,7 +82,7 @@ class Embedded:
     async def index(self) -> AnchorIndex:
         """The index in a folder of its own."""
         if self._index is not None:
-            self._index._writer.wait_merging_threads()
+            self._index._writer.close()
             self._index._scopes._connection.close()
             self._index._texts._connection.close()
             self._index._lock.release()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from stream_car.adapters.embedded.sqlite import connect, guarded, translated, unguarded
+from stream_car.adapters.embedded.sqlite import connect, guarded, sync_log, translated, unguarded
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ranking.bm25 import Analysed
 
@@ -36,7 +36,7 @@ class AnalysedTexts:
     def __init__(self, path: Path) -> None:
         self._path = path
         with translated(path, CURE):
-            self._connection = connect(path, synchronous="FULL")
+            self._connection = connect(path, synchronous="NORMAL")
             try:
                 self._connection.execute(_SCHEMA)
                 row: tuple[int | None] = self._connection.execute("SELECT MAX(number) FROM analysed").fetchone()
@@ -82,10 +82,14 @@ class AnalysedTexts:
             self._connection.execute("BEGIN IMMEDIATE")
 
     def flush(self) -> None:
-        """Keep what was added, durably."""
+        """Keep what was added; it survives a power cut from the next `sync` on."""
         with translated(self._path, CURE):
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
+
+    def sync(self) -> None:
+        """Make what was flushed durable; another thread may call this."""
+        sync_log(self._path)
 
     def close(self) -> None:
         """Flush, as far as the disk allows, and let go of the file."""

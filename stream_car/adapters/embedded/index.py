@@ -6,28 +6,27 @@ scored exactly, alike, with the statistics of both together (a replaced document
 tantivy merges it away; the mean length is the disk's and memory's). A result depends on the
 index's content and the question alone. The index is derived: a folder that is unreadable, damaged,
 of another release or analysed otherwise is begun anew at position 0.
-Cost: `apply` analyses a document and hands it to tantivy's threads, about 30 us; a commit takes
-50-100 ms and happens every 500 documents that are searched in memory, or 8,000 of a bulk load; a search
-about two milliseconds at 10^5 documents, more where very many documents tie. Its coroutines never suspend.
+Cost: `apply` analyses a document and hands it to tantivy's threads, about 30 us; a commit goes on beside
+it in a thread, and is begun when 500 documents are searched in memory, or 8,000 of a bulk load wait; only
+the first search after a bulk load waits for one, 50-100 ms. A search takes about two milliseconds at 10^5
+documents, more where very many documents tie. Its coroutines never suspend.
 """
 
 import shutil
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain
 from math import ceil
 from pathlib import Path
 
 import tantivy
+from msgspec import Struct
 
 from stream_car.adapters.embedded.analysed import AnalysedTexts
 from stream_car.adapters.embedded.lock import FileLock
 from stream_car.adapters.embedded.rows import (
-    CURE,
-    MARK,
     analysed,
     format_of,
-    mark,
     read_statistics,
     readable,
     rounded,
@@ -40,6 +39,7 @@ from stream_car.adapters.embedded.scopes import ScopeParts
 from stream_car.adapters.embedded.segments import intact
 from stream_car.adapters.embedded.sqlite import remove
 from stream_car.adapters.embedded.tail import Tail, named_term
+from stream_car.adapters.embedded.writer import Writer, reading, writing
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Posting
@@ -50,11 +50,17 @@ from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
+UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
 
-_HEAP = 100_000_000
-_THREADS = 2
 _SLACK = 16  # candidates asked for beyond the wanted, for ties
+
+
+class _Sealed(Struct, frozen=True):
+    """What a commit that goes on will have brought to disk."""
+
+    pending: dict[str, Posting | None]
+    replaced: list[int]
 
 
 class TantivyIndex:
@@ -92,14 +98,15 @@ class TantivyIndex:
             self._scopes.close()
             raise
         try:
-            with _reading():
+            with reading():
                 self._index = tantivy.Index(self._schema, path=str(words))
                 self._index.register_tokenizer("words", splitter())
                 self._index.config_reader("manual")
-                self._writer = self._index.writer(_HEAP, _THREADS)
+                self._writer = Writer(self._index)
             marker.write_text(format_of(self._settings))
             self._clear_tail()
             self._reload()
+            self._position = self._committed
         except BaseException:
             self._scopes.close()
             self._texts.close()
@@ -118,14 +125,15 @@ class TantivyIndex:
         self._unread: dict[str, Analysed] = {}  # pending, and not yet in the tail
         self._replaced: list[int] = []  # numbers that nothing will refer to once all this is committed
         self._tail = Tail()
+        self._sealed: _Sealed | None = None
 
     def _reload(self) -> None:
         self._version += 1
-        with _reading():
+        with reading():
             self._index.reload()
             self._searcher = self._index.searcher()
             self._statistics = read_statistics(self._schema, self._searcher)
-        self._committed = self._position = self._statistics.position
+        self._committed = self._statistics.position
 
     async def apply(
         self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
@@ -134,22 +142,21 @@ class TantivyIndex:
         self._version += bool(postings or dropped)
         said = [analysed(posting, self._settings) for posting in postings]
         numbers = self._texts.add((posting.document.id, one) for posting, one in zip(postings, said, strict=True))
-        with _writing():
+        with writing():
             for name in dropped:
                 self._put(name, None)
             for posting, number, one in zip(postings, numbers, said, strict=True):
                 self._put(posting.document.id, posting)
-                self._writer.add_document(row(posting, number, one))
+                self._writer.add(row(posting, number, one))
                 self._numbers[posting.document.id] = number
                 self._unread[posting.document.id] = one
         self._scopes.add(chain(scopes, (scope for posting in postings for scope in posting.scopes)))
         self._position = position
-        if len(self._pending) >= UNCOMMITTED_MAX:
-            self._commit()
+        self._go_on(UNCOMMITTED_MAX)
 
     def _put(self, name: str, posting: Posting | None) -> None:
         """Take the place of whatever was there under this id."""
-        self._writer.delete_documents_by_term("id", name)
+        self._writer.delete(name)
         number = self._numbers.pop(name, None)
         if number is None and name not in self._pending:
             number = self._committed_number(name)
@@ -170,17 +177,45 @@ class TantivyIndex:
         """The numbers of documents; of the row that holds the position, 0."""
         return [int(number or 0) for number in self._searcher.fast_field_values("number", addresses)]
 
-    def _commit(self) -> None:
-        position = self._position
+    def _go_on(self, most: int) -> None:
+        """Take up a commit that has ended, and begin one where as much as this is pending."""
+        if self._writer.is_through or (self._writer.is_committing and len(self._pending) >= 2 * UNCOMMITTED_MAX):
+            self._end_commit()
+        if len(self._pending) >= most and not self._writer.is_committing:
+            self._begin_commit()
+
+    def _begin_commit(self) -> None:
+        """Begin to commit what is pending, all of which stays in memory until `_end_commit`."""
         self._scopes.flush()  # first: the position must never be ahead of the scopes, nor of the texts
         self._texts.flush()
-        with _writing():
-            self._writer.delete_documents_by_term("mark", MARK)
-            self._writer.add_document(mark(position))
-            self._writer.commit()
-        self._texts.remove(self._replaced)
-        self._clear_tail()
+        self._sealed = _Sealed(dict(self._pending), list(self._replaced))
+        self._writer.begin(self._position, self._sync)
+
+    def _sync(self) -> None:
+        """What was flushed survives a power cut."""
+        self._scopes.sync()
+        self._texts.sync()
+
+    def _end_commit(self) -> None:
+        """Read from disk what a commit brought there; waits for it."""
+        self._writer.finish()
+        sealed, self._sealed = self._sealed, None
+        if sealed is None:
+            return
+        self._texts.remove(sealed.replaced)
+        self._replaced = self._replaced[len(sealed.replaced) :]
+        for name, posting in sealed.pending.items():
+            if self._pending[name] is posting:  # nothing took its place since
+                for known in (self._pending, self._numbers, self._unread):
+                    known.pop(name, None)
+                self._tail.remove(name)
         self._reload()
+
+    def _commit(self) -> None:
+        """Commit all that is pending, and wait for it."""
+        self._end_commit()
+        self._begin_commit()
+        self._end_commit()
 
     async def version(self) -> int:
         """A number that goes up whenever a search could answer otherwise than before, scores included."""
@@ -212,10 +247,12 @@ class TantivyIndex:
         return tuple(hits[:depth])
 
     def _settle(self) -> None:
-        """Read the newest documents into the tail, or commit them where they are too many for it."""
+        """Read the newest documents into the tail; where it has become too long a commit is begun, or waited for."""
         on_disk = self._statistics.documents
-        if len(self._pending) > (min(TAIL_MAX, on_disk) if on_disk else FRESH_TAIL_MAX):
+        if len(self._unread) > UNREAD_MAX or (not on_disk and len(self._pending) > FRESH_TAIL_MAX):
             self._commit()
+        elif on_disk:
+            self._go_on(min(TAIL_MAX, on_disk) + 1)
         for name, said in self._unread.items():
             self._tail.add(name, said)
         self._unread.clear()
@@ -260,7 +297,7 @@ class TantivyIndex:
         statistics = self._statistics
         limit = ceil((count + _SLACK) * statistics.documents / statistics.anchors)
         while True:
-            with _reading():
+            with reading():
                 found = self._searcher.search(query, limit, count=False).hits
                 numbers, complete = self._live(found, count)
             if complete or len(found) < limit:
@@ -318,7 +355,7 @@ class TantivyIndex:
         if readable(name) != name:
             return None
         query = tantivy.Query.term_query(self._schema, "id", name, "basic")
-        with _reading():
+        with reading():
             hits = self._searcher.search(query, 1, count=False).hits
             return stored(name, self._searcher.doc(hits[0][1])) if hits else None
 
@@ -339,8 +376,7 @@ class TantivyIndex:
     def _let_go(self) -> None:
         self._scopes.close()
         self._texts.close()
-        with _writing():
-            self._writer.wait_merging_threads()
+        self._writer.close()
 
     def close(self) -> None:
         """Commit what is in memory, wait for merges, let go of the folder; again is harmless."""
@@ -348,36 +384,10 @@ class TantivyIndex:
             return
         try:
             try:
+                self._end_commit()
                 if self._pending or self._position != self._committed:
                     self._commit()
             finally:
                 self._let_go()
         finally:
             self._lock.release()
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Whatever tantivy raises while it reads its own files means that they are not as it wrote them."""
-    try:
-        yield
-    except BaseException as error:
-        if _is_tantivys(error):
-            raise Halted("damaged", f"the text index cannot be read ({error}); {CURE}") from error
-        raise
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
-    """A writer that has failed once stays unusable; what it had not committed is fed again from the log."""
-    try:
-        yield
-    except BaseException as error:
-        if _is_tantivys(error):
-            raise StreamCarError(f"the text index cannot be written ({error}); free disk space and restart") from error
-        raise
-
-
-def _is_tantivys(error: BaseException) -> bool:
-    """Its panics are no `Exception`, and their class cannot be imported."""
-    return isinstance(error, (ValueError, RuntimeError, OSError)) or type(error).__name__ == "PanicException"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stream_car.adapters.embedded.sqlite import connect, translated
+from stream_car.adapters.embedded.sqlite import connect, sync_log, translated
 from stream_car.core.rules import part_name, scope_parts
 from stream_car.errors import StreamCarError
 
@@ -28,7 +28,7 @@ class ScopeParts:
         self._path = path
         self._seen: set[str] = set()
         with translated(path, CURE):
-            self._connection = connect(path, synchronous="FULL")
+            self._connection = connect(path, synchronous="NORMAL")
             try:
                 self._connection.execute(_SCHEMA)
             except BaseException:
@@ -70,7 +70,7 @@ class ScopeParts:
         return row[0]
 
     def flush(self) -> None:
-        """Keep what was added, durably."""
+        """Keep what was added; it survives a power cut from the next `sync` on."""
         with translated(self._path, CURE):
             if self._connection.in_transaction:
                 try:
@@ -78,6 +78,10 @@ class ScopeParts:
                 except BaseException:
                     self._seen.clear()
                     raise
+
+    def sync(self) -> None:
+        """Make what was flushed durable; another thread may call this."""
+        sync_log(self._path)
 
     def close(self) -> None:
         """Flush, as far as the disk allows, and let go of the file."""

@@ -72,6 +72,12 @@ def sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def sync_log(path: Path) -> None:
+    """What was committed to a database in write-ahead mode survives a power cut, `synchronous` or not."""
+    with suppress(FileNotFoundError):
+        sync_file(path.with_name(path.name + "-wal"))
+
+
 def snapshot(source: Path, target: Path) -> None:
     """A database as of one moment, copied while others write to it; durable when it returns."""
     with translated(source, "restore it from a backup"):

@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,7 @@ async def test_a_single_document_does_not_wait_for_a_commit(tmp_path: Path, monk
     await index.search("bando", 1)
     commits = []
     monkeypatch.setattr(index, "_commit", lambda: commits.append(1))
+    monkeypatch.setattr(index, "_begin_commit", lambda: commits.append(1))
 
     for n, one in enumerate(written(400, prefix="e")):
         await index.apply([one], (), 601 + n)
@@ -116,9 +118,67 @@ async def test_memory_is_bounded_without_a_single_search(tmp_path: Path, monkeyp
 
     for n, one in enumerate(written(200)):
         await index.apply([one], (), n + 1)
-        assert len(index._pending) < 50
+        assert len(index._pending) <= 100
 
-    assert index._statistics.position == 200
+    assert index._statistics.position >= 50
+    index.close()
+
+
+async def test_what_comes_replaces_or_goes_during_a_commit_is_found_at_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(tmp_path, 40)
+    index = TantivyIndex(tmp_path)
+    let_go = threading.Event()
+    monkeypatch.setattr(index, "_sync", let_go.wait)
+    await index.apply([posting("d0001", "qibor"), posting("d0002", "qibor"), posting("n", "qibor")], ["d0003"], 41)
+    index._begin_commit()
+
+    await index.apply([posting("d0001", "zanel"), posting("m", "qibor"), posting("m", "zanel")], ["d0002"], 42)
+
+    async def found() -> tuple[list[str], ...]:
+        texts = [sorted(hit.id for hit in await index.search(word, 9)) for word in ("qibor", "zanel")]
+        return (*texts, sorted(await index.documents(["d0001", "d0002", "d0003", "m", "n"])))
+
+    wanted = (["n"], ["d0001", "m"], ["d0001", "m", "n"])
+    assert index._writer.is_committing
+    assert await found() == wanted
+    let_go.set()
+    index._end_commit()
+    assert (index._committed, len(index._pending)) == (41, 3)
+    assert await found() == wanted
+    index.close()
+
+    index = TantivyIndex(tmp_path)
+    assert (await found(), await index.position()) == (wanted, 42)
+    index.close()
+
+
+async def test_a_commit_that_failed_is_told_and_nothing_of_it_is_taken_for_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go = threading.Event()
+
+    def full() -> None:
+        let_go.wait()
+        raise OSError("no space left")
+
+    await filled(tmp_path, 40)
+    index = TantivyIndex(tmp_path)
+    monkeypatch.setattr(index, "_sync", full)
+    await index.apply([posting("n", "qibor")], (), 41)
+    index._begin_commit()
+    await index.apply([posting("m", "qibor")], (), 42)
+    let_go.set()
+
+    with pytest.raises(StreamCarError, match="no space left"):
+        index._end_commit()
+    monkeypatch.undo()
+    index.close()
+
+    index = TantivyIndex(tmp_path)
+    assert await index.position() == 42
+    assert [hit.id for hit in await index.search("qibor", 9)] == ["m", "n"]
     index.close()
 
 
