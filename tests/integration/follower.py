@@ -19,7 +19,7 @@ def main(url: str, cursor_file: str, heard_file: str) -> None:
             if isinstance(said.data, Told):
                 heard.write(f"{line(said.data)}\n")
             else:
-                heard.write(f'"{said.event}"\n')
+                heard.write(f"{said.event} {said.cursor}\n")
             heard.flush()
 
 
