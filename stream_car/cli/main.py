@@ -24,6 +24,7 @@ from stream_car.cli import (
     topics,
     up,
     watch,
+    worker,
 )
 from stream_car.cli.console import clean, err
 from stream_car.cli.options import examples
@@ -101,5 +102,6 @@ for command in (
     bench.group,
     up.up,
     watch.watch,
+    worker.worker,
 ):
     main.add_command(command)

@@ -111,7 +111,7 @@ def check_topics(
 ) -> None:
     """Say what is wrong with the topics. Exit code 2 where anything is."""
     layout = Layout(prefix=prefix, intakes=intakes, frontiers=frontiers, single_broker=single_broker)
-    _require_driver()
+    require_driver()
     from stream_car.adapters.kafka.topics import check
 
     checked = check(kafka_server(kafka), layout)
@@ -137,13 +137,14 @@ def apply_topics(
     What exists is never changed, repartitioned or deleted; unsafe settings are refused, by name.
     """
     layout = Layout(prefix=prefix, intakes=intakes, frontiers=frontiers, single_broker=single_broker)
-    _require_driver()
+    require_driver()
     from stream_car.adapters.kafka.topics import apply
 
     _tell(apply(kafka_server(kafka), layout), as_json=as_json)
 
 
-def _require_driver() -> None:
+def require_driver() -> None:
+    """Raises `InvalidRequest` where the drivers of the servers are not installed."""
     try:
         import kafka  # noqa: F401
     except ImportError:

@@ -13,6 +13,7 @@ from kafka import KafkaAdminClient
 from kafka import errors as driver
 from kafka.admin import ConfigResource, ConfigResourceType
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.adapters.kafka.server import KafkaServer
 from stream_car.adapters.kafka.specification import REPLICAS, Layout, Topic
@@ -68,6 +69,17 @@ def check(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
 def require(server: KafkaServer, layout: Layout) -> None:
     """Nothing, if all is well. Raises `UnsafeSettings`: for whatever starts on these topics."""
     _refuse(check(server, layout))
+
+
+def laid_out(server: KafkaServer, prefix: str, *, single_broker: bool = False) -> Layout:
+    """The layout of the topics that exist, safe to start on. Raises `UnsafeSettings`."""
+    asked = Layout(prefix=prefix, single_broker=single_broker)
+    with _admin(server) as admin:
+        here = _found(admin, asked)
+    counts = {topic.name: here[asked.named(topic)].partitions for topic in asked.topics() if asked.named(topic) in here}
+    layout = replace(asked, intakes=counts.get("documents", 0), frontiers=counts.get("placements", 0))
+    _refuse(tuple(_checked(layout, topic, here, was_made=False) for topic in layout.topics()))
+    return layout
 
 
 def delete(server: KafkaServer, layout: Layout) -> None:
@@ -177,4 +189,4 @@ def _reason(error: Exception) -> str:
     return said or text or type(error).__name__
 
 
-__all__ = ["Checked", "apply", "check", "delete", "require"]
+__all__ = ["Checked", "apply", "check", "delete", "laid_out", "require"]
