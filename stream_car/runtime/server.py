@@ -7,7 +7,7 @@ requests, finishes those it has (for `DRAIN_S` at most), closes the files and re
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -15,6 +15,7 @@ import uvicorn
 import stream_car
 from stream_car.api.http import application
 from stream_car.api.http.guard import LOOPBACK, is_loopback
+from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.service import EmbeddedService
@@ -77,26 +78,40 @@ async def serve(
         heartbeat_s=settings.heartbeat_s,
         changes_kept=settings.changes_kept,
     ) as service:
-        app = application(service, version=stream_car.__version__, hosts=_hosts(settings), token=token)
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            lifespan="off",
-            ws="none",
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=DRAIN_S,
-            h11_max_incomplete_event_size=HEAD_MAX,
-        )
-        running = _Server(config)
-        ending = asyncio.create_task(_end(running, service, stop))
-        ready(_url(listener))
-        try:
-            await running.serve(sockets=[listener])
-        finally:
-            ending.cancel()
+        await served(service, listener, settings, token=token, ready=ready, stop=stop, end=service.subscriptions.end)
+
+
+async def served(
+    service: Service,
+    listener: socket.socket,
+    settings: ServerSettings,
+    *,
+    token: str | None,
+    ready: Callable[[str], None],
+    stop: asyncio.Event,
+    end: Callable[[], None],
+) -> None:
+    """Serve any service until `stop` is set; `end` lets those go who listen for long."""
+    app = application(service, version=stream_car.__version__, hosts=_hosts(settings), token=token)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=DRAIN_S,
+        h11_max_incomplete_event_size=HEAD_MAX,
+    )
+    running = _Server(config)
+    ending = asyncio.create_task(_end(running, end, stop))
+    ready(_url(listener))
+    try:
+        await running.serve(sockets=[listener])
+    finally:
+        ending.cancel()
 
 
 async def until_signalled(
@@ -108,6 +123,11 @@ async def until_signalled(
     ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once."""
+    await signalled(lambda stop: serve(engine, listener, settings, token=token, ready=ready, stop=stop))
+
+
+async def signalled(serving: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Hand on an event that SIGTERM or SIGINT sets; a second one ends the process at once."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
@@ -117,12 +137,12 @@ async def until_signalled(
 
     for number in SIGNALS:
         loop.add_signal_handler(number, end)
-    await serve(engine, listener, settings, token=token, ready=ready, stop=stop)
+    await serving(stop)
 
 
-async def _end(running: uvicorn.Server, service: EmbeddedService, stop: asyncio.Event) -> None:
+async def _end(running: uvicorn.Server, end: Callable[[], None], stop: asyncio.Event) -> None:
     await stop.wait()
-    service.subscriptions.end()
+    end()
     running.should_exit = True
 
 

@@ -16,9 +16,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from deploy.local.processes import ends_with_its_parent
-from stream_car import domains
+from stream_car import AsyncClient, domains
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
@@ -44,6 +45,7 @@ from tests.simulation.world import Violation, bytes_of
 
 RULES = Path(__file__).with_name("rules.toml")
 PARTS = Partitions(intakes=2, frontiers=3)
+P = TypeVar("P", bound="Worker")
 REST_S = 60.0
 READY_S = 40.0
 
@@ -53,7 +55,7 @@ class Worker:
 
     def __init__(self, log: Path, environment: Mapping[str, str], arguments: Sequence[str]) -> None:
         self.log = log
-        command = [str(Path(sys.executable).with_name("stream-car")), "worker", *arguments, "--json"]
+        command = [str(Path(sys.executable).with_name("stream-car")), *arguments, "--json"]
         with log.open("ab") as out:
             self._process = subprocess.Popen(
                 [*ends_with_its_parent(), *command], env={**os.environ, **environment}, stdout=out, stderr=out
@@ -61,9 +63,12 @@ class Worker:
 
     def said(self, event: str) -> list[dict[str, object]]:
         """What it told of this kind."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = self._text().splitlines()
         told: Iterator[dict[str, object]] = (json.loads(line) for line in lines if line.startswith('{"event"'))
         return [one for one in told if one["event"] == event]
+
+    def _text(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
 
     @property
     def shards(self) -> int:
@@ -112,16 +117,42 @@ class Worker:
         return int(self._process.returncode)
 
 
+class QueryWorker(Worker):
+    """A `stream-car serve` process."""
+
+    async def url(self) -> str:
+        """Where it listens."""
+        await until(lambda: '"url"' in self._text() or not self.is_running, READY_S, f"{self.log}: it does not listen")
+        found = [json.loads(line) for line in self._text().splitlines() if line.startswith('{"url"')]
+        if not found:
+            raise Violation(f"it ended: {self._text()[-2000:]}")
+        return str(found[0]["url"])
+
+    async def ready(self) -> None:
+        """Returns when its index has caught up."""
+        async with AsyncClient(await self.url()) as client:
+            deadline = time.monotonic() + READY_S
+            while True:
+                try:
+                    await client.status()
+                    return
+                except Unavailable:
+                    if time.monotonic() > deadline:
+                        raise
+                    await asyncio.sleep(0.05)
+
+
 class Installation:
     """Topics and state of one test, and its workers."""
 
-    def __init__(self, kafka: str, redis: str, folder: Path) -> None:
+    def __init__(self, kafka: str, redis: str, folder: Path, *, rules: Sequence[str] = (str(RULES),)) -> None:
         self.server, self.redis = KafkaServer(address=kafka), RedisServer(url=redis)
         self.folder = folder
         self.layout = Layout(
             prefix=f"test-{secrets.token_hex(6)}", intakes=PARTS.intakes, frontiers=PARTS.frontiers, single_broker=True
         )
-        self.ruleset = domains.load([RULES])
+        self.rules = rules
+        self.ruleset = domains.load(rules)
         self.workers: list[Worker] = []
         self.published = 0
         self._plan = Random(7)
@@ -143,12 +174,21 @@ class Installation:
             await client.aclose()
             await asyncio.to_thread(delete, self.server, self.layout)
 
-    def worker(self, hops: str = "all", rules: str = str(RULES)) -> Worker:
+    def worker(self, hops: str = "all", rules: str | None = None) -> Worker:
         """Another process."""
-        found = Worker(
-            self.folder / f"worker-{len(self.workers)}.log",
+        return self._started(Worker, ["worker", hops], self.rules if rules is None else [rules])
+
+    def serving(self) -> "QueryWorker":
+        """Another process that answers."""
+        return self._started(QueryWorker, ["serve", "--port", "0"], self.rules)
+
+    def _started(self, kind: type[P], command: Sequence[str], rules: Sequence[str]) -> P:
+        options = ["--single-broker", "--prefix", self.layout.prefix]
+        options += [word for rule in rules for word in ("--rules", rule)]
+        found = kind(
+            self.folder / f"process-{len(self.workers)}.log",
             {"STREAM_CAR_KAFKA": self.server.address, "STREAM_CAR_REDIS": self.redis.url},
-            [hops, "--single-broker", "--prefix", self.layout.prefix, "--rules", rules],
+            [*command, *options],
         )
         self.workers.append(found)
         return found

@@ -97,6 +97,10 @@ class Works:
         """A topic, read outside of any group."""
         return KafkaLog(self.reader, self.sender, self.layout.named(topic))
 
+    def journal(self) -> KafkaJournal:
+        """The changes of this generation."""
+        return KafkaJournal({CHANGES: self.log("changes")}, self.generation)
+
     def _intake(self, place: Place, log: AttendedLog, tell: Tell) -> Hosted:
         outlet = IntakeOutlet(
             self.partitions,
@@ -119,7 +123,7 @@ class Works:
             shard=place.shard,
             log=log,
             store=self.plan.store(self.client, "frontier"),
-            journal=KafkaJournal({CHANGES: self.log("changes")}, self.generation),
+            journal=self.journal(),
             fold=FrontierFold(self.plan.ruleset, self.partitions, shard=place.shard),
         )
         return Hosted(place, shard, log, None, tell)
