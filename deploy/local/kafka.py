@@ -1,7 +1,8 @@
 """Apache Kafka in KRaft mode from its published jars: one node that is broker and controller.
 
-Promise: ready in seconds, with a small heap; acknowledged records survive a kill and a new start in the
-same folder. Its jars lie in the user's cache: `python -m deploy.local fetch` puts them there.
+Promise: settings are those of `deploy/kafka/server.properties`; ready in seconds, with a small heap;
+acknowledged records survive a kill and a new start in the same folder. Its jars lie in the user's cache:
+`python -m deploy.local fetch` puts them there.
 """
 
 import base64
@@ -16,6 +17,7 @@ from deploy.local.processes import Failed, Process, free_ports
 
 VERSION = "4.3.0"
 START_S = 60.0
+SETTINGS = Path(__file__).parents[1] / "kafka" / "server.properties"
 _POM = Path(__file__).with_name("pom.xml")
 _LOG4J = Path(__file__).with_name("log4j.properties")  # for 3.9, which still has it
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -46,6 +48,13 @@ def fetch(version: str = VERSION) -> Path:
         subprocess.run(["mvn", "-B", "-q", "-f", str(_POM), *arguments], check=True)
         part.rename(target)
     return target
+
+
+def said(settings: Path) -> dict[str, str]:
+    """The lines of a file of settings, by name."""
+    lines = settings.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {name: value for name, _, value in pairs}
 
 
 class Kafka:
@@ -128,28 +137,17 @@ class Kafka:
             raise Failed(f"Kafka's folder cannot be prepared, see {log.name}")
 
     def _settings(self) -> dict[str, str]:
-        """Small, for one node, and safe where it matters: no topic is created by accident."""
+        """Those of `deploy/kafka/server.properties`, but small, in this folder and on these ports."""
         return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
+            **said(SETTINGS),
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
             "listeners": f"CLIENTS://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller}",
             "advertised.listeners": f"CLIENTS://127.0.0.1:{self.port}",
-            "controller.listener.names": "CONTROLLER",
-            "inter.broker.listener.name": "CLIENTS",
             "listener.security.protocol.map": f"CLIENTS:{self._protocol},CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
-            "auto.create.topics.enable": "false",
-            "unclean.leader.election.enable": "false",
-            "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "4",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
             "broker.session.timeout.ms": "1500",  # how long a killed broker is waited for when it is back
             "broker.heartbeat.interval.ms": "400",
-            "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "2097152",
             **self._properties,
         }

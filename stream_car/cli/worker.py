@@ -60,7 +60,7 @@ def worker(
 
     Frontiers are kept in Redis, where $STREAM_CAR_REDIS says. Start as many as you like: the group shares the
     partitions out, and takes over from one that is gone. Ctrl-C or SIGTERM ends it in order, with exit code 0.
-    Code 3: a shard halted and a person must decide, see docs/two-hops.md. Code 75: start it again.
+    Code 3: a shard halted and a person must decide, see deploy/runbook.md. Code 75: start it again.
     """
     require_known_variables()
     require_driver()

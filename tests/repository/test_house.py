@@ -16,6 +16,7 @@ TEXTS = sorted(
         "*.toml",
         "Makefile",
         ".ci/run",
+        "docker-compose.yml",
         "docs/**/*.md",
         "stream_car/**/*.*",
         "tests/**/*.py",
@@ -91,7 +92,7 @@ def test_any_appears_only_in_the_codec() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")]
     broken = {
         f"{page.relative_to(ROOT)} -> {target}"
         for page in pages
