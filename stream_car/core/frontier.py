@@ -19,6 +19,7 @@ from stream_car.core.pages import add, drop
 from stream_car.core.rules import AMENDED, NOTHING, Bearing, Bearings, Clause, Ruleset, keys_of, scope_parts
 from stream_car.core.timeline import (
     LOWEST,
+    Contradicted,
     EditablePages,
     Entry,
     Pages,
@@ -240,8 +241,15 @@ def _place_amendment(scope: Scope, pages: Pages, placement: Placement) -> Fronti
 
 
 def _former(scope: Scope, pages: Pages, kind: str, where: Place) -> Entry:
-    """The member as it stands before the placement."""
-    return next(e for e in between(scope, pages, kind, where[:2], (where[0], where[1] + 1)) if e.id == where[2])
+    """The member as it stands before the placement.
+
+    Raises `Contradicted` if it is not there.
+    """
+    here = between(scope, pages, kind, where[:2], (where[0], where[1] + 1))
+    found = next((entry for entry in here if entry.id == where[2]), None)
+    if found is None:
+        raise Contradicted(scope, where[2])
+    return found
 
 
 def _own_end(cause: Cause, entry: Entry | None) -> Ended:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from typing import cast
 
 from stream_car.core.timeline import (
+    Contradicted,
     EditablePages,
     Entry,
     Folder,
@@ -83,17 +84,17 @@ def _count_in(sheet: Sheet, entry: Entry) -> None:
 def drop(scope: Scope, pages: EditablePages, kind: str, place: Place) -> list[bytes]:
     """Take a member out; the keys of pages that were written or are gone.
 
-    Raises `LookupError` if it is not there: the state contradicts itself.
+    Raises `Contradicted` if it is not there.
     """
     if not scope.sheets:
         at = bisect_left(scope.entries, (kind, *place), key=full_place_of)
         if at == len(scope.entries) or scope.entries[at].id != place[2]:
-            raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+            raise Contradicted(scope, place[2])
         del scope.entries[at]
         return []
     sheets = scope.sheets.get(kind)
     if not sheets:
-        raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+        raise Contradicted(scope, place[2])
     at = sheet_at(sheets, place)
     folder = sheets[at]
     if folder.is_folder:
@@ -115,7 +116,7 @@ def _drop(scope: Scope, pages: EditablePages, sheets: list[Sheet], place: Place)
     page = page_of(scope, pages, sheet)
     at = bisect_left(page, place, key=place_of)
     if at == len(page) or page[at].id != place[2]:
-        raise LookupError(f"{place[2]!r} is not a member of {scope.name!r}")
+        raise Contradicted(scope, place[2])
     gone = page.pop(at)
     sheet.count -= 1
     sheet.visits -= gone.elsewhere > 0

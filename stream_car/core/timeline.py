@@ -90,6 +90,13 @@ class Absent(LookupError):
         self.keys = keys
 
 
+class Contradicted(LookupError):
+    """A member is not where the state says it stands: the state is damaged, and can be built anew from the log."""
+
+    def __init__(self, scope: Scope, member: str) -> None:
+        super().__init__(f"{member!r} is not a member of {scope.name!r}")
+
+
 def page_of(scope: Scope, pages: Pages, sheet: Sheet) -> Page:
     """The members of a sheet. Raises `Absent`."""
     key = key_of(scope, sheet)

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
+from stream_car.core.timeline import Contradicted
 from stream_car.engine.state import State
 from stream_car.engine.stored import decode_value, encode_value
 from stream_car.errors import Halted
@@ -203,6 +204,8 @@ class Shard(Generic[R, E]):
             except StopIteration as stop:
                 effects: E = stop.value
                 return effects
+            except Contradicted as fault:
+                raise Halted("damaged", f"{fault}; rebuild the state from the log") from None
             await self._load(claim, keys)
 
     async def _load(self, claim: Claim, keys: Sequence[bytes]) -> None:

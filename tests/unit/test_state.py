@@ -4,9 +4,12 @@ from itertools import permutations
 
 import pytest
 
+from stream_car.core.changes import Cause
+from stream_car.core.frontier import Placement, place
 from stream_car.core.intake import Held, held_key
 from stream_car.core.pages import INLINE_MAX, add
-from stream_car.core.timeline import Entry, Scope, everyone, scope_key
+from stream_car.core.rules import Ruleset
+from stream_car.core.timeline import Contradicted, Entry, Scope, everyone, scope_key
 from stream_car.engine.state import State, Value
 from stream_car.engine.stored import decode_value, encode_value
 
@@ -86,3 +89,25 @@ def test_the_longest_known_is_forgotten_first() -> None:
     assert len(state) <= 16
     assert "e0" not in state.held
     assert "e19" in state.held
+
+
+@pytest.mark.parametrize("members", [3, INLINE_MAX + 1])
+@pytest.mark.parametrize("is_corrected", [False, True], ids=["removed", "corrected"])
+def test_a_member_that_is_not_where_the_state_says_is_named_as_damage(members: int, is_corrected: bool) -> None:
+    scope, values = Scope(NAME), State()
+    for number in range(members):
+        add(scope, values.pages, entry(number))
+    gone = entry(members)
+    placement = Placement(
+        scope=NAME,
+        id=gone.id,
+        entry=gone if is_corrected else None,
+        old=(gone.type, gone.time, gone.order),
+        cause=Cause(id=gone.id, revision=2, kind="corrected" if is_corrected else "retracted"),
+        offset=9,
+    )
+    before = [one.id for one in everyone(scope, values.pages)]
+    with pytest.raises(Contradicted, match=f"'{gone.id}' is not a member of 'topic=tea'"):
+        place(scope, values.pages, placement, Ruleset([]))
+
+    assert [one.id for one in everyone(scope, values.pages)] == before

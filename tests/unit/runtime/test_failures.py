@@ -8,6 +8,7 @@ from stream_car import Engine, Retraction, StreamCarError
 from stream_car.engine.answers import Receipt
 from stream_car.runtime import embedded
 from tests.engines import document, engine
+from tests.unit.adapters.files import change
 from tests.unit.runtime.test_embedded import SAID, answers
 
 STEPS = [
@@ -160,3 +161,16 @@ def test_nothing_is_published_by_publishing_nothing(tmp_path: Path) -> None:
         assert here.next_offset == 0
         assert here.retract("nobody").outcome == "nothing"
         assert here.publish([Retraction(id="nobody")]).receipts[0].offset == 1
+
+
+def test_a_state_that_contradicts_itself_is_built_anew_from_the_log(tmp_path: Path) -> None:
+    with engine(tmp_path) as here:
+        here.publish([document("c1", topic="moon"), document("c2", at=1, topic="moon")])
+    [state] = tmp_path.rglob("state.sqlite")
+    change(state, "DELETE FROM entries WHERE key = ?", b"s:topic=moon")
+    with engine(tmp_path) as here:
+        [receipt] = here.publish([Retraction(id="c1")]).receipts
+        [scope] = here.frontier("topic=moon")
+
+    assert receipt.outcome == "retracted"
+    assert [one.id for one in scope.active] == ["c2"]
