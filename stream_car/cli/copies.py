@@ -28,8 +28,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 def backup(folder: Path, data: Path, as_json: bool) -> None:
     """Copy the data to a new folder, while it is in use.
 
-    The copy holds the log as of one moment, its chain of hashes verified, and the rules. State and index
-    follow from these and are not copied.
+    The copy holds the log as of one moment, its chain of hashes verified, the rules, and how far feeds were
+    read. State and index follow from these and are not copied.
     """
     said = copy(data, folder)
     options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the first command builds the rest"))

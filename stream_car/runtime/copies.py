@@ -1,9 +1,9 @@
 """Backup and restore: a consistent copy of what is original, taken while others write, and proven before it counts.
 
-Promise: a copy is a folder like the one it was taken from, with the log as of one moment and the rules,
-without what follows from these. It bears its name only when its chain of hashes has been verified, so a
-copy that was interrupted is never taken for one; nothing is ever overwritten. Writers are not held up.
-Cost: the log is read twice.
+Promise: a copy is a folder like the one it was taken from, with the log as of one moment, the rules, and how
+far feeds were read (never further than the copied log goes), without what follows from these. It bears its
+name only when its chain of hashes has been verified, so a copy that was interrupted is never taken for one;
+nothing is ever overwritten. Writers are not held up. Cost: the log is read twice.
 """
 
 import shutil
@@ -13,8 +13,11 @@ from msgspec import Struct
 
 from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.log import SqliteLog
+from stream_car.adapters.embedded.positions import CURE as POSITIONS_CURE
+from stream_car.adapters.embedded.positions import PositionFile
 from stream_car.adapters.embedded.sqlite import settle, snapshot, sync_file, sync_folder
 from stream_car.errors import InvalidRequest
+from stream_car.runtime.feeding import POSITIONS
 from stream_car.runtime.generation import FILE
 
 LOG = "documents.sqlite"
@@ -42,6 +45,8 @@ def copy(source: Path, target: Path) -> Copied:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True, mode=0o700)
     try:
+        if (source / POSITIONS).is_file():  # before the log, which is always the first to move on
+            snapshot(source / POSITIONS, partial / POSITIONS, POSITIONS_CURE)
         snapshot(source / LOG, partial / LOG)
         if (source / FILE).is_file():
             shutil.copyfile(source / FILE, partial / FILE)
@@ -49,6 +54,9 @@ def copy(source: Path, target: Path) -> Copied:
             sync_file(partial / FILE)
         records = verified(partial)
         settle(partial / LOG)
+        if (partial / POSITIONS).is_file():
+            PositionFile(partial / POSITIONS, end=records).close()  # forgets what the log does not hold
+            settle(partial / POSITIONS)
         size = sum(file.stat().st_size for file in partial.iterdir())
         sync_folder(partial)
         if target.exists():

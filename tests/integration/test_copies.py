@@ -1,5 +1,6 @@
 """Backups are taken while others write, verified before they count, and never overwrite anything."""
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -9,11 +10,13 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
+import stream_car
 from stream_car import Halted, InvalidRequest
 from stream_car.cli import main
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.copies import copy, verified
 from tests.engines import document, engine
+from tests.feeds import published
 from tests.integration.publisher import said
 from tests.unit.adapters.files import change
 from tests.unit.runtime.test_embedded import SAID, answers
@@ -32,6 +35,37 @@ def test_a_restored_backup_gives_the_same_answers(tmp_path: Path) -> None:
         assert answers(here) == expected
     assert told.records == len(SAID) + 1
     assert sorted(file.name for file in (tmp_path / "backup").iterdir()) == ["documents.sqlite", "generation.json"]
+
+
+FEED = "".join(f'{{"id": "OSV-{n}", "modified": "2024-01-02T00:00:00Z"}}\n' for n in range(3))
+
+
+def test_how_far_feeds_were_read_goes_along(tmp_path: Path) -> None:
+    (tmp_path / "feed.jsonl").write_text(FEED)
+    with stream_car.open(tmp_path / "data") as here:
+        published(here, "osv", [tmp_path / "feed.jsonl"])
+        copy(tmp_path / "data", tmp_path / "backup")
+    copy(tmp_path / "backup", tmp_path / "restored")
+    with stream_car.open(tmp_path / "restored") as here:
+        [step] = published(here, "osv", [tmp_path / "feed.jsonl"])
+
+    assert step.unchanged is not None
+    assert not list((tmp_path / "backup").glob("*-*"))
+
+
+def test_a_position_ahead_of_the_log_is_not_carried_along(tmp_path: Path) -> None:
+    (tmp_path / "feed.jsonl").write_text(FEED)
+    with stream_car.open(tmp_path / "data") as here:
+        published(here, "osv", [tmp_path / "feed.jsonl"])
+    with stream_car.open(tmp_path / "shorter") as here:
+        here.publish([document("first")])
+    shutil.copy(tmp_path / "data" / "feeds.sqlite", tmp_path / "shorter")
+    copy(tmp_path / "shorter", tmp_path / "backup")
+    with stream_car.open(tmp_path / "backup") as here:
+        here.publish([document(f"d{n}") for n in range(9)])  # the log grows past what the position named
+        steps = published(here, "osv", [tmp_path / "feed.jsonl"])
+
+    assert [step.converted is not None for step in steps] == [True] * 3
 
 
 def test_a_backup_taken_while_a_publisher_writes_is_a_beginning_of_the_log(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stream_car.adapters.embedded.sqlite import connect, transaction, translated
 
-_CURE = "delete it: feeds are then read from their beginning, and what is known already changes nothing"
+CURE = "delete it: feeds are then read from their beginning, and what is known already changes nothing"
 CACHE_KIB = 4096  # memory stays flat however long the feed is
 
 
@@ -20,7 +20,7 @@ class PositionFile:
 
     def __init__(self, path: Path, *, end: int) -> None:
         self._path = path
-        with translated(path, _CURE):
+        with translated(path, CURE):
             self._connection = connect(path, synchronous="NORMAL")
             try:
                 self._prepare(end)
@@ -44,7 +44,7 @@ class PositionFile:
 
     def get(self, feed: str, name: str) -> bytes | None:
         """What was kept under a name."""
-        with translated(self._path, _CURE):
+        with translated(self._path, CURE):
             row = self._connection.execute(
                 "SELECT value FROM kept WHERE feed = ? AND name = ?", (feed, name)
             ).fetchone()
@@ -52,7 +52,7 @@ class PositionFile:
 
     def put(self, feed: str, rows: Iterable[tuple[str, bytes]], *, reached: int) -> None:
         """Keep these; `reached` is how many records the log has with all that they tell of."""
-        with translated(self._path, _CURE), transaction(self._connection):
+        with translated(self._path, CURE), transaction(self._connection):
             self._connection.executemany(
                 "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [(feed, name, value) for name, value in rows]
             )

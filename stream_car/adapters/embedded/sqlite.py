@@ -78,9 +78,9 @@ def sync_log(path: Path) -> None:
         sync_file(path.with_name(path.name + "-wal"))
 
 
-def snapshot(source: Path, target: Path) -> None:
+def snapshot(source: Path, target: Path, cure: str = "restore it from a backup") -> None:
     """A database as of one moment, copied while others write to it; durable when it returns."""
-    with translated(source, "restore it from a backup"):
+    with translated(source, cure):
         reading = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
         try:
             os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
