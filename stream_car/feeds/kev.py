@@ -4,7 +4,8 @@ What decides. Order: `dateReleased`; a snapshot older than the last one read is 
 since could not be told from what had not come yet. An entry that changed is a new edition (`known_exploited`);
 one that is no longer there is retracted with all its editions. A catalogue counts whole or not at all: one that
 breaks off, names an entry twice or holds another number of entries than its `count` changes nothing. Scope: the
-CVE with the product. An edition is called `KEV:CVE@RELEASED`, its record `KEV:CVE`.
+CVE with the product. Link: an entry amends the CVE's own record, also where that was edited later. An edition
+is called `KEV:CVE@RELEASED`, its record `KEV:CVE`.
 """
 
 import re
@@ -115,6 +116,7 @@ def _document(entry: Entry, whole: dict[str, object], edition: Edition, nth: int
         scope=scope_of(
             {"record": (f"KEV:{entry.cveID}",)}, {"vulnerability": (entry.cveID,), "package": (entry.product,)}
         ),
+        amends=(entry.cveID,),
         attributes={**rest_of(whole, READ), "vendor": entry.vendorProject, "notes": entry.notes},
         title=line(f"Exploited: {entry.vulnerabilityName or entry.cveID}"),
         text=body(f"{entry.cveID} is known to be exploited.", entry.shortDescription, entry.requiredAction),
