@@ -1,8 +1,9 @@
 """Feeds into the engine: files, directories and pipes of a format, from where they were last read to.
 
 Promise: documents are published before the position moves on, so that a crash repeats and never skips; a
-file that is as it was is not read again, one that has grown is read from its old end, and whatever is read
-again says nothing new. A piece that is refused stops nothing else. Cost: memory for one batch and one piece.
+file that is as it was (or a pipe that brings what the last one brought) is not read again, a file that has
+grown is read from its old end, and whatever is read again says nothing new. A piece that is refused stops
+nothing else. Cost: memory for one batch and one piece.
 """
 
 import io
@@ -125,6 +126,26 @@ class _Told:
         return self._noted(self.stream.readline(size))
 
 
+class _Joined:
+    """Two streams, one after the other."""
+
+    def __init__(self, first: Readable, second: Readable) -> None:
+        self.first = first
+        self.second = second
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Bytes of both."""
+        data = self.first.read(size)
+        return data + self.second.read(size - len(data) if size >= 0 else -1) if len(data) != size else data
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """A line, which may begin in the first and end in the second."""
+        data = self.first.readline(size)
+        if data.endswith(b"\n") or len(data) == size:
+            return data
+        return data + self.second.readline(size - len(data) if size >= 0 else -1)
+
+
 def steps(form: Format, memory: Memory, sources: Iterable[Source], *, growing: bool = False) -> Iterator[Step]:
     """Every piece of every source, converted; whoever takes a step must `note` it before the next.
 
@@ -132,10 +153,31 @@ def steps(form: Format, memory: Memory, sources: Iterable[Source], *, growing: b
     """
     for source in sources:
         if source.name == STANDARD_INPUT:
-            yield from _pieces(form, memory, source, sys.stdin.buffer, None, growing=growing)
+            yield from _pipe(form, memory, source, sys.stdin.buffer, growing=growing)
             continue
         with source.path.open("rb") as stream:
             yield from _file(form, memory, source, stream, growing=growing)
+
+
+def _pipe(form: Format, memory: Memory, source: Source, stream: Readable, *, growing: bool) -> Iterator[Step]:
+    """Standard input is a file of that name: piped again as it was the last time, it says nothing new.
+
+    What has to be read to know that, as much as there was the last time, is kept on disk meanwhile.
+    """
+    known = memory.file(source.name)
+    if known is None:
+        yield from _pieces(form, memory, source, stream, None, growing=growing)
+        return
+    with tempfile.SpooledTemporaryFile(max_size=PREFIX_CHUNK) as held:
+        told = blake2b(digest_size=16)
+        while data := stream.read(min(PREFIX_CHUNK, known.size + 1 - held.tell())):
+            told.update(data)
+            held.write(data)
+        if told.digest() == known.digest:
+            yield Step(source=source, unchanged=known, passed=known.size)
+            return
+        held.seek(0)
+        yield from _pieces(form, memory, source, _Joined(held, stream), None, growing=growing)
 
 
 def _file(form: Format, memory: Memory, source: Source, stream: BinaryIO, *, growing: bool) -> Iterator[Step]:
@@ -176,11 +218,11 @@ def _pieces(
             break
         step = _step(form, memory, source, piece, told)
         refused += step.refused is not None
-        is_whole = is_whole and piece.closed
-        if goes_on and piece.closed and source.name != STANDARD_INPUT:
+        is_whole = is_whole and (piece.closed or source.name == STANDARD_INPUT)  # a pipe has ended
+        if goes_on and piece.closed:
             step = msgspec.structs.replace(step, position=FilePosition(piece.end, told.hash.digest(), refused))
         yield step
-    if source.name != STANDARD_INPUT and not goes_on and not refused and is_whole:
+    if not goes_on and not refused and is_whole:
         yield Step(source=source, position=FilePosition(told.count, told.hash.digest()), passed=told.count)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from stream_car.domains import load
 from stream_car.errors import Halted
 from stream_car.feeds import format_called
 from stream_car.runtime.embedded import Engine
-from stream_car.runtime.feeding import POSITIONS, feed
+from stream_car.runtime.feeding import POSITIONS, Step, feed
 from stream_car.runtime.sources import sources
 from tests.feeds import published
 
@@ -95,6 +96,66 @@ def test_a_moved_file_says_nothing_new(engine: Engine, tmp_path: Path) -> None:
     new_in(engine, path)
 
     assert new_in(engine, path.rename(tmp_path / "elsewhere.jsonl")) == []
+
+
+def cve(summary: str) -> bytes:
+    """A record of a format that has no order of its own."""
+    said = {"cna": {"descriptions": [{"lang": "en", "value": summary}]}}
+    return json.dumps({"cveMetadata": {"cveId": "CVE-2024-1", "state": "PUBLISHED"}, "containers": said}).encode()
+
+
+def piped(engine: Engine, form: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(data)))
+    return published(engine, form, [Path("-")])
+
+
+@pytest.mark.parametrize(
+    ("form", "data"),
+    [
+        ("cve5", cve("one") + b"\n" + cve("two")),
+        ("cve5", b"[" + cve("one") + b"," + cve("two") + b"]"),
+        ("facts", b"subject,relation,object\na,b,c\na,b,d\n"),
+    ],
+    ids=["lines", "an array", "a table"],
+)
+def test_the_same_pipe_again_says_nothing_new(
+    engine: Engine, form: str, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = piped(engine, form, data, monkeypatch)
+    [again] = piped(engine, form, data, monkeypatch)
+
+    assert sum(len(step.converted.documents) for step in first if step.converted is not None) == 2
+    assert again.unchanged is not None
+
+
+@pytest.mark.parametrize("more", [b"", b"and so on " * 200_000], ids=["shorter", "longer"])
+def test_a_pipe_that_says_something_else_is_read_whole(
+    engine: Engine, more: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = cve("one"), cve("two" + more.decode())
+    piped(engine, "cve5", one + b"\n" + cve("two") + b"\n", monkeypatch)
+    steps = piped(engine, "cve5", one + b"\n" + two + b"\n" + one, monkeypatch)
+
+    said = [one.id for step in steps if step.converted is not None for one in step.converted.documents]
+    assert said == ["CVE-2024-1@3", "CVE-2024-1@4", "CVE-2024-1@5"]
+
+
+def test_an_exploited_vulnerability_is_told_also_with_a_record_that_was_edited_later(
+    engine: Engine, tmp_path: Path
+) -> None:
+    (tmp_path / "kev.json").write_text(
+        '{"dateReleased": "2024-05-01T00:00:00Z", "vulnerabilities": [{"cveID": "CVE-2024-1000"}]}'
+    )
+    record = {"cveId": "CVE-2024-1000", "state": "PUBLISHED", "dateUpdated": "2024-06-01T00:00:00Z"}
+    (tmp_path / "cve.json").write_text(json.dumps({"cveMetadata": record, "containers": {"cna": {}}}))
+    published(engine, "kev", [tmp_path / "kev.json"])
+    published(engine, "cve5", [tmp_path / "cve.json"])
+    [said] = engine.resolve(["CVE-2024-1000"])
+
+    [amendment] = [one for group in said.groups for control in group.controlling for one in control.amendments]
+    assert amendment.document.id == "KEV:CVE-2024-1000@2024-05-01T00:00:00Z"
+    assert [step.rule for step in amendment.path] == ["link"]
+    assert said.reasons == ()
 
 
 def test_positions_that_run_ahead_of_the_log_are_forgotten(tmp_path: Path) -> None:
