@@ -12,6 +12,7 @@ from stream_car.core.documents import Document, Statement
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import FORMATS, Seen, format_called
 from stream_car.feeds.pieces import Start
+from stream_car.runtime import destinations
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.feeding import Step, feed
 from stream_car.runtime.sources import sources
@@ -64,7 +65,7 @@ def published(engine: Engine, name: str, paths: Sequence[Path]) -> list[Step]:
     form = format_called(name)
     return [
         step
-        for batch in feed(engine, form, sources([str(path) for path in paths], form.suffixes))
+        for batch in feed(destinations.engine(engine), form, sources([str(path) for path in paths], form.suffixes))
         for step in batch.steps
     ]
 

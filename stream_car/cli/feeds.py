@@ -1,6 +1,8 @@
 """`convert`, `formats` and what `publish --format` does: feeds in their publishers' own formats."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
@@ -15,7 +17,9 @@ from stream_car.cli.summary import Summary
 from stream_car.codec import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction
 from stream_car.feeds import FORMATS, Format, format_called
-from stream_car.runtime import feeding
+from stream_car.runtime import destinations, feeding
+from stream_car.runtime.destinations import Destination
+from stream_car.runtime.settings import data_directory
 from stream_car.runtime.sources import STANDARD_INPUT, Source, sources
 
 REFUSED = 1
@@ -82,15 +86,36 @@ def _tell(refusal: fed.Refusal, *, as_json: bool) -> None:
     err().print(words(told), soft_wrap=True)
 
 
-def publish(
-    engine: stream_car.Engine, form: Format, found: Sequence[Source], *, growing: bool = False
-) -> fed.FedSummary:
+def positions_option(command: Callable[P, R]) -> Callable[P, R]:
+    """`--positions DIR`"""
+    return click.option(
+        "--positions",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Where to remember how far a feed into a service was read.  [default: a folder for its address, "
+        "beside the data directory; a data directory itself remembers]",
+    )(command)
+
+
+@contextmanager
+def destination(car: "options.Car", positions: Path | None) -> Iterator[Destination]:
+    """Where a feed is to go, and is remembered."""
+    if isinstance(car, stream_car.Engine):
+        if positions is not None:
+            raise click.UsageError("--positions goes with --url: a data directory itself remembers how far it was read")
+        yield destinations.engine(car)
+        return
+    with destinations.service(car, positions or destinations.folder_for(car.url, data_directory())) as found:
+        yield found
+
+
+def publish(to: Destination, form: Format, found: Sequence[Source], *, growing: bool = False) -> fed.FedSummary:
     """Publish what sources say beyond what is known, under a progress bar where somebody watches."""
     feed = fed.Feed(format=form.name, files=len(found))
     with _progress() as bar:
         total = sum(source.path.stat().st_size for source in found if source.name != STANDARD_INPUT)
         task = bar.add_task(form.name, total=total or None)
-        batches = feeding.feed(engine, form, found, growing=growing)
+        batches = feeding.feed(to, form, found, growing=growing)
         counted = Summary.of(receipt for batch in _watched(batches, feed, bar, task) for receipt in batch.receipts)
     return fed.FedSummary(feed=feed, published=counted)
 

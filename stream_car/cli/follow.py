@@ -5,7 +5,7 @@ directory is held only while something is published, so that questions can be as
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -16,7 +16,7 @@ from stream_car.api.plain import line
 from stream_car.cli import fed, feeds, options
 from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.pieces import BAD, FAINT, WARN, counted
-from stream_car.errors import Busy
+from stream_car.errors import Busy, Unavailable
 from stream_car.feeds import Format
 from stream_car.runtime.following import Watch
 from stream_car.runtime.sources import STANDARD_INPUT, Source
@@ -27,21 +27,25 @@ from stream_car.runtime.sources import STANDARD_INPUT, Source
     epilog=options.examples(
         "stream-car follow --format csaf ./advisories",
         "stream-car follow --format osv history.jsonl --every 0.5",
+        "stream-car follow --format osv ./advisories --url http://127.0.0.1:8377",
         "stream-car follow --format kev ./catalogues --idle 60    end when nothing was new for a minute",
     ),
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILES|DIRECTORY")
 @feeds.format_option
+@feeds.positions_option
 @click.option("--every", type=click.FloatRange(min=0.01), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option("--idle", type=click.FloatRange(min=0), help="End when nothing was new for so many seconds.")
-@options.reading
+@options.asking
 def command(
     files: Sequence[str],
     form: str | None,
+    positions: Path | None,
     every: float,
     idle: float | None,
     data: Path,
     rules: Sequence[str],
+    url: str | None,
     as_json: bool,
 ) -> None:
     """Watch the files of a feed and publish what is new.
@@ -54,12 +58,16 @@ def command(
         raise click.BadParameter("standard input cannot be watched; use publish", param_hint="FILES")
     chosen = feeds.chosen(form)
     watch = Watch(chosen, files)
+
+    def opened() -> "options.Car":
+        return options.connected(url) or options.engine_over(data, rules)
+
     pause = threading.Event()
     last = monotonic()
     try:
         while idle is None or monotonic() - last < idle:
             found = watch.changed()
-            if found and _publish(chosen, found, watch, data, rules, as_json=as_json):
+            if found and _publish(chosen, found, watch, opened, positions, as_json=as_json):
                 last = monotonic()
             pause.wait(every)
     except KeyboardInterrupt:
@@ -67,14 +75,20 @@ def command(
 
 
 def _publish(
-    form: Format, found: Sequence[Source], watch: Watch, data: Path, rules: Sequence[str], *, as_json: bool
+    form: Format,
+    found: Sequence[Source],
+    watch: Watch,
+    opened: "Callable[[], options.Car]",
+    positions: Path | None,
+    *,
+    as_json: bool,
 ) -> bool:
-    """Publish these; whether something was new. Where the data are in use, later."""
+    """Publish these; whether something was new. Where the data are in use or the service is away, later."""
     try:
-        with options.engine_over(data, rules) as engine:
-            said = feeds.publish(engine, form, found, growing=True)
-    except Busy as busy:
-        err().print(words(f"{busy}; trying again", WARN), soft_wrap=True)
+        with opened() as car, feeds.destination(car, positions) as to:
+            said = feeds.publish(to, form, found, growing=True)
+    except (Busy, Unavailable) as trouble:
+        err().print(words(f"{trouble}; trying again", WARN), soft_wrap=True)
         watch.again(found)
         return False
     if as_json:

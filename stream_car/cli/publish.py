@@ -16,12 +16,11 @@ from stream_car.cli.console import err
 from stream_car.cli.misspelt import Misspellings
 from stream_car.codec import documents_in
 from stream_car.engine.answers import Receipt
-from stream_car.feeds import format_called
-from stream_car.runtime.sources import STANDARD_INPUT
+from stream_car.feeds import Format, format_called
+from stream_car.runtime.sources import STANDARD_INPUT, Source
 
 BATCH = 2_000
 REFUSED = 1
-TO_SERVICE = "stream-car publish - --url URL"
 
 
 @click.command(
@@ -33,6 +32,7 @@ TO_SERVICE = "stream-car publish - --url URL"
         "stream-car publish --format osv ./advisories        a publisher's own format: stream-car formats",
         "stream-car publish notes.jsonl --rules ./my-rules.toml --json",
         "stream-car publish notes.jsonl --url http://127.0.0.1:8377",
+        "stream-car publish --format csaf ./advisories --url http://127.0.0.1:8377",
     ),
 )
 @click.argument(
@@ -42,24 +42,31 @@ TO_SERVICE = "stream-car publish - --url URL"
     metavar="FILES...|-",
 )
 @feeds.format_option
+@feeds.positions_option
 @options.asking
 def command(
-    files: Sequence[str], form: str | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+    files: Sequence[str],
+    form: str | None,
+    positions: Path | None,
+    data: Path,
+    rules: Sequence[str],
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Publish documents from files or a pipe.
 
     Newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input. What was
     accepted is on disk when the summary appears. Publishing the same again changes no answer.
-    With --format a publisher's own format, from a directory too; the data directory remembers how far
-    each file was read. Exit code 1 where something was rejected; the rest is published all the same.
+    With --format a publisher's own format, from a directory too; how far each file was
+    read is remembered. Exit code 1 where something was rejected; the rest is published all the same.
     """
-    if form is not None:
-        if options.connected(url) is not None:
-            raise click.UsageError(f"a service takes documents: stream-car convert --format {form} ... | {TO_SERVICE}")
-        _feed(form, files, data, rules, as_json=as_json)
-        return
-    _require_files(files)
+    if form is None:
+        _require_files(files)
+    found = feeds.found_in(format_called(form), files) if form is not None else []
     with options.connected(url) or options.engine_over(data, rules) as engine:
+        if form is not None:
+            _feed(engine, positions, format_called(form), found, as_json=as_json)
+            return
         spelling = Misspellings(options.ruleset_of(engine))
         documents = spelling.passing(_documents(files))
         said = summary.Summary.of(publish_all(engine, documents, what="publishing", total=None))
@@ -69,11 +76,11 @@ def command(
         raise click.exceptions.Exit(REFUSED)
 
 
-def _feed(name: str, files: Sequence[str], data: Path, rules: Sequence[str], *, as_json: bool) -> None:
-    form = format_called(name)
-    found = feeds.found_in(form, files)
-    with options.engine_over(data, rules) as engine:
-        said = feeds.publish(engine, form, found)
+def _feed(
+    engine: "options.Car", positions: Path | None, form: Format, found: Sequence[Source], *, as_json: bool
+) -> None:
+    with feeds.destination(engine, positions) as to:
+        said = feeds.publish(to, form, found)
     options.answer_one(said, as_json=as_json, draw=fed.draw)
     if said.feed.refused or said.published.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)

@@ -17,7 +17,7 @@ from stream_car.adapters.embedded.positions import CURE as POSITIONS_CURE
 from stream_car.adapters.embedded.positions import PositionFile
 from stream_car.adapters.embedded.sqlite import settle, snapshot, sync_file, sync_folder
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.feeding import POSITIONS
+from stream_car.runtime.destinations import POSITIONS
 from stream_car.runtime.generation import FILE
 
 LOG = "documents.sqlite"

@@ -22,10 +22,9 @@ from stream_car.engine.answers import Receipt
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import Converted, Format, Seen
 from stream_car.feeds.pieces import Piece, Readable, Start
-from stream_car.runtime.embedded import Engine
+from stream_car.runtime.destinations import POSITIONS, Destination
 from stream_car.runtime.sources import STANDARD_INPUT, Source
 
-POSITIONS = "feeds.sqlite"
 BATCH = 2_000  # documents or records between two commits
 PREFIX_CHUNK = 1 << 20
 
@@ -244,9 +243,9 @@ class Fed(Struct, frozen=True, kw_only=True):
     receipts: Sequence[Receipt]
 
 
-def feed(engine: Engine, form: Format, sources: Iterable[Source], *, growing: bool = False) -> Iterator[Fed]:
+def feed(to: Destination, form: Format, sources: Iterable[Source], *, growing: bool = False) -> Iterator[Fed]:
     """Publish what sources say beyond what is known of them, batch by batch."""
-    kept = PositionFile(engine.path / POSITIONS, end=engine.next_offset)
+    kept = PositionFile(to.positions, end=to.end())
     try:
         memory = Memory(form.name, kept)
         batch: list[Step] = []
@@ -256,19 +255,19 @@ def feed(engine: Engine, form: Format, sources: Iterable[Source], *, growing: bo
             batch.append(step)
             documents += len(step.converted.documents) if step.converted is not None else 0
             if documents >= BATCH or len(batch) >= BATCH:
-                yield _publish(engine, memory, batch)
+                yield _publish(to, memory, batch)
                 batch, documents = [], 0
         if batch:
-            yield _publish(engine, memory, batch)
+            yield _publish(to, memory, batch)
     finally:
         kept.close()
 
 
-def _publish(engine: Engine, memory: Memory, batch: Sequence[Step]) -> Fed:
+def _publish(to: Destination, memory: Memory, batch: Sequence[Step]) -> Fed:
     said = [document for step in batch if step.converted is not None for document in step.converted.documents]
-    receipts = engine.publish(said).receipts if said else ()
+    receipts = to.taker.publish(said).receipts if said else ()
     if memory.pending:
-        memory.commit(reached=engine.next_offset)
+        memory.commit(reached=to.end())
     return Fed(steps=batch, receipts=receipts)
 
 

@@ -11,8 +11,10 @@ from stream_car.adapters.embedded.positions import PositionFile
 from stream_car.domains import load
 from stream_car.errors import Halted
 from stream_car.feeds import format_called
+from stream_car.runtime import destinations
+from stream_car.runtime.destinations import POSITIONS
 from stream_car.runtime.embedded import Engine
-from stream_car.runtime.feeding import POSITIONS, Step, feed
+from stream_car.runtime.feeding import Step, feed
 from stream_car.runtime.sources import sources
 from tests.feeds import published
 
@@ -66,7 +68,7 @@ def test_while_a_file_grows_its_last_line_is_left_until_it_ends(engine: Engine, 
     path = tmp_path / "history.jsonl"
     path.write_text(line(1) + line(2).strip())
     form = format_called("osv")
-    batches = list(feed(engine, form, sources([str(path)], form.suffixes), growing=True))
+    batches = list(feed(destinations.engine(engine), form, sources([str(path)], form.suffixes), growing=True))
 
     assert sum(len(batch.receipts) for batch in batches) == 1
 
