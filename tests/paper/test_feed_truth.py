@@ -36,7 +36,12 @@ class Osv(msgspec.Struct):
     reinstated_ids: list[str]
     fix_retracted_ids: list[str]
     packages: int
+    packages_with_2_or_more_records: int
+    records_with_2_or_more_revisions: int
+    max_revisions: int
+    final_fix_differs_from_first: int
     transitions: dict[str, int]
+    records_with_transition: dict[str, int]
 
 
 class Csaf(msgspec.Struct):
@@ -90,6 +95,7 @@ class Cve5(msgspec.Struct):
     records_reinstated_then_rejected_again: list[str]
     replaced_by: dict[str, list[str]]
     replaced_by_targets_in_set: list[str]
+    rejected_naming_another_cve_only_in_text: dict[str, list[str]]
     disputed_tag: list[str]
 
 
@@ -120,6 +126,8 @@ class Keyed(msgspec.Struct):
     keys: int
     keys_with_more_than_one_statement: int
     keys_with_different_timestamps: int
+    keys_with_different_justification: int
+    keys_with_different_status: int
     statements_older_than_newest_of_key: int
     keys_whose_newest_timestamp_is_shared: int
 
@@ -129,6 +137,8 @@ class Vex(msgspec.Struct):
 
     documents: int
     statements: int
+    status: dict[str, int]
+    by_vulnerability_product: Keyed
     by_vulnerability_product_subcomponents: Keyed
 
 
@@ -142,6 +152,7 @@ class Peps(msgspec.Struct):
     pairs_union: int
     superseded_peps_by_explicit_reference: int
     frontier_peps: int
+    status: dict[str, int]
     status_superseded: int
     status_superseded_without_reference: list[int]
     superseded_by_more_than_one: list[int]
@@ -220,27 +231,42 @@ def values(parts: list[Document], key: str) -> set[str]:
 def test_fixes_and_aliases_come_and_go_as_the_go_database_says(truth: Truth) -> None:
     reading = Reading("osv")
     now: dict[str, list[Document]] = {}
+    first: dict[str, set[tuple[str, str]]] = {}
+    revisions: Counter[str] = Counter()
     counts: Counter[str] = Counter()
+    with_change: dict[str, set[str]] = {}
     retracted = []
     for text in HISTORY.read_bytes().splitlines():
         parts = documents(reading.read(text))
         before = now.get(name := record_of(parts[0].id))
         now[name] = parts
+        revisions[name] += 1
+        first.setdefault(name, fixes(parts))
         if before is None:
             continue
         old, new = fixes(before), fixes(parts)
+        changes = []
         if old != new:
             what = "added" if not old else "replaced" if new else "retracted"
-            counts.update([f"fix_{what}", "fix_set_changed"])
+            changes += [f"fix_{what}", "fix_set_changed"]
             retracted += [name] if what == "retracted" else []
         names = values(before, "vulnerability"), values(parts, "vulnerability")
-        counts.update({"alias_added": bool(names[1] - names[0]), "alias_removed": bool(names[0] - names[1])})
+        changes += ["alias_added"] * bool(names[1] - names[0]) + ["alias_removed"] * bool(names[0] - names[1])
+        counts.update(changes)
+        for change in changes:
+            with_change.setdefault(change, set()).add(name)
+    records_of = Counter(package for parts in now.values() for package in values(parts, "package"))
 
     assert sum(bool(fixes(parts)) for parts in now.values()) == truth.osv.fixed_now
     assert sum(not fixes(parts) for parts in now.values()) == truth.osv.unfixed_now
     assert sorted(retracted) == truth.osv.fix_retracted_ids
     assert counts.items() <= truth.osv.transitions.items()
-    assert len({name for parts in now.values() for name in values(parts, "package")}) == truth.osv.packages
+    assert {what: len(some) for what, some in with_change.items()}.items() <= truth.osv.records_with_transition.items()
+    assert sum(fixes(parts) != first[name] for name, parts in now.items()) == truth.osv.final_fix_differs_from_first
+    assert sum(n > 1 for n in revisions.values()) == truth.osv.records_with_2_or_more_revisions
+    assert max(revisions.values()) == truth.osv.max_revisions
+    assert len(records_of) == truth.osv.packages
+    assert sum(n > 1 for n in records_of.values()) == truth.osv.packages_with_2_or_more_records
 
 
 def test_the_same_history_again_changes_nothing(engine: Engine) -> None:
@@ -365,6 +391,7 @@ def test_cve_records_are_published_rejected_and_published_again(truth: Truth, en
     assert sorted(back) == truth.cve5.records_ever_rejected_now_published
     assert sorted(twice) == truth.cve5.records_reinstated_then_rejected_again
     assert replaced == truth.cve5.replaced_by
+    assert not set(replaced) & set(truth.cve5.rejected_naming_another_cve_only_in_text)
     holding = {name: next(iter(found)) for name, found in active.items() if found}
     assert holding == {name: one.id for name, one in newest.items() if name not in replaced}
     assert sorted(name for name, one in newest.items() if "disputed" in str(one.attributes.get("tags"))) == sorted(
@@ -440,6 +467,39 @@ def test_statements_void_older_ones_about_the_same_part_only(truth: Truth, engin
     )
     assert len(said) - len(active) == expected.statements_older_than_newest_of_key
     assert sum(len(some) > 1 for some in holding) == expected.keys_whose_newest_timestamp_is_shared
+    assert Counter(str(one.attributes["status"]) for one in said) == truth.openvex.status
+
+
+@pytest.mark.parametrize("keys", [("vulnerability", "package"), ("vulnerability", "package", "component")])
+def test_statements_about_a_product_and_its_parts_differ_as_their_publisher_has_them(
+    keys: tuple[str, ...], truth: Truth
+) -> None:
+    reading = Reading("openvex")
+    by_key: dict[tuple[str, ...], list[Document]] = {}
+    for path in sorted((DATA / "openvex").iterdir()):
+        for one in documents(reading.read(path.read_bytes(), path.name)):
+            [part] = one.scope
+            by_key.setdefault(tuple(part[key][0] for key in keys), []).append(one)
+    newest = {key: max(one.time for one in some) for key, some in by_key.items()}
+
+    def differing(name: str) -> int:
+        return sum(len({str(one.attributes.get(name)) for one in some}) > 1 for some in by_key.values())
+
+    assert Keyed(
+        keys=len(by_key),
+        keys_with_more_than_one_statement=sum(len(some) > 1 for some in by_key.values()),
+        keys_with_different_timestamps=sum(len({one.time for one in some}) > 1 for some in by_key.values()),
+        keys_with_different_justification=differing("justification"),
+        keys_with_different_status=differing("status"),
+        statements_older_than_newest_of_key=sum(one.time < newest[key] for key, some in by_key.items() for one in some),
+        keys_whose_newest_timestamp_is_shared=sum(
+            sum(one.time == newest[key] for one in some) > 1 for key, some in by_key.items()
+        ),
+    ) == (
+        truth.openvex.by_vulnerability_product
+        if len(keys) == 2
+        else truth.openvex.by_vulnerability_product_subcomponents
+    )
 
 
 # PEPs
@@ -461,6 +521,7 @@ def test_peps_are_superseded_by_either_sides_word(truth: Truth, engine: Engine) 
     assert (len(old_side & new_side), len(old_side | new_side)) == (truth.peps.pairs_in_both, truth.peps.pairs_union)
     assert len(void) == truth.peps.superseded_peps_by_explicit_reference
     assert len(said) - len(void) == truth.peps.frontier_peps
+    assert Counter(str(one.attributes["status"]) for one in said) == truth.peps.status
     assert len(by_status) == truth.peps.status_superseded
     assert {f"PEP-{n}" for n in truth.peps.status_superseded_without_reference} == by_status - void
     assert {f"PEP-{n}" for n in truth.peps.superseded_by_more_than_one} == {n for n, c in several.items() if c > 1}
