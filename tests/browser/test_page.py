@@ -1,7 +1,7 @@
 """The page at `/` as a visitor sees it."""
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.async_api import Error, Page, expect
@@ -27,6 +27,13 @@ RELEASE = {
     "url": "https://example.org/parser",
     "scope": {"package": ["parser"], "cve": ["CVE-2024-1"]},
 }
+AMENDING: list[dict[str, object]] = [
+    {**ADVISORY},
+    {**ADVISORY, "id": "kev-1", "type": "known_exploited", "time": "2024-01-02T00:00:00Z", "title": "Exploited now"},
+    {"id": "RFC1", "type": "standard", "time": "1987-11-01T00:00:00Z", "title": "Domain names"},
+    {"id": "RFC2", "type": "standard", "time": "1997-07-01T00:00:00Z", "title": "Clarified", "amends": ["RFC1"]},
+    {"id": "RFC3", "type": "standard", "time": "1999-07-01T00:00:00Z", "title": "Names again", "supersedes": ["RFC2"]},
+]
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>\u202egnp.exe"
 
 TYPED = "document.createElement('script').text = 'window.ran = 1'"
@@ -63,6 +70,24 @@ async def test_a_question_shows_what_is_in_force_the_chain_and_what_relevance_wo
             await expect(page.locator(".certificate")).to_contain_text("Complete")
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
             await photographed(page, f"ask-{look}")
+        clean(visit)
+
+
+async def test_what_amends_a_document_is_shown_with_it_in_answers_and_timelines_and_how_it_came_to() -> None:
+    async with visiting(with_demo=False) as visit:
+        visit.running.engine.publish(AMENDING)
+        page = await visit.page("#/ask?" + urlencode({"q": "overflow parser"}))
+        result = page.locator(".result").filter(has_text="Overflow in the parser").first
+        await expect(result.locator(".amends")).to_have_text("Amended by Exploited now (exploitation-amends-advisory)")
+        page = await visit.page("#/scope?in=" + quote("package=parser"))
+        await expect(page.locator(".amends").first).to_have_text(
+            "Overflow in the parser: Amended by Exploited now (exploitation-amends-advisory)"
+        )
+        page = await visit.page("#/ask?q=" + quote("domain names"))
+        result = page.locator(".result").filter(has_text="RFC1").first
+        await expect(result.locator(".amends")).to_have_text(
+            "Amended by Names again (RFC2, by name; void by RFC3, a link)"
+        )
         clean(visit)
 
 

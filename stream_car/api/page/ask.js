@@ -1,4 +1,5 @@
 // Ask a question: what is in force, the chain that leads there, and what plain relevance would have said.
+import { amendments } from "./amended.js";
 import { chain } from "./chain.js";
 import { called, counted, day, el, fill, outward } from "./dom.js";
 import { get, post } from "./service.js";
@@ -78,14 +79,11 @@ function inForce(answer, asOf) {
 function result(one, answer) {
   const ways = answer.groups.flatMap((group) =>
     group.controlling.filter((control) => control.document.id === one.id && control.path.length).map((control) => ({ group, control })));
-  const amendments = answer.groups.flatMap((group) => group.controlling)
-    .filter((control) => control.document.id === one.id).flatMap((control) => control.amendments ?? []);
-  const amending = new Map(amendments.map((amendment) => [amendment.document.id, amendment.document]));
   return el("li", { class: "result" },
     el("h3", {}, outward(one.url, called(one))),
     facts(one),
     one.text ? el("p", { class: "text" }, one.text) : null,
-    [...amending.values()].map((two) => el("p", { class: "amends" }, el("b", {}, "Amended by "), outward(two.url, called(two)))),
+    amendments(one, answer.groups),
     ways.length ? chain(one, ways) : el("p", { class: "direct" }, "Found as it stands: nothing voids it."),
     timelines(ways));
 }

@@ -1,9 +1,11 @@
 // A scope's timeline: from when to when each document held, and what ended it.
-import { day, el, fill, clean, counted, svg } from "./dom.js";
-import { get } from "./service.js";
+import { amendments } from "./amended.js";
+import { called, day, el, fill, clean, counted, svg } from "./dom.js";
+import { get, post } from "./service.js";
 
 export const TITLE = "Timeline";
 const SHOWN = 12;
+const ASKED = 200; // documents in force whose amendments are asked for
 const DAY = 86_400_000;
 const LETTER = 7.4; // how wide one is, at most, on average
 const ROW = { height: 46, bar: 10, left: 2, right: 12, axis: 30 };
@@ -19,8 +21,11 @@ export async function show(place, said, signal) {
     return;
   }
   const scopes = await get("/v1/history", pairs(text).map((pair) => ["scope", pair]));
+  const shown = scopes.slice(0, SHOWN);
+  const names = [...new Set(shown.flatMap(holding).map((member) => member.id))].slice(0, ASKED);
+  const groups = names.length ? (await post("/v1/resolve", { names })).flatMap((one) => one.groups) : [];
   if (signal.aborted) return;
-  fill(found, scopes.length ? scopes.slice(0, SHOWN).map(timeline) : el("p", { class: "empty" }, "No scope has these values."),
+  fill(found, scopes.length ? shown.map((one) => timeline(one, groups)) : el("p", { class: "empty" }, "No scope has these values."),
     scopes.length > SHOWN ? el("p", { class: "note" }, `${scopes.length - SHOWN} more scopes have these values; add another.`) : null);
 }
 
@@ -43,9 +48,13 @@ function form(text) {
     el("button", { type: "submit" }, "Show"));
 }
 
-function timeline(said) {
+function holding(said) {
+  return said.members.filter((member) => !member.ended);
+}
+
+function timeline(said, groups) {
   const figure = el("figure", { class: "timeline" });
-  const inForce = said.members.filter((member) => !member.ended).length;
+  const inForce = holding(said);
   let drawn = 0;
   new ResizeObserver(([entry]) => {
     const width = Math.floor(entry.contentRect.width);
@@ -55,8 +64,9 @@ function timeline(said) {
   }).observe(figure);
   return el("section", { class: "card" },
     el("h2", {}, said.scope),
-    el("p", { class: "note" }, `${counted(said.members.length, "document")}, ${inForce} not void through this scope`, said.complete ? "" : "; more than are shown"),
-    figure);
+    el("p", { class: "note" }, `${counted(said.members.length, "document")}, ${inForce.length} not void through this scope`, said.complete ? "" : "; more than are shown"),
+    figure,
+    inForce.map((member) => amendments(member, groups, [called(member), ": "])));
 }
 
 function picture(members, width) {
