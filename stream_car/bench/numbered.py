@@ -14,7 +14,7 @@ from stream_car.bench.lexical import Lexical
 from stream_car.bench.measures import Share, jaccard, share
 from stream_car.bench.models import ENCODER, WRITER
 from stream_car.bench.sets import Question, known
-from stream_car.bench.sheets import Sheet, bare, figure, spread
+from stream_car.bench.sheets import ABSENT, Sheet, bare, figure, spread
 from stream_car.bench.worded import hinted, templated
 from stream_car.ranking.analysis import STOP_WORDS, words
 
@@ -89,14 +89,10 @@ def _table_4(lab: Lab) -> Sheet:
         stand = _stand(lab, name)
         asked = [one for one in stand.material.questions if one.anchor != one.gold]
         for measure, near, far in _gaps(stand, asked):
-            told = paper.GAP[measure] if name == "ghsa" else (None, None)
             places = 2 if measure == "BM25" else 3
             positive = share([float(one > other) for one, other in zip(near, far, strict=True)])
-            cells = (
-                *(figure(value, places) for value in told),
-                figure(fmean(near), places),
-                figure(fmean(far), places),
-            )
+            told = " / ".join(figure(value, places) for value in paper.GAP[measure]) if name == "ghsa" else ABSENT
+            cells = (told, figure(fmean(near), places), figure(fmean(far), places))
             rows.append((stand.material.collection.title, str(len(asked)), measure, *cells, spread(positive)))
     return Sheet(
         title="Table 4. The vocabulary gap: a question's words against its anchor's and against what controls it",
