@@ -113,3 +113,7 @@ class Service(Protocol):
     async def status(self) -> Standing:
         """Where the service stands."""
         ...
+
+    async def require_ready(self) -> None:
+        """Raises `StreamCarError` where it does not publish and answer."""
+        ...

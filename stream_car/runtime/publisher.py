@@ -25,6 +25,7 @@ STEP_S = 0.005  # of computing, disks apart: documents are applied for so long b
 STEP_MIN, STEP_MAX = 16, 128  # as many documents
 TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
+ENDED = "publishing has stopped; restart the service, its own log says why, and send the documents again"
 TICK_S = 1.0  # how often the time of waiting documents is looked at
 
 
@@ -57,6 +58,7 @@ class Publisher:
         self._wake = asyncio.Event()
         self._room = asyncio.Condition()
         self._owners: dict[int, _Publication] = {}  # by offset
+        self.has_ended = False
         self._step = STEP_MIN
         self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
 
@@ -64,9 +66,11 @@ class Publisher:
         """Keep and apply; the receipts in order. Raises `StreamCarError` where the disk fails."""
         if not messages:
             return []
+        self.require_alive()
         size = sum(len(message.value or b"") for message in messages)
         async with self._room:
-            await self._room.wait_for(lambda: not self.waiting_bytes or self.waiting_bytes + size <= ROOM)
+            await self._room.wait_for(lambda: self.has_ended or self._has_room(size))
+            self.require_alive()
             self.waiting_bytes += size
         publication = _Publication(messages)
         self._queue.append(publication)
@@ -78,6 +82,14 @@ class Publisher:
                 self.waiting_bytes -= size
                 self._room.notify_all()
 
+    def _has_room(self, size: int) -> bool:
+        return not self.waiting_bytes or self.waiting_bytes + size <= ROOM
+
+    def require_alive(self) -> None:
+        """Raises `StreamCarError` where nothing can be published any more."""
+        if self.has_ended:
+            raise StreamCarError(ENDED)
+
     def hear(self, receipts: Sequence[Receipt]) -> None:
         """Hand receipts to those who wait for them, whoever made the engine go on."""
         for receipt in receipts:
@@ -88,7 +100,16 @@ class Publisher:
                 self._early[receipt.offset] = receipt
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled. Whatever ends it, nobody goes on waiting: everyone is told."""
+        try:
+            await self._work()
+        finally:
+            self.has_ended = True
+            self._fail([*self._owners.values(), *self._queue], StreamCarError(ENDED))
+            async with self._room:
+                self._room.notify_all()
+
+    async def _work(self) -> None:
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
@@ -110,6 +131,9 @@ class Publisher:
                     await asyncio.sleep(0)
         except StreamCarError as error:
             self._fail(owners, error)
+        except BaseException:
+            self._fail(owners, StreamCarError(ENDED))
+            raise
 
     def _advance(self) -> None:
         """Apply some documents, as many as seem to take `STEP_S`."""

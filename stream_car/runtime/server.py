@@ -17,6 +17,7 @@ from stream_car.api.http import application
 from stream_car.api.http.guard import LOOPBACK, is_loopback
 from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
+from stream_car.runtime.connections import Connection
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.service import EmbeddedService
 from stream_car.runtime.settings import ServerSettings
@@ -95,6 +96,7 @@ async def served(
     app = application(service, version=stream_car.__version__, hosts=_hosts(settings), token=token)
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -77,10 +77,10 @@ class EmbeddedService:
         self.publisher.hear(receipts)
         self.bell.ring()
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it publishes and answers."""
-        return bool(self._tasks) and not any(task.done() for task in self._tasks)
+    async def require_ready(self) -> None:
+        """Raises `StreamCarError` where it does not publish and answer."""
+        self.publisher.require_alive()
+        self.engine.header()
 
     async def publish(self, documents: Sequence[bytes]) -> Published:
         """Keep documents durably and apply them; a receipt for each, in order. Bad input is no error."""

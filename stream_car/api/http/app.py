@@ -156,7 +156,7 @@ class Api:
 
     async def ready(self, _: Request) -> Response:
         """Whether it publishes and answers."""
-        await self.service.status()
+        await self.service.require_ready()
         return PlainTextResponse("ready\n")
 
 

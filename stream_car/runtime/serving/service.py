@@ -132,6 +132,11 @@ class ServersService:
             done, what = sum(self.feeder.fed), "documents are in the index so far; ask again when it has caught up"
             raise Unavailable(f"{done} {what}", "catching_up")
 
+    async def require_ready(self) -> None:
+        """Raises `Unavailable` until the index has caught up."""
+        self._require_ready()
+        await self.status()
+
     # Publishing
 
     async def publish(self, documents: Sequence[bytes]) -> Published:
