@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from stream_car.core.rules import Domain
-from stream_car.engine.answers import Outcome, Receipt, Told
+from stream_car.engine.answers import Difference, Outcome, Receipt, Stands, Told
 from stream_car.engine.notices import (
     ActiveDocument,
     Begin,
@@ -28,6 +28,7 @@ K_MAX = 100
 DEPTH_MAX = 200
 TIMEOUT_MAX_MS = 30_000
 PAGE_MAX = 1_000
+PACK_MAX = 1_000_000  # characters of a rule pack
 GREATEST = 2**53 - 1
 
 _TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$"
@@ -202,6 +203,45 @@ class Standing(Struct, frozen=True, kw_only=True):
     outcomes: dict[str, int]
     subscriptions: int = 0
     lag: int = 0
+
+
+class PackText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule pack as its file spells it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200, description="What errors call it, as mine.toml.")]
+    text: Annotated[str, Meta(max_length=PACK_MAX, description="TOML.")]
+
+
+class Rebuild(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Other rules: shipped packs by name, and others by their text. Without any, the packs of now are read again."""
+
+    packs: Annotated[tuple[Name, ...], Meta(max_length=100, description="Names of shipped packs.")] = ()
+    texts: Annotated[tuple[PackText, ...], Meta(max_length=100)] = ()
+    future: Annotated[Literal["wait", "apply"] | None, Meta(description="As before, unless given.")] = None
+    dry_run: Annotated[bool, Meta(description="Change nothing, only tell what would stand otherwise.")] = False
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """How many documents would stand otherwise in one way."""
+
+    before: Stands
+    after: Stands
+    documents: int
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a rebuild is: `applied` messages of `end`. `failed` changed nothing; `detail` says what happened.
+
+    A dry run ends as `compared`, with all differences counted and the first thousand of them listed.
+    """
+
+    state: Literal["none", "building", "comparing", "compared", "switched", "failed"] = "none"
+    dry_run: bool = False
+    applied: int = 0
+    end: int = 0
+    counts: tuple[Moved, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    detail: str = ""
 
 
 class Problem(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ what cannot be done now another `StreamCarError`.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
-from stream_car.api.messages import Rules, Said, Seen, Standing, Waiting
+from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -21,6 +21,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.fold import Future
 from stream_car.engine.notices import Selection
 from stream_car.engine.query import DEPTH
 
@@ -112,6 +113,24 @@ class Service(Protocol):
 
     async def status(self) -> Standing:
         """Where the service stands."""
+        ...
+
+    async def rebuild(
+        self,
+        packs: Sequence[str] = (),
+        texts: Sequence[PackText] = (),
+        *,
+        future: Future | None = None,
+        dry_run: bool = False,
+    ) -> Progress:
+        """Begin to build under other rules, beside the old ones, and to switch to them at once in the end.
+
+        Raises `InvalidRules`, `InvalidRequest` (`rebuild_running`).
+        """
+        ...
+
+    async def rebuilding(self) -> Progress:
+        """How far a rebuild is, or how the last one ended."""
         ...
 
     async def require_ready(self) -> None:

@@ -20,7 +20,8 @@ from stream_car.cli.console import emit, show, words
 from stream_car.cli.pieces import FAINT, IN_FORCE, VOID, counted
 from stream_car.cli.publish import progress
 from stream_car.cli.tables import Rows
-from stream_car.runtime.rebuild import Difference, Rebuild
+from stream_car.engine.answers import Difference
+from stream_car.runtime.rebuild import Rebuild
 
 SHOWN = 50
 STYLES = {"active": IN_FORCE, "void": VOID, "pending": FAINT, "absent": FAINT}

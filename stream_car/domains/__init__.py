@@ -4,7 +4,7 @@ Promise: what loads is free of contradictions; what does not load says everythin
 it at once. Rules are data: no expressions, no code. Cost: reading a few small files.
 """
 
-from stream_car.domains.packs import load, read_pack, shipped
+from stream_car.domains.packs import load, load_sent, read_pack, shipped
 from stream_car.domains.report import Connection, Report, examine, invent
 
-__all__ = ["Connection", "Report", "examine", "invent", "load", "read_pack", "shipped"]
+__all__ = ["Connection", "Report", "examine", "invent", "load", "load_sent", "read_pack", "shipped"]

@@ -4,7 +4,7 @@ Promise: `load` either returns a rule set free of contradictions or raises `Inva
 everything that is wrong with any of the packs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -47,9 +47,24 @@ def load(names_or_paths: Sequence[str | Path] = ()) -> Ruleset:
     return Ruleset(domains)
 
 
+def load_sent(names: Sequence[str], texts: Mapping[str, str]) -> Ruleset:
+    """Shipped packs by name, and others by their text: no file that a stranger names is read.
+
+    Raises `InvalidRules` with everything that is wrong with any of them.
+    """
+    rows = [_shipped(name) for name in dict.fromkeys(names)] + [read(text, name) for name, text in texts.items()]
+    domains, found = _together(rows)
+    if found:
+        raise InvalidRules(found)
+    return Ruleset(domains)
+
+
 def gather(names_or_paths: Iterable[str | Path]) -> tuple[tuple[Domain, ...], tuple[str, ...]]:
     """The packs that could be read, and everything that is wrong with them, alone and together."""
-    rows = [_read(name) for name in dict.fromkeys(names_or_paths)]
+    return _together([_read(name) for name in dict.fromkeys(names_or_paths)])
+
+
+def _together(rows: Sequence[Read]) -> tuple[tuple[Domain, ...], tuple[str, ...]]:
     domains = tuple(domain for domain, _ in rows if domain is not None)
     complete = len(domains) == len(rows)  # else an unknown type may be one of the pack that is missing
     alone = [problem for _, some in rows for problem in some]
@@ -64,14 +79,17 @@ def _declared(loaded: Sequence[Domain]) -> dict[str, str]:
 
 
 def _read(name: str | Path) -> Read:
-    if isinstance(name, str) and name in shipped():
-        return read(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
-    if isinstance(name, str) and not Path(name).exists() and not name.endswith(".toml"):
-        choices = shipped()
-        return None, (
-            f"no pack is called {name!r}{meant(name, choices)}; choose from {listed(choices)}, or give a file",
-        )
+    is_name = isinstance(name, str) and not Path(name).exists() and not name.endswith(".toml")
+    if isinstance(name, str) and (name in shipped() or is_name):
+        return _shipped(name)
     return _from_file(Path(name))
+
+
+def _shipped(name: str) -> Read:
+    choices = shipped()
+    if name in choices:
+        return read(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
+    return None, (f"no pack is called {name!r}{meant(name, choices)}; choose from {listed(choices)}, or give a file",)
 
 
 def _from_file(path: Path) -> Read:

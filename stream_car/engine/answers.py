@@ -23,6 +23,21 @@ class Step(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     effect: Literal["supersede", "amend"] = "supersede"
 
 
+Stands = Literal["active", "void", "pending", "absent"]
+
+
+class Difference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A document that stands otherwise under other rules. `why` names what voids it, then or now.
+
+    `absent`: refused, retracted or never said.
+    """
+
+    id: str
+    before: Stands
+    after: Stands
+    why: tuple[Step, ...] = ()
+
+
 class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A document as an answer shows it; `active` as of the answer's time."""
 

@@ -373,7 +373,12 @@ class Engine:
         return Rebuild(self._made(next_one), self._built, next_one, self._switch)
 
     def _switch(self, generation: Generation, built: Built) -> None:
-        """From now on another generation answers. What is remembered on disk decides; the rest follows."""
+        """From now on another generation answers. What is remembered on disk decides; the rest follows.
+
+        The old one first comes to where the new one is, so that every record has been heard of.
+        """
+        while self.next_offset < built.next_offset:
+            self._step(min(BATCH_MAX, built.next_offset - self.next_offset))
         generations.remember(self.path, generation)
         old, self._built, self.going_by = self._built, built, generation
         self._note_due()

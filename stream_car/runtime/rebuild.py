@@ -8,34 +8,17 @@ goes on publishing and answering. Cost: the log is read and folded once.
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from types import TracebackType
-from typing import Literal
-
-from msgspec import Struct
 
 from stream_car.core.resolve import Walked
-from stream_car.engine.answers import Step
+from stream_car.engine.answers import Difference, Stands, Step
 from stream_car.engine.shard import BATCH_MAX
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.built import Built
 from stream_car.runtime.generation import Generation
 
 COMPARED_AT_ONCE = 256
-
-Standing = Literal["active", "void", "pending", "absent"]
-
-
-class Difference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document that stands otherwise under the new rules. `why` names what voids it, then or now.
-
-    `absent`: refused, retracted or never said.
-    """
-
-    id: str
-    before: Standing
-    after: Standing
-    why: tuple[Step, ...] = ()
 
 
 class Rebuild:
@@ -71,13 +54,22 @@ class Rebuild:
 
     def differences(self) -> Iterator[Difference]:
         """Every document that stands otherwise under the new rules, in order of id."""
+        return chain.from_iterable(self.compared(COMPARED_AT_ONCE))
+
+    def compared(self, at_once: int) -> Iterator[list[Difference]]:
+        """The differences among the next so many documents, until all have been looked at."""
         names = _merged(self.old.names(), self.built.names())
-        while some := list(islice(names, COMPARED_AT_ONCE)):
-            pairs = zip(some, _standings(self.old, some), _standings(self.built, some), strict=True)
-            for name, (before, was_by), (after, is_by) in pairs:
-                if before != after:
-                    why = is_by if after == "void" else was_by if before == "void" else ()
-                    yield Difference(id=name, before=before, after=after, why=why)
+        while some := list(islice(names, at_once)):
+            yield self._differences(some)
+
+    def _differences(self, names: Sequence[str]) -> list[Difference]:
+        found = []
+        pairs = zip(names, _standings(self.old, names), _standings(self.built, names), strict=True)
+        for name, (before, was_by), (after, is_by) in pairs:
+            if before != after:
+                why = is_by if after == "void" else was_by if before == "void" else ()
+                found.append(Difference(id=name, before=before, after=after, why=why))
+        return found
 
     def switch(self) -> None:
         """Catch up with what was published meanwhile, and answer by the new rules from now on."""
@@ -105,13 +97,13 @@ def _merged(*sources: Iterator[str]) -> Iterator[str]:
         last = name
 
 
-def _standings(built: Built, names: Sequence[str]) -> list[tuple[Standing, tuple[Step, ...]]]:
+def _standings(built: Built, names: Sequence[str]) -> list[tuple[Stands, tuple[Step, ...]]]:
     """How documents stand, and what voids them."""
     walks = at_once(built.walks(names))
     return [_standing(built, name, walk) for name, walk in zip(names, walks, strict=True)]
 
 
-def _standing(built: Built, name: str, walk: Walked | None) -> tuple[Standing, tuple[Step, ...]]:
+def _standing(built: Built, name: str, walk: Walked | None) -> tuple[Stands, tuple[Step, ...]]:
     if walk is None:
         held = built.held(name)
         return ("pending" if held is not None and held.waiting is not None else "absent"), ()

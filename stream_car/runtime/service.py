@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import stream_car
-from stream_car.api.messages import Rules, Said, Seen, Standing, Waiting
+from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -23,6 +23,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.fold import Future
 from stream_car.engine.notices import Selection
 from stream_car.engine.query import DEPTH
 from stream_car.errors import NotVisible
@@ -30,6 +31,7 @@ from stream_car.ports import Message
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.publisher import Publisher
+from stream_car.runtime.rebuilding import Rebuilding
 from stream_car.runtime.subscriptions import Subscriptions
 
 NAMES_AT_ONCE = 64
@@ -52,6 +54,7 @@ class EmbeddedService:
         self.bell = Bell()
         self.publisher = Publisher(engine)
         self.subscriptions = Subscriptions(engine, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
+        self.rebuilds = Rebuilding(engine, self.bell)
         self.changes_kept = changes_kept
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -61,6 +64,7 @@ class EmbeddedService:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.rebuilds.stop()
         self.engine.heard = None
         for task in self._tasks:
             task.cancel()
@@ -76,6 +80,21 @@ class EmbeddedService:
     def _hear(self, receipts: Sequence[Receipt]) -> None:
         self.publisher.hear(receipts)
         self.bell.ring()
+
+    async def rebuild(
+        self,
+        packs: Sequence[str] = (),
+        texts: Sequence[PackText] = (),
+        *,
+        future: Future | None = None,
+        dry_run: bool = False,
+    ) -> Progress:
+        """Begin to build under other rules, beside the old ones, and to switch to them at once in the end."""
+        return self.rebuilds.begin(packs, texts, future, dry_run=dry_run)
+
+    async def rebuilding(self) -> Progress:
+        """How far a rebuild is, or how the last one ended."""
+        return self.rebuilds.progress()
 
     async def require_ready(self) -> None:
         """Raises `StreamCarError` where it does not publish and answer."""
@@ -134,11 +153,14 @@ class EmbeddedService:
     ) -> tuple[Resolution, ...]:
         """What controls these now, each as of the moment at which it is looked up."""
         await self._see(after, timeout_ms)
-        found: list[Resolution] = []
-        for at in range(0, len(names), NAMES_AT_ONCE):
-            found += self.engine.resolve(names[at : at + NAMES_AT_ONCE], as_of=as_of)
-            await asyncio.sleep(0)
-        return tuple(found)
+        while True:
+            built = self.engine.going_by
+            found: list[Resolution] = []
+            for at in range(0, len(names), NAMES_AT_ONCE):
+                found += self.engine.resolve(names[at : at + NAMES_AT_ONCE], as_of=as_of)
+                await asyncio.sleep(0)
+            if self.engine.going_by is built:  # else some were answered by other rules
+                return tuple(found)
 
     async def check(
         self,

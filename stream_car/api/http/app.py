@@ -46,7 +46,7 @@ def application(
 ) -> Starlette:
     """The ASGI application over a service. Without `hosts` the Host header is not looked at."""
     measured = measures if measures is not None else Measures()
-    api = Api(service, measured, version)
+    api = Api(service, measured, version, has_token=token is not None)
     routes = [
         Route("/v1/documents", api.publish, methods=["POST"], name="publish"),
         *(Route(o.path, api.handler(o), methods=[o.method], name=o.name) for o in OPERATIONS),
@@ -67,8 +67,9 @@ def application(
 class Api:
     """The handlers."""
 
-    def __init__(self, service: Service, measures: Measures, version: str) -> None:
+    def __init__(self, service: Service, measures: Measures, version: str, *, has_token: bool) -> None:
         self.service = service
+        self.has_token = has_token
         self.measures = measures
         self._description = msgspec.json.encode(describe(version))
 
@@ -76,6 +77,8 @@ class Api:
         """The handler of one operation."""
 
         async def handle(request: Request) -> Response:
+            if operation.needs_token and not self.has_token:
+                raise Refused(403, "no_token", "this needs a service that was started with a token; see `up --help`")
             body = b""
             if operation.method == "POST":
                 bodies.require_json(request)

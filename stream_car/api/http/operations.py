@@ -39,6 +39,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     answers: object
     statuses: tuple[int, ...]
     run: Callable[[Service, Request, bytes], Awaitable[object]]
+    needs_token: bool = False
 
     @property
     def summary(self) -> str:
@@ -53,6 +54,8 @@ def _operation(
     answers: object,
     do: Callable[[Service, S, Request], Awaitable[object]],
     statuses: tuple[int, ...] = (),
+    *,
+    needs_token: bool = False,
 ) -> Operation:
     async def run(service: Service, request: Request, body: bytes) -> object:
         if method == "POST":
@@ -70,6 +73,7 @@ def _operation(
         answers=answers,
         statuses=(400, *statuses, 503),
         run=run,
+        needs_token=needs_token,
     )
 
 
@@ -159,6 +163,14 @@ async def _status(service: Service, _: m.Nothing, __: Request) -> m.Standing:
     return await service.status()
 
 
+async def _rebuild(service: Service, said: m.Rebuild, _: Request) -> m.Progress:
+    return await service.rebuild(said.packs, said.texts, future=said.future, dry_run=said.dry_run)
+
+
+async def _rebuilding(service: Service, _: m.Nothing, __: Request) -> m.Progress:
+    return await service.rebuilding()
+
+
 SEEING = (409, 504)
 BODY = (408, 413, 415)
 POSTED = (*BODY, *SEEING)
@@ -176,4 +188,6 @@ OPERATIONS = (
     _operation("GET", "/v1/pending", m.Nothing, tuple[m.Waiting, ...], _pending),
     _operation("GET", "/v1/rules", m.Nothing, m.Rules, _rules),
     _operation("GET", "/v1/status", m.Nothing, m.Standing, _status),
+    _operation("POST", "/v1/rebuild", m.Rebuild, m.Progress, _rebuild, (*BODY, 403, 409, 422), needs_token=True),
+    _operation("GET", "/v1/rebuild", m.Nothing, m.Progress, _rebuilding),
 )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from stream_car.api.messages import Problem
 from stream_car.api.plain import plain
 from stream_car.engine.answers import Receipt
-from stream_car.errors import Halted, InvalidRequest, NotVisible, StreamCarError, TooMuch
+from stream_car.errors import Halted, InvalidRequest, InvalidRules, NotVisible, StreamCarError, TooMuch
 
 MEDIA_TYPE = "application/problem+json"
 STATUS = {
@@ -20,10 +20,12 @@ STATUS = {
     "not_visible": 504,
     "pending": 409,
     "cursor_ahead": 409,
+    "rebuild_running": 409,
 }
 TITLES = {
     400: "The request cannot be answered as put",
     401: "A token is needed",
+    403: "This service does not do that for strangers",
     404: "There is no such page",
     405: "This method is not for this page",
     408: "The body came too slowly",
@@ -83,5 +85,7 @@ def refusal(error: StreamCarError) -> Refused:
         return Refused(STATUS[error.code], error.code, str(error))
     if isinstance(error, TooMuch):
         return Refused(429, "busy", str(error), headers={"Retry-After": "5"})
+    if isinstance(error, InvalidRules):
+        return Refused(422, "rules", str(error))
     code = error.code if isinstance(error, Halted) else "unavailable"
     return Refused(503, code, str(error), headers={"Retry-After": "5"})

@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 import stream_car
-from stream_car.api.messages import Rules, Said, Seen, Standing
+from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing
 from stream_car.api.messages import Waiting as Due
 from stream_car.codec import decode
 from stream_car.core.documents import Document
@@ -33,6 +33,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.fold import Future
 from stream_car.engine.hops import IntakeFold
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import AT_ONCE, Waiting
@@ -131,6 +132,24 @@ class ServersService:
         if not self.is_ready:
             done, what = sum(self.feeder.fed), "documents are in the index so far; ask again when it has caught up"
             raise Unavailable(f"{done} {what}", "catching_up")
+
+    async def rebuild(
+        self,
+        packs: Sequence[str] = (),
+        texts: Sequence[PackText] = (),
+        *,
+        future: Future | None = None,
+        dry_run: bool = False,
+    ) -> Progress:
+        """Not here: many workers share these rules."""
+        raise InvalidRequest(
+            "not_here",
+            "workers over Kafka and Redis do not change their rules while they run; each starts with its own",
+        )
+
+    async def rebuilding(self) -> Progress:
+        """None is ever begun here."""
+        return Progress()
 
     async def require_ready(self) -> None:
         """Raises `Unavailable` until the index has caught up."""

@@ -7,8 +7,8 @@ import pytest
 
 import stream_car
 from stream_car import Engine, Halted, InvalidRequest
-from stream_car.engine.answers import Step
-from stream_car.runtime.rebuild import Difference, Rebuild
+from stream_car.engine.answers import Difference, Step
+from stream_car.runtime.rebuild import Rebuild
 from tests.engines import OTHER_RULESET, RULESET, built, document, engine
 from tests.packs import GOOD, written
 from tests.unit.runtime.test_embedded import SAID, answers

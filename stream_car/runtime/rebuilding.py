@@ -1,0 +1,109 @@
+"""A rebuild beside a running service: built in small steps between its questions, then switched to at once.
+
+Promise: one at a time; until the switch everybody is answered by the old rules, from then on by the new,
+and no publication is answered before the rules in force have seen it. What fails or is given up changes
+nothing and is told by `progress`.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from stream_car.api.messages import Moved, PackText, Progress
+from stream_car.domains import load_sent
+from stream_car.engine.answers import Difference, Stands
+from stream_car.engine.fold import Future
+from stream_car.errors import InvalidRequest, StreamCarError
+from stream_car.runtime.bell import Bell
+from stream_car.runtime.embedded import Engine
+from stream_car.runtime.rebuild import Rebuild
+
+STEP = 64  # records folded, or documents compared, before questions get their turn
+TURNS = 4
+TOLD_MAX = 1000  # differences kept to be looked at
+
+
+class Rebuilding:
+    """The rebuilds of one service."""
+
+    def __init__(self, engine: Engine, bell: Bell) -> None:
+        self.engine = engine
+        self.bell = bell
+        self._task: asyncio.Task[None] | None = None
+        self._progress = Progress()
+
+    def begin(
+        self, packs: Sequence[str], texts: Sequence[PackText], future: Future | None, *, dry_run: bool
+    ) -> Progress:
+        """Begin. Raises `InvalidRules`, `InvalidRequest` (`rebuild_running`)."""
+        if self._task is not None and not self._task.done():
+            raise InvalidRequest("rebuild_running", "another rebuild goes on; GET /v1/rebuild tells how far it is")
+        rebuild = self._begun(packs, texts, future)
+        self._progress = Progress(state="building", dry_run=dry_run, end=rebuild.end)
+        self._task = asyncio.create_task(self._run(rebuild, dry_run=dry_run))
+        return self._progress
+
+    def _begun(self, packs: Sequence[str], texts: Sequence[PackText], future: Future | None) -> Rebuild:
+        if not packs and not texts:
+            return self.engine.rebuild(future=future)
+        ruleset = load_sent(packs, {one.name: one.text for one in texts})
+        return (
+            self.engine.rebuild(packs, future=future)
+            if not texts
+            else self.engine.rebuild(ruleset=ruleset, future=future)
+        )
+
+    def progress(self) -> Progress:
+        """How far it is, or how the last one ended."""
+        return self._progress
+
+    async def stop(self) -> None:
+        """Give up what goes on."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self, rebuild: Rebuild, *, dry_run: bool) -> None:
+        try:
+            with rebuild:
+                await self._build(rebuild)
+                if dry_run:
+                    await self._compare(rebuild)
+                else:
+                    rebuild.switch()
+                    self._tell(state="switched", applied=rebuild.applied, end=rebuild.end)
+                    self.bell.ring()
+        except StreamCarError as error:
+            self._tell(state="failed", detail=str(error))
+        except BaseException:
+            self._tell(state="failed", detail="it was stopped; nothing has changed, begin again")
+            raise
+
+    async def _build(self, rebuild: Rebuild) -> None:
+        """All but the last few records, which the switch applies: to wait for none would be to race the publishers."""
+        while rebuild.step(STEP) == STEP:
+            self._tell(applied=rebuild.applied, end=rebuild.end)
+            await _turn()
+
+    async def _compare(self, rebuild: Rebuild) -> None:
+        self._tell(state="comparing")
+        counts: Counter[tuple[Stands, Stands]] = Counter()
+        told: list[Difference] = []
+        for some in rebuild.compared(STEP):
+            counts.update((one.before, one.after) for one in some)
+            told += some[: TOLD_MAX - len(told)]
+            await _turn()
+        found = tuple(Moved(before=before, after=after, documents=n) for (before, after), n in counts.most_common())
+        self._tell(state="compared", counts=found, differences=tuple(told))
+
+    def _tell(self, **changed: object) -> None:
+        self._progress = replace(self._progress, **changed)
+
+
+async def _turn() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
