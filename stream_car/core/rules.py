@@ -137,6 +137,10 @@ def scope_parts(scope: str) -> tuple[tuple[str, str], ...]:
 
     Raises `ValueError` where the text is no scope name.
     """
+    if '"' not in scope:  # most names: nothing is quoted, and the parts are what stands between commas
+        parts = [part.partition("=") for part in scope.split(", ")]
+        if all([key.isidentifier() and "," not in value for key, _, value in parts]):
+            return tuple([(key, value) for key, _, value in parts])
     return tuple(_parts(scope))
 
 

@@ -55,12 +55,12 @@ def _terms(*, stems: bool) -> _Terms:
 
 def terms(text: str, *, stems: bool = True) -> list[str]:
     """What a text is found by, in order and with repeats: no stop words, no endings."""
-    return [term for term in map(_terms(stems=stems).__getitem__, words(text)) if term]
+    return list(filter(None, map(_terms(stems=stems).__getitem__, words(text))))
 
 
 def name(value: str) -> str:
     """A scope's value, or an id, as a question may mention it: letters and digits only."""
-    return "".join(words(value))
+    return value.lower() if value.isascii() and value.isalnum() else "".join(words(value))
 
 
 def names(values: Iterable[str]) -> list[str]:

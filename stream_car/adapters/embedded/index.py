@@ -156,18 +156,19 @@ class TantivyIndex:
 
     def _put(self, name: str, posting: Posting | None) -> None:
         """Take the place of whatever was there under this id."""
-        self._writer.delete(name)
-        number = self._numbers.pop(name, None)
-        if number is None and name not in self._pending:
-            number = self._committed_number(name)
-        if number is not None:
+        is_pending = name in self._pending
+        number = self._numbers.pop(name, None) if is_pending else self._committed_number(name)
+        if number is not None:  # what is new need not be looked for by tantivy
+            self._writer.delete(name)
             self._replaced.append(number)
-        self._tail.remove(name)
-        self._unread.pop(name, None)
+        if is_pending:
+            self._tail.remove(name)
+            self._unread.pop(name, None)
         self._pending[name] = posting
 
     def _committed_number(self, name: str) -> int | None:
-        if readable(name) != name or not self._searcher.doc_freq("id", name):
+        is_empty = not self._statistics.documents
+        if is_empty or readable(name) != name or not self._searcher.doc_freq("id", name):
             return None
         query = tantivy.Query.term_query(self._schema, "id", name, "basic")
         hits = self._searcher.search(query, 1, count=False).hits
