@@ -213,7 +213,7 @@ def _links(said: dict[str, Any], name: str, limits: Limits) -> list[tuple[str, .
 
 
 def _attributes(said: dict[str, Any]) -> dict[str, Any]:
-    unknown = {field: said[field] for field in said if field not in _FIELDS}
+    unknown = {} if said.keys() <= _FIELDS else {field: said[field] for field in said if field not in _FIELDS}
     if "attributes" not in said:
         return unknown
     explicit = said["attributes"]

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import BinaryIO
 
+import msgspec
+
 from stream_car.codec.syntax import DEFAULTS, Limits, depth_change, outline
 
+_skim = msgspec.json.Decoder(msgspec.Raw).decode
 _BLANK = b" \t\r\n"
 # In an object printed over many lines, such a line stands further to the right or ends in a comma.
 _WHOLE = re.compile(rb'(?=.*"id")\{[ \t]*".*\}[ \t]*\Z')
@@ -53,6 +56,9 @@ def _objects(lines: Iterator[bytes], most: int) -> Iterator[bytes]:
     parts: list[bytes] = []
     size = level = 0
     for line in lines:
+        if not parts and _is_whole(line):
+            yield line
+            continue
         change = depth_change(outline(line))
         if parts and change == 0 and _WHOLE.match(line) is not None:
             yield _joined(parts, most)
@@ -71,6 +77,15 @@ def _objects(lines: Iterator[bytes], most: int) -> Iterator[bytes]:
             parts, level = [], 0
     if parts:
         yield _joined(parts, most)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line is one JSON value. Quickly told, and no verdict on it: that is for `decode`."""
+    try:
+        _skim(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _joined(parts: list[bytes], most: int) -> bytes:

@@ -72,7 +72,7 @@ def parse(value: bytes, limits: Limits = DEFAULTS) -> dict[str, Any]:
         raise _diagnosis(value, bare, str(error)) from None
     if tree.__class__ is not dict:
         raise InvalidDocument("not_object", "a document must be a JSON object")
-    if _keys(tree) != bare.count(b":"):
+    if not _has_keys(tree, bare.count(b":")):
         raise InvalidDocument("duplicate_key", "an object names one key twice; send each key once")
     return tree
 
@@ -142,14 +142,15 @@ def _diagnosis(value: bytes, bare: bytes, complaint: str) -> InvalidDocument:
     return InvalidDocument("syntax", f"the text is not one JSON value: {complaint}")
 
 
-def _keys(tree: dict[str, Any]) -> int:
-    """How many keys the tree has; fewer than the text has colons outside strings if a key came twice."""
+def _has_keys(tree: dict[str, Any], colons: int) -> bool:
+    """Whether the tree has a key for each colon outside strings; a key that came twice is there once."""
     count = 0
-    waiting: list[Any] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
+    nodes: list[Any] = [tree]
+    for node in nodes:  # which grow meanwhile
+        if node.__class__ is dict:
             count += len(node)
+            if count == colons:
+                return True
             node = node.values()
-        waiting += [value for value in node if isinstance(value, (dict, list))]
-    return count
+        nodes += [value for value in node if value.__class__ is dict or value.__class__ is list]
+    return False

@@ -139,7 +139,7 @@ def scope_parts(scope: str) -> tuple[tuple[str, str], ...]:
     """
     if '"' not in scope:  # most names: nothing is quoted, and the parts are what stands between commas
         parts = [part.partition("=") for part in scope.split(", ")]
-        if all([key.isidentifier() and "," not in value for key, _, value in parts]):
+        if all(equals and key.isidentifier() and "," not in value for key, equals, value in parts):
             return tuple([(key, value) for key, _, value in parts])
     return tuple(_parts(scope))
 

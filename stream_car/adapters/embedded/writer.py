@@ -15,7 +15,7 @@ from stream_car.adapters.embedded.rows import CURE, MARK, mark
 from stream_car.errors import Halted, StreamCarError
 
 _HEAP = 100_000_000
-_THREADS = 2
+_THREADS = 1  # keeps up with a publisher, and makes half as many segments as two would
 
 
 class Writer:

@@ -269,3 +269,30 @@ def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
         log.close()
         assert end >= acknowledged
         assert end % 3 == 0  # whole batches only
+
+
+async def test_what_was_just_appended_reads_as_it_will_from_the_file(path: Path) -> None:
+    await write(path, 5)
+    log = SqliteLog(path, SystemClock())
+    await log.append(0, [Message(value=b"%d" % n, key=None, headers=(("h", b"1"),) * (n % 2)) for n in range(5)])
+    asked = [(start, most) for start in range(11) for most in (1, 2, 4, 20)]
+    latest, fresh = log._latest[0], []
+    for start, most in asked:
+        log._latest[0] = latest
+        fresh.append(await log.fetch(0, start, most))
+    log.close()
+
+    reopened = SqliteLog(path, SystemClock())
+    assert [await reopened.fetch(0, start, most) for start, most in asked] == fresh
+    reopened.close()
+
+
+async def test_the_last_batch_is_not_kept_in_memory_once_it_was_read(path: Path) -> None:
+    log = SqliteLog(path, SystemClock())
+    await log.append(0, [Message(value=b"%d" % n) for n in range(3)])
+
+    await log.fetch(0, 0, 2)
+    assert log._latest[0]
+    await log.fetch(0, 2, 2)
+    assert not log._latest[0]
+    log.close()
