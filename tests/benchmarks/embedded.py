@@ -1,9 +1,10 @@
 """The embedded engine from a file to an answer: `python -m tests.benchmarks.embedded [DOCUMENTS]`.
 
 Promise: everything goes through `stream_car.open`, with all shipped packs. A file of 1 KB documents is
-published and the clock stops after the first question, so that they are searchable. Then documents
-are published one by one, each until a question finds it, beside what the disk itself takes for a
-durable write. Then the engine is filled to 10^5 documents and asked.
+published and the clock stops after the first question, so that they are searchable. Another generation
+is built from the log beside it. Then documents are published one by one, each until a question finds
+it, beside what the disk itself takes for a durable write. Then the engine is filled to 10^5 documents
+and asked.
 """
 
 import gc
@@ -13,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import perf_counter, process_time
 
 import msgspec
 
@@ -31,6 +32,7 @@ QUERIED = 100_000
 SIZE = 1_000  # bytes a document
 ROUNDS = 300
 RATE = 8_000.0
+REPLAYED = 10_000.0
 VISIBLE_MS = 50.0
 STAGE_2_MS = 1.0
 QUERY_MS = (3.0, 15.0)
@@ -54,6 +56,7 @@ def main(documents: int = DOCUMENTS, queried: int = QUERIED) -> int:
             stages.total = perf_counter() - begin
             stages.forget(engine)
             missed = _bulk(documents, took, stages)
+            missed |= _replayed(engine)
             missed |= _single(engine, Path(folder))
             engine.publish(corpus[documents:])
             missed |= _asked(engine, corpus)
@@ -81,6 +84,17 @@ def _bulk(documents: int, took: float, stages: Stages) -> int:
         name="to frontier and searchable", value=documents / took, unit="docs/s", least=RATE, note="best of three"
     )
     return show(f"one file of {documents:,} documents of 1 KB", [rate, *stages.figures(documents)])
+
+
+def _replayed(engine: Engine) -> int:
+    with engine.rebuild() as rebuild:
+        begin, spent = perf_counter(), process_time()
+        while rebuild.step():
+            pass
+        took, spent = perf_counter() - begin, process_time() - spent
+        rate = Figure(name="records of the log", value=rebuild.applied / took, unit="docs/s", least=REPLAYED)
+        worked = Figure(name="processor's time, all threads", value=spent / rebuild.applied * 1e6, unit="us/doc")
+    return show("state, changes and index built beside the old ones from the log", [rate, worked])
 
 
 def _single(engine: Engine, folder: Path) -> int:
