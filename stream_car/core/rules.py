@@ -133,10 +133,7 @@ def scope_name(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def scope_parts(scope: str) -> tuple[tuple[str, str], ...]:
-    """The pairs of a scope's name; the inverse of `scope_name`.
-
-    Raises `ValueError` where the text is no scope name.
-    """
+    """The pairs of a scope's name, the inverse of `scope_name`; `ValueError` where the text is none."""
     if '"' not in scope:  # most names: nothing is quoted, and the parts are what stands between commas
         parts = [part.partition("=") for part in scope.split(", ")]
         if all(equals and key.isidentifier() and "," not in value for key, equals, value in parts):
