@@ -5,6 +5,8 @@
 #   make check    the same without the longer tests
 #   make format   let ruff lay the code out
 #   make servers  install what the tests of Kafka and Redis run on (Debian)
+#   make stack    everything on this machine, Kafka, Redis and workers, to play with
+#   make chaos    workers, Redis and the broker killed over and over, and everything compared, half an hour
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make slow     the long suites
@@ -18,7 +20,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy topics
 
-.PHONY: demo test check lint format servers dense simulate slow bench clean
+.PHONY: demo test check lint format servers stack chaos dense simulate slow bench clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -42,6 +44,12 @@ format: $(VENV)/.installed-dev
 
 servers: $(VENV)/bin/python
 	PYTHON=$(BIN)/python deploy/local/install
+
+stack: $(VENV)/.installed-dev
+	$(BIN)/python -m deploy.local stack
+
+chaos: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.chaos --kills 200 --cuts 20 --wipes 3 --brokers 5
 
 simulate: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.simulation.two_hops --seeds 0 20000 --processes 2

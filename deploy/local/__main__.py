@@ -4,6 +4,7 @@ python -m deploy.local fetch                   put Kafka's jars into the cache
 python -m deploy.local run                     a Kafka and a Redis; prints how to reach them
 python -m deploy.local run -- pytest ...       the same, for as long as a command runs
 python -m deploy.local run --cluster           Redis as a cluster of three
+python -m deploy.local stack                   the same with topics, workers and a query worker, to play with
 python -m deploy.local run --keep FOLDER       state stays in FOLDER and is there the next time
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from deploy.local import Failed, Kafka, Redis, RedisCluster
 from deploy.local.kafka import VERSION, fetch
+from deploy.local.stack import stack
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,7 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     commands = parser.add_subparsers(dest="what", required=True)
     fetching = commands.add_parser("fetch", help="put Kafka's jars into the cache")
     running = commands.add_parser("run", help="run both servers, for a command or until Ctrl-C")
-    for command in (fetching, running):
+    playing = commands.add_parser("stack", help="run everything, with workers and a query worker, until Ctrl-C")
+    playing.add_argument("--keep", type=Path, metavar="FOLDER", help="where state stays; else it is removed at the end")
+    for command in (fetching, running, playing):
         command.add_argument("--kafka-version", default=VERSION, metavar="VERSION")
     running.add_argument("--cluster", action="store_true", help="Redis as a cluster of three")
     running.add_argument("--keep", type=Path, metavar="FOLDER", help="where state stays; else it is removed at the end")
@@ -39,6 +43,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        if asked.what == "stack":
+            return play(folder=asked.keep, version=asked.kafka_version)
         return run(asked.command, folder=asked.keep, version=asked.kafka_version, cluster=asked.cluster)
     except Failed as failed:
         print(failed, file=sys.stderr)
@@ -47,13 +53,26 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
+def play(*, folder: Path | None, version: str) -> int:
+    """Run everything until Ctrl-C."""
+    with ExitStack() as ending:
+        ending.enter_context(stack(_kept(folder, ending), version))
+        signal.pause()
+    return 0
+
+
+def _kept(folder: Path | None, ending: ExitStack) -> Path:
+    """The folder; a temporary one is removed at the end."""
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="stream-car-servers-"))
+        ending.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder.absolute()
+
+
 def run(command: Sequence[str], *, folder: Path | None, version: str, cluster: bool) -> int:
     """Start both, run the command with their addresses in its environment, end both."""
     with ExitStack() as ending:
-        if folder is None:
-            folder = Path(tempfile.mkdtemp(prefix="stream-car-servers-"))
-            ending.callback(shutil.rmtree, folder, ignore_errors=True)
-        folder = folder.absolute()
+        folder = _kept(folder, ending)
         kafka = Kafka(folder / "kafka", version=version)
         redis = RedisCluster(folder / "cluster") if cluster else Redis(folder / "redis")
         ending.callback(kafka.stop)
