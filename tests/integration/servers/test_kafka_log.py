@@ -160,7 +160,9 @@ async def test_records_that_were_deleted_halt_as_lost_history(here: Connected) -
 async def test_a_topic_that_keeps_the_publishers_time_halts(here: Connected) -> None:
     admin = KafkaAdminClient(bootstrap_servers=here.server.address)
     topic = f"{here.layout.prefix}.timed"
-    await asyncio.to_thread(admin.create_topics, {topic: {"num_partitions": 1, "replication_factor": 1}})
+    theirs = {"message.timestamp.type": "CreateTime"}
+    made = {topic: {"num_partitions": 1, "replication_factor": 1, "configs": theirs}}
+    await asyncio.to_thread(admin.create_topics, made)
     await asyncio.to_thread(admin.close)
     log = KafkaLog(here.reader, here.sender, topic)
     await log.append(0, messages(b"a"))
