@@ -21,7 +21,6 @@ from pathlib import Path
 
 from deploy.local import Failed, Kafka, Redis, RedisCluster
 from deploy.local.kafka import VERSION, fetch
-from deploy.local.stack import stack
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,6 +54,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def play(*, folder: Path | None, version: str) -> int:
     """Run everything until Ctrl-C."""
+    from deploy.local.stack import stack  # needs the project's own packages, which `fetch` comes before
+
     with ExitStack() as ending:
         ending.enter_context(stack(_kept(folder, ending), version))
         signal.pause()
