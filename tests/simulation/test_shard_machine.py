@@ -11,9 +11,8 @@ from stream_car.engine.fold import Effects, Reading
 from stream_car.engine.shard import Handled
 from stream_car.errors import ClaimLost, StreamCarError
 from stream_car.ports import Claim, Event, Record
+from tests.simulation.network import FAULTS, Lost
 from tests.simulation.world import (
-    FAULTS,
-    Lost,
     MemoryStore,
     State,
     Worker,

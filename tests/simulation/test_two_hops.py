@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from stream_car.errors import StreamCarError
+from tests.simulation.network import FAULTS
 from tests.simulation.two_hops.mutants import MUTANTS
 from tests.simulation.two_hops.plan import Parts
 from tests.simulation.two_hops.recorded import RECORDED
 from tests.simulation.two_hops.world import replay_command, simulate
-from tests.simulation.world import FAULTS
 
 SEEDS = 2000
 BLOCK = 100

@@ -7,8 +7,7 @@ Every state that is committed, and every event that is published, is compared at
 an uninterrupted run. Cost: about 10 ms a seed.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -20,23 +19,15 @@ from stream_car.core import pages
 from stream_car.core.documents import Document, Statement
 from stream_car.engine.fold import TICK, Effects, Fold, Reading
 from stream_car.engine.shard import Shard
-from stream_car.errors import ClaimLost, Halted, StreamCarError
+from stream_car.errors import ClaimLost, Halted
 from stream_car.ports import Claim, Event, Record
 from tests.properties.streams import random_rules, random_stream
+from tests.simulation.network import Crash, Lost, Network
 
 T = TypeVar("T")
 Worker = Shard[Reading, Effects]
 Running = Coroutine[object, object, object]
-FAULTS = ("crash before", "crash after", "lost before", "lost after", "late", "twice")
 SKEW = 1
-
-
-class Crash(Exception):
-    """The worker is gone, with everything it had in memory."""
-
-
-class Lost(StreamCarError):
-    """No reply came; whether the request had an effect is not known."""
 
 
 class Violation(AssertionError):
@@ -67,13 +58,6 @@ class Truth:
         self.events = world.journal.events
 
 
-class Pause:
-    """Gives the other worker a turn."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
 def finish(work: Awaitable[T]) -> T:
     """The result of a coroutine, with all its pauses skipped."""
     steps = work.__await__()
@@ -85,7 +69,7 @@ def finish(work: Awaitable[T]) -> T:
             return result
 
 
-class World:
+class World(Network):
     """The log, the store and the journal of one shard, and the faults between them and the workers."""
 
     def __init__(
@@ -99,51 +83,18 @@ class World:
         worker: type[Worker] = Shard,
         store: "type[MemoryStore] | None" = None,
     ) -> None:
+        super().__init__(random, fault_rate)
         self.records = records
         self.fold = fold
-        self.random = random
-        self.fault_rate = fault_rate
         self.turn_rate = random.choice((0.01, 0.03, 0.1))
         self.truth = truth
         self.worker = worker
-        self.late: list[Callable[[], object]] = []
-        self.seen: set[str] = set()
         self.log = MemoryLog(self)
         self.store = (store or MemoryStore)(self)
         self.journal = MemoryJournal(self)
 
     def shard(self) -> Worker:
         return self.worker(shard=0, log=self.log, store=self.store, journal=self.journal, fold=self.fold)
-
-    def happens(self, rate: float) -> bool:
-        return self.random.random() < rate
-
-    async def call(self, effect: Callable[[], T]) -> T:
-        """One request to a port, with whatever befalls it."""
-        await Pause()
-        fault = self.random.choice(FAULTS) if self.happens(self.fault_rate) else ""
-        self.seen.add(fault)
-        if fault == "crash before":
-            raise Crash
-        if fault in ("lost before", "late"):
-            if fault == "late":
-                self.late.append(effect)
-            raise Lost(fault)
-        result = effect()
-        if fault == "crash after":
-            raise Crash
-        if fault == "lost after":
-            raise Lost(fault)
-        if fault == "twice":
-            with suppress(ClaimLost):
-                effect()
-        await Pause()
-        return result
-
-    def execute_late(self) -> None:
-        """A request that was long in coming; nobody waits for its reply."""
-        with suppress(ClaimLost):
-            self.late.pop(self.random.randrange(len(self.late)))()
 
     def run(self, steps: int) -> None:
         """Two workers that both believe the shard is theirs; turns end at any port call."""
@@ -182,16 +133,16 @@ class World:
         self.log.grow()
         if self.late and self.happens(0.1):
             self.execute_late()
-        if self.happens(self.fault_rate / 30):
-            self.seen.add("rollback")
+        if self.happens(self.rate / 30):
+            self.seen["rollback"] += 1
             self.store.roll_back()
-        if self.happens(self.fault_rate / 150):
-            self.seen.add("wipe")
+        if self.happens(self.rate / 150):
+            self.seen["wipe"] += 1
             self.store.wipe()
 
     def recover(self) -> None:
         """Faults have stopped: a new worker brings the shard to the end of the log."""
-        self.fault_rate = 0.0
+        self.rate = 0.0
         self.log.end = len(self.records)
         shard = self.shard()
         finish(shard.start())
@@ -224,8 +175,8 @@ class MemoryLog:
 
     async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
         skipped = 0
-        if self.world.happens(self.world.fault_rate):
-            self.world.seen.add("skip")
+        if self.world.happens(self.world.rate):
+            self.world.seen["skip"] += 1
             skipped = 1
         start = from_offset + skipped
         return await self.world.call(lambda: self.world.records[start : min(start + max_records, self.end)])
@@ -430,7 +381,6 @@ def replay_command(seed: int) -> str:
 
 
 __all__ = [
-    "Lost",
     "MemoryStore",
     "Violation",
     "World",

@@ -14,9 +14,10 @@ from stream_car.engine.query import Queries
 from stream_car.engine.reader import Reader
 from stream_car.engine.scopes import holding
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
-from tests.simulation.two_hops.servers import Client, Network
+from tests.simulation.network import Crash, Lost, Network, Pause
+from tests.simulation.two_hops.servers import Client
 from tests.simulation.two_hops.truth import Inputs
-from tests.simulation.world import Crash, Lost, Pause, Violation, finish
+from tests.simulation.world import Violation, finish
 
 Running = Coroutine[object, object, object]
 

@@ -5,61 +5,17 @@ random source. A store's shard may have several primaries, each a history of sta
 which workers may go on using an old one for a while.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from random import Random
 from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Event, Message, Place, Record
-from tests.simulation.world import FAULTS, Crash, Lost, Pause, Violation
+from tests.simulation.network import Network
+from tests.simulation.world import Violation
 
 T = TypeVar("T")
-
-
-class Network:
-    """Carries requests; `rate` of them meet a fault. `now` is the clock of the logs."""
-
-    def __init__(self, random: Random, rate: float) -> None:
-        self.random = random
-        self.rate = rate
-        self.now = 0
-        self.late: list[Callable[[], object]] = []
-        self.seen: Counter[str] = Counter()
-
-    def happens(self, rate: float) -> bool:
-        return self.random.random() < rate
-
-    async def call(self, effect: Callable[[], T]) -> T:
-        """One request, with whatever befalls it."""
-        await Pause()
-        fault = self.random.choice(FAULTS) if self.happens(self.rate) else ""
-        if fault:
-            self.seen[fault] += 1
-        if fault == "crash before":
-            raise Crash
-        if fault in ("lost before", "late"):
-            if fault == "late":
-                self.late.append(effect)
-            raise Lost(fault)
-        result = effect()
-        if fault == "crash after":
-            raise Crash
-        if fault == "lost after":
-            raise Lost(fault)
-        if fault == "twice":
-            with suppress(ClaimLost):
-                effect()
-        await Pause()
-        return result
-
-    def execute_late(self) -> None:
-        """A request that was long in coming; nobody waits for its reply."""
-        with suppress(ClaimLost):
-            self.late.pop(self.random.randrange(len(self.late)))()
 
 
 class SimLog:

@@ -24,9 +24,10 @@ from stream_car.engine.stored import decode_value
 from stream_car.ports import Message, Place
 from tests.properties.streams import random_rules, remember_the_oracle
 from tests.properties.words import PlainIndex
+from tests.simulation.network import Network
 from tests.simulation.two_hops.people import Asker, Worker
 from tests.simulation.two_hops.plan import HONEST, Parts, Publication, random_plan
-from tests.simulation.two_hops.servers import Client, Network, Server, SimLog, SimOutlet, SimViews, Standing
+from tests.simulation.two_hops.servers import Client, Server, SimLog, SimOutlet, SimViews, Standing
 from tests.simulation.two_hops.truth import Inputs, Reference, replayed
 from tests.simulation.world import SKEW, Violation, finish
 
