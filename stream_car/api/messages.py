@@ -26,6 +26,7 @@ NAMES_MAX = 1_000
 AFTER_MAX = 100
 K_MAX = 100
 DEPTH_MAX = 200
+BUDGET_MAX = 1_000_000
 TIMEOUT_MAX_MS = 30_000
 PAGE_MAX = 1_000
 PACK_MAX = 1_000_000  # characters of a rule pack
@@ -38,6 +39,14 @@ Name = Annotated[str, Meta(min_length=1, max_length=1_100, description="An id, a
 Time = Annotated[str, Meta(pattern=_TIME, description="A valid time, RFC 3339.", examples=["2021-12-12T00:00:00Z"])]
 Count = Annotated[int, Meta(ge=1, le=K_MAX, description="How many documents to return.")]
 Depth = Annotated[int, Meta(ge=1, le=DEPTH_MAX, description="How many anchors relevance may propose.")]
+Budget = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=BUDGET_MAX,
+        description="Look at no further anchor once so many keys were read; the certificate says what is left out.",
+    ),
+]
 Pair = Annotated[
     str,
     Meta(
@@ -69,6 +78,7 @@ class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     k: Count = 5
     depth: Depth = DEPTH
     as_of: Time | None = None
+    budget: Budget | None = None
     after: After = ()
     timeout_ms: Timeout = 5_000
 

@@ -43,10 +43,14 @@ class Service(Protocol):
         k: int = 5,
         depth: int = DEPTH,
         as_of: int | None = None,
+        budget: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,
     ) -> Answer:
-        """The documents in force for a question, best first, each with the path that leads to it."""
+        """The documents in force for a question, best first, each with the path that leads to it.
+
+        Once it has read `budget` keys it looks at no further anchor; the certificate says what was left out.
+        """
         ...
 
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from stream_car.cli.console import words
 from stream_car.codec import format_time
-from stream_car.engine.answers import Certificate, Controlling, Evidence, Group, Incomplete, Step
+from stream_car.engine.answers import Certificate, Controlling, Evidence, Group, Incomplete, Plausible, Step
 
 IN_FORCE = "bold green"
 VOID = "strike dim"
@@ -22,6 +22,7 @@ FAINT = "dim"
 BAD = "bold red"
 WARN = "yellow"
 AMENDED = "magenta"
+LEFT_MAX = 3  # scopes not covered that are named
 
 REASONS: Mapping[Incomplete, str] = {
     "cycle": "documents void one another",
@@ -156,10 +157,19 @@ def certificate_line(said: Certificate) -> Text:
     cut = f", counting {_messages(said.cut[0])} of the log" if len(said.cut) == 1 else ""
     figures = f" (phi {said.phi:.2f}, kappa {said.kappa:.2f})"
     left = len(said.not_covered)
-    rest = f" A higher --k would follow {counted(left, 'weaker match', 'weaker matches')} too." if left else ""
+    more = "larger --budget" if "budget" in said.reasons else "higher --k"
+    rest = f" A {more} would follow {counted(left, 'weaker match', 'weaker matches')} too." if left else ""
     if said.complete:
         return Text.assemble(("✔ complete", IN_FORCE), f" for {anchors}{since}{cut}{figures}.{rest}")
     return Text.assemble(("✘ not complete", BAD), f": {why(said.reasons)}. It covers {anchors}{since}{cut}.{rest}")
+
+
+def left_out(scopes: Sequence[Plausible]) -> Iterator[Text]:
+    """The likeliest scopes that the question may mean and that the answer does not cover, if there are any."""
+    found = [f"{one.scope or 'what is in no scope'} ({one.belief:.2f})" for one in scopes if not one.covered]
+    if found:
+        more = f"; and {counted(len(found) - LEFT_MAX, 'other')}" if len(found) > LEFT_MAX else ""
+        yield words(f"It may also mean what is not covered: {'; '.join(found[:LEFT_MAX])}{more}.", FAINT)
 
 
 def _messages(cut: int) -> str:

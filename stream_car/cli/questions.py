@@ -19,6 +19,7 @@ UNSOUND = 1
         "stream-car query 'is lodash 4.17.4 safe to use?'",
         "stream-car query 'Log4Shell mitigation' --as-of 2021-12-12",
         "stream-car query 'Zantac' --k 3 --json | jq '.results[].id'",
+        "stream-car query 'Zantac' --budget 40                 stop once 40 keys were read; says what is left out",
         "stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car up",
         "stream-car query 'is lodash safe?' --svg delta.svg        how far what holds is from your words",
     )
@@ -26,6 +27,12 @@ UNSOUND = 1
 @click.argument("text")
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="How many documents to return.")
 @options.depth(DEPTH)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Look at no further anchor once N keys were read, the likeliest first.  [default: no limit]",
+)
 @options.as_of
 @options.svg("how relevance scores each anchor, and how what controls it (Definition 4),")
 @options.asking
@@ -33,6 +40,7 @@ def query(
     text: str,
     k: int,
     depth: int,
+    budget: int | None,
     as_of: int | None,
     svg: Path | None,
     data: Path,
@@ -46,7 +54,7 @@ def query(
     what the answer warrants. Exit code 1 where nothing was found.
     """
     with options.opened(data, rules, url) as engine:
-        said = engine.query(text, k=k, depth=depth, as_of=as_of)
+        said = engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
         searched = [] if said.results else _searched(options.ruleset_of(engine))
         options.hint_at_rules(engine, is_found=bool(said.results))
     options.draw_to(svg, lambda: charts.of_answer(said))

@@ -26,6 +26,7 @@ from stream_car.cli.pieces import (
     day,
     facts,
     indented,
+    left_out,
     name,
     numbered,
 )
@@ -50,13 +51,14 @@ STATUS_STYLE = {"active": IN_FORCE, "void": BAD, "pending": WARN, "retracted": B
 
 
 def answer(said: Answer, searched: Sequence[str] = ()) -> RenderableType:
-    """The results, each with its chains; then the certificate.
+    """The results, each with its chains; what else may be meant; then the certificate.
 
     `searched` are the types that a search looks at, where it looks at some only.
     """
     groups = telling(said)
     body = controlled(groups, said.results) if groups else _nothing_found(searched)
-    lines = [words(said.question, "bold"), Text(), body, Text(), certificate_line(said.certificate)]
+    left = left_out(said.scopes)
+    lines = [words(said.question, "bold"), Text(), body, Text(), *left, certificate_line(said.certificate)]
     if said.pending:
         waiting = "document waits for its" if said.pending == 1 else "documents wait for their"
         lines.append(Text(f"{said.pending:,} {waiting} time: stream-car pending", WARN))

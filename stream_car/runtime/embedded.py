@@ -294,7 +294,10 @@ class Engine:
     def query(
         self, text: str, *, k: int = 5, depth: int = DEPTH, as_of: int | None = None, budget: int | None = None
     ) -> Answer:
-        """The documents in force for a question, best first, each with the path that leads to it."""
+        """The documents in force for a question, best first, each with the path that leads to it.
+
+        Once it has read `budget` keys it looks at no further anchor; the certificate says what was left out.
+        """
         return self._ask(lambda: self._built.queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget))
 
     def settle(self) -> None:

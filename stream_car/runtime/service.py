@@ -137,12 +137,13 @@ class EmbeddedService:
         k: int = 5,
         depth: int = DEPTH,
         as_of: int | None = None,
+        budget: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,
     ) -> Answer:
         """The documents in force for a question, best first, each with the path that leads to it."""
         await self._see(after, timeout_ms)
-        return self.engine.query(text, k=k, depth=depth, as_of=as_of)
+        return self.engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
 
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not."""

@@ -33,6 +33,7 @@ async def run(url: str, *arguments: str, text: str | None = None, token: str | N
 
 ASKED = [
     (("query", "about tea"), 0, "d1"),
+    (("query", "about tea", "--budget", "1"), 0, "a larger budget"),
     (("query", "nothing of the kind"), 1, "Nothing found"),
     (("resolve", "c1"), 0, "c1 is void"),
     (("check", "c1"), 1, "does not hold"),

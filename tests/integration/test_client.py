@@ -39,6 +39,7 @@ MANGLED: tuple[bytes, ...] = (
 Call = Callable[[Client | Engine], object]
 CALLS: dict[str, Call] = {
     "query": lambda car: car.query("about tea", k=3, depth=4),
+    "query within a budget": lambda car: car.query("about tea", budget=1),
     "query as of": lambda car: car.query("about tea", as_of=day(1)),
     "relevance": lambda car: car.relevance("tea", 2),
     "resolve": lambda car: car.resolve(["c1", "d1#4", "nobody", ODD]),
@@ -138,6 +139,7 @@ def ask_wrongly(car: Client) -> list[str]:
     wrong: list[Callable[[], object]] = [
         lambda: car.query(" "),
         lambda: car.query("tea", k=0),
+        lambda: car.query("tea", budget=0),
         lambda: car.query("tea", after=[("later", 1)]),
         lambda: car.query("tea", after=[("nobody", 1)], timeout_ms=1),
         lambda: car.frontier("no scope"),
@@ -159,7 +161,7 @@ async def test_errors_are_those_of_the_library_with_their_codes() -> None:
         with stream_car.connect(running.url) as car:
             codes = await asyncio.to_thread(ask_wrongly, car)
 
-    assert codes == ["text", "k", "pending", "not_visible", "scope", "scope", "as_of", "names"]
+    assert codes == ["text", "k", "budget", "pending", "not_visible", "scope", "scope", "as_of", "names"]
 
 
 async def test_a_token_lets_in_and_without_it_nobody_is() -> None:

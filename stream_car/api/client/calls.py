@@ -19,9 +19,19 @@ Parts = Mapping[str, str] | str
 Seen = m.Seen | tuple[str, int]
 
 
-def query(text: str, k: int, depth: int, as_of: int | None, after: Sequence[Seen], timeout_ms: int) -> Plan[a.Answer]:
+def query(
+    text: str, k: int, depth: int, as_of: int | None, budget: int | None, after: Sequence[Seen], timeout_ms: int
+) -> Plan[a.Answer]:
     """A question in words."""
-    body = m.Query(text=text, k=k, depth=depth, as_of=_time(as_of), after=_seen(after), timeout_ms=timeout_ms)
+    body = m.Query(
+        text=text,
+        k=k,
+        depth=depth,
+        as_of=_time(as_of),
+        budget=budget,
+        after=_seen(after),
+        timeout_ms=timeout_ms,
+    )
     return answer((yield _post("query", body)), a.Answer)
 
 

@@ -66,11 +66,15 @@ class Client:
         k: int = 5,
         depth: int = DEPTH,
         as_of: int | None = None,
+        budget: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,
     ) -> a.Answer:
-        """The documents in force for a question, best first, each with the path that leads to it."""
-        return self._carried_out(calls.query(text, k, depth, as_of, after, timeout_ms))
+        """The documents in force for a question, best first, each with the path that leads to it.
+
+        Once it has read `budget` keys it looks at no further anchor; the certificate says what was left out.
+        """
+        return self._carried_out(calls.query(text, k, depth, as_of, budget, after, timeout_ms))
 
     def relevance(self, text: str, k: int = 5) -> tuple[a.Evidence, ...]:
         """What plain search would answer, void or not."""

@@ -103,6 +103,7 @@ async def _query(service: Service, said: m.Query, _: Request) -> a.Answer:
         k=said.k,
         depth=said.depth,
         as_of=time_of(said.as_of),
+        budget=said.budget,
         after=said.after,
         timeout_ms=said.timeout_ms,
     )

@@ -267,12 +267,13 @@ class ServersService:
         k: int = 5,
         depth: int = DEPTH,
         as_of: int | None = None,
+        budget: int | None = None,
         after: Sequence[Seen] = (),
         timeout_ms: int = 5000,
     ) -> Answer:
         """The documents in force for a question, best first, each with the path that leads to it."""
         waiting = await self._waiting(after, timeout_ms)
-        return await self.queries.query(text, k=k, depth=depth, as_of=as_of, waiting=waiting)
+        return await self.queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget, waiting=waiting)
 
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not."""

@@ -12,6 +12,7 @@ from stream_car.engine.answers import (
     Evidence,
     Explanation,
     Group,
+    Plausible,
     Receipt,
     Resolution,
     Violation,
@@ -44,6 +45,17 @@ def test_an_answer_that_is_not_complete_says_why() -> None:
     assert "these void one another: GHSA-jf85, GHSA-other" in text
     assert "named as successor, but not here: GHSA-new" in text
     assert "2 documents wait for their time" in text
+
+
+def test_an_answer_names_the_likeliest_scopes_that_it_does_not_cover() -> None:
+    likely = [Plausible(scope=f"topic=t{n}", belief=0.2, covered=n == 0) for n in range(5)]
+    certificate = Certificate(covered=("a",), not_covered=("b", "c"), complete=False, reasons=("budget",), cut=(9,))
+    said = Answer(question="?", results=(), groups=(), certificate=certificate, scopes=tuple(likely))
+    text = drawn(render.answer(said), width=200)
+
+    assert "not covered: topic=t1 (0.20); topic=t2 (0.20); topic=t3 (0.20); and 1 other." in text
+    assert "a larger budget. It covers 1 anchor, counting the first 9 messages of the log." in text
+    assert "A larger --budget would follow 2 weaker matches too." in " ".join(text.split())
 
 
 def test_a_document_that_several_anchors_lead_to_is_shown_in_full_once() -> None:
