@@ -181,10 +181,10 @@ class Retained(Journal, Protocol):
 
 
 class Listing(Protocol):
-    """The values of a shard in order of their keys."""
+    """The keys that a state has, or had, in order."""
 
-    async def scan(self, shard: int, after: bytes, before: bytes, limit: int) -> Sequence[tuple[bytes, bytes]]:
-        """Keys and values with `after < key < before`, the first ones, all as of one moment."""
+    async def keys(self, after: bytes, before: bytes, limit: int) -> Sequence[bytes]:
+        """Keys with `after < key < before`, the first ones."""
         ...
 
 

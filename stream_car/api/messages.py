@@ -29,6 +29,7 @@ DEPTH_MAX = 200
 BUDGET_MAX = 1_000_000
 TIMEOUT_MAX_MS = 30_000
 PAGE_MAX = 1_000
+CURSOR_MAX = 8_000  # one number for each shard
 PACK_MAX = 1_000_000  # characters of a rule pack
 GREATEST = 2**53 - 1
 
@@ -157,7 +158,7 @@ class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     domain: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only types of these rule packs.")] = ()
     scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
     snapshot: Annotated[bool | None, Meta(description="Tell what is in force first.")] = None
-    after: Annotated[str, Meta(max_length=200, description="The cursor of the last event heard.")] | None = None
+    after: Annotated[str, Meta(max_length=CURSOR_MAX, description="The cursor of the last event heard.")] | None = None
 
 
 class Reset(Struct, frozen=True, kw_only=True):

@@ -234,6 +234,7 @@ class FrontierFold:
             changes=effects.changes,
             touched=effects.touched,
         )
+        header.told += len(effects.changes)
 
     def emit(self, read: Placed | Mark, effects: FrontierEffects, first: int) -> list[Event]:
         """The changes of frontiers."""

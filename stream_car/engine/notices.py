@@ -1,6 +1,7 @@
 """What a subscription can be asked for, and what it tells: values only.
 
-Promise: the same words for the library and the network. A cursor is `generation:number`.
+Promise: the same words for the library and the network. A cursor is `generation:number`, with a number for
+each shard that tells changes, apart by dots.
 """
 
 from typing import Literal
@@ -90,8 +91,8 @@ Event = Literal["snapshot-begin", "snapshot", "snapshot-end", "change"]
 
 
 class Notice(Struct, frozen=True, gc=False):
-    """One thing to tell. With `oseq`, whoever has heard it may go on behind that number."""
+    """One thing to tell. With a `cursor`, whoever has heard it may go on behind these numbers."""
 
     event: Event
     data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told
-    oseq: int | None = None
+    cursor: tuple[int, ...] | None = None

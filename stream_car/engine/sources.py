@@ -36,6 +36,16 @@ class Overview(Struct, frozen=True, gc=False):
     waiting: int
 
 
+class Reached(Struct, frozen=True, gc=False):
+    """How far the shards were when they were first read.
+
+    `applied`: the next input of each intake shard. `told`: of each frontier shard the last change that its values show.
+    """
+
+    applied: tuple[int, ...]
+    told: tuple[int, ...]
+
+
 class Source(Protocol):
     """Values for one question."""
 
@@ -55,6 +65,11 @@ class Source(Protocol):
     @property
     def is_exact(self) -> bool:
         """Whether nothing was read that an input at or beyond the cut has changed."""
+        ...
+
+    @property
+    def reached(self) -> Reached | None:
+        """How far the shards were at the first read; `None` where state and journal go on together."""
         ...
 
 
@@ -111,6 +126,11 @@ class SteadySource:
     def is_exact(self) -> bool:
         """Always: a shard's values are those of one moment."""
         return True
+
+    @property
+    def reached(self) -> Reached | None:
+        """The shard's journal says it."""
+        return None
 
     async def overview(self) -> Overview:
         """From the shard's header, which the first round brings along."""
@@ -181,6 +201,7 @@ class CutSource:
         self.views = views
         self.partitions = partitions
         self._overview: Overview | None = None
+        self._reached: Reached | None = None
         self._cut: list[int] = []
         self._stamps: dict[str, int] = {}
         self._seen = [-1] * partitions.intakes  # of each intake shard the last input that what was read shows
@@ -194,6 +215,11 @@ class CutSource:
     def is_exact(self) -> bool:
         """Whether everything that was read stops short of the cut."""
         return not self._cut or all(seen < cut for seen, cut in zip(self._seen, self._cut, strict=True))
+
+    @property
+    def reached(self) -> Reached | None:
+        """By the headers that the first round brought along."""
+        return self._reached
 
     async def overview(self) -> Overview:
         """From the headers of all shards, which the first round brings along."""
@@ -239,6 +265,7 @@ class CutSource:
         """Lower the cut to what these shards had heard."""
         has_links, waiting = False, 0
         nothing = [0] * self.partitions.intakes
+        told = list(self._reached.told) if self._reached is not None else [0] * self.partitions.frontiers
         cut = self._cut or [1 << 62] * self.partitions.intakes
         for place, (next_offset, raw) in found.items():
             if place.hop == "intake":
@@ -249,10 +276,15 @@ class CutSource:
                 front = decode_value(FRONTIER, raw.get(FRONTIER))
                 known = front if isinstance(front, FrontierHeader) else FrontierHeader(nothing, nothing)
                 has_links = has_links or known.has_links
+                if known.told < told[place.shard]:
+                    raise Moved("a shard has lost its state and is on its way back; ask again")
+                told[place.shard] = known.told
                 cut = [min(pair) for pair in zip(cut, known.bounds, strict=True)]
         self._cut = cut
         if self._overview is None:
             self._overview = Overview(has_links, waiting)
+            applied = tuple(found[Place("intake", shard)][0] for shard in range(self.partitions.intakes))
+            self._reached = Reached(applied, tuple(told))
 
     def _note(self, place: Place, value: Value) -> None:
         """Raise what was seen to the last inputs that this value shows."""

@@ -38,7 +38,8 @@ class FrontierHeader(Struct, array_like=True, gc=False):
     """What a frontier shard of the two-hop form knows of itself, for each intake shard by number.
 
     `oseqs`: its last event applied. `bounds`: the input before which everything of it has been applied.
-    `has_links`: whether any document ever named another. The rest counts the records of the log.
+    `has_links`: whether any document ever named another. `told` counts the changes: it is the number of the
+    last one. The rest counts the records of the log.
     """
 
     oseqs: list[int]
@@ -48,6 +49,7 @@ class FrontierHeader(Struct, array_like=True, gc=False):
     repeated: int = 0
     foreign: int = 0
     marks: int = 0
+    told: int = 0
 
 
 class Rerouted(Struct, array_like=True, gc=False):

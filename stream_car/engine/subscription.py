@@ -3,51 +3,43 @@
 Promise: a snapshot and what follows fit together without a gap: whoever puts what is active and drops
 what is not has, at the end of the snapshot and whenever it has caught up, exactly the state of now. The
 journal is read from the subscriber's own cursor when the subscriber asks, so a slow one costs the engine
-nothing. Scope changes are told once each, in order; document changes say what holds now, may repeat, and
-the last one is true.
+nothing. A cursor is one number for each shard that tells changes. Scope changes are told once each, each
+shard's in order; document changes say what holds now, may repeat, and the last one is true.
 
-How snapshot and tail fit: each step first tells the changes up to now, of keys that the snapshot has
-passed, and then reads the next keys as of the same now. Cost: a step reads at most `EVENTS_AT_ONCE`
-events or `ITEMS_AT_ONCE` items, a few milliseconds.
+How snapshot and tail fit: the next keys are read as of some number of each shard; first the changes up to
+these numbers are told, of keys that the snapshot has passed, and then these keys. Shards may move while
+they are read: what does not fit together is read again. Cost: a step reads at most `EVENTS_AT_ONCE` events
+a shard or `ITEMS_AT_ONCE` items, a few milliseconds.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Awaitable, Callable, Sequence
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stream_car.core.changes import FrontierChange, Member, Run
-from stream_car.core.intake import Held
-from stream_car.core.resolve import pages_of
-from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset, keys_of, record_scope, scope_name, scope_parts
-from stream_car.core.timeline import Entry, Place, Scope, everyone, page_of, sheets_between, size
-from stream_car.engine.answers import Told
+from stream_car.core.rules import Ruleset, scope_name
+from stream_car.core.timeline import Scope, scope_key, size
 from stream_car.engine.fold import CHANGES
-from stream_car.engine.notices import (
-    ActiveDocument,
-    Begin,
-    DocumentChange,
-    End,
-    Notice,
-    ScopeState,
-    Selection,
-)
-from stream_car.engine.reader import Reader
-from stream_car.engine.scopes import holding
-from stream_car.engine.sources import Shards
-from stream_car.engine.stored import decode_value
-from stream_car.ports import AnchorIndex, Listing, Retained
+from stream_car.engine.notices import Begin, End, Notice, Selection
+from stream_car.engine.reader import Moved, Reader
+from stream_car.engine.selecting import Chooser
+from stream_car.engine.sources import Reached, Shards
+from stream_car.engine.telling import Expansion, Teller, decode_change, editions_of, members_of
+from stream_car.ports import AnchorIndex, Event, Listing, Retained
 
 EVENTS_AT_ONCE = 128
 ITEMS_AT_ONCE = 128
 FEW_MAX = 1000  # items of a snapshot that are told at once
 
-_changes = msgspec.json.Decoder(FrontierChange)
+Cursor = tuple[int, ...]
+
+
+async def at_rest() -> None:
+    """Where the index goes on with the state there is nothing to wait for."""
 
 
 class Sources(Struct, frozen=True):
-    """What a subscription reads."""
+    """What a subscription reads. `settle` returns when the index has what the state had when it was called."""
 
     shards: Shards
     listing: Listing
@@ -55,344 +47,266 @@ class Sources(Struct, frozen=True):
     index: AnchorIndex
     ruleset: Ruleset
     generation: str
-    shard: int = 0
+    tellers: int = 1  # how many shards tell changes
+    settle: Callable[[], Awaitable[None]] = at_rest
 
 
 class Expired(Exception):
     """The changes after the cursor are no longer kept."""
 
 
-class _Mention(Struct, frozen=True, gc=False):
-    """A document that a change speaks of."""
+class _Page(Struct, frozen=True):
+    """Items of a snapshot as of these numbers, which are told when the changes up to there are; the last key."""
 
-    id: str
-    why: str
-    rule: str
-    types: tuple[str, ...] = ()
-    revision: int = 0
-    time: int = 0
-    order: int = 0
+    notices: list[Notice]
+    upto: Cursor
+    boundary: bytes | None
 
 
-class _Expansion(Struct):
-    """A run of members that is told piece by piece; `after` is the last one told."""
+class _Progress(Struct, frozen=True):
+    """Where a subscriber is. `boundary` is the last key that its snapshot has told, if there is one."""
 
-    change: FrontierChange
-    run: Run
-    oseq: int
-    after: Place | None = None
+    cursor: Cursor
+    is_new: bool  # the snapshot is to begin
+    boundary: bytes | None = None
+    runs: tuple[Expansion, ...] = ()
+    page: _Page | None = None
 
 
 class Subscription:
     """One subscriber's place in the stream: ask for a `step` until it `has_caught_up`, and again after a change."""
 
-    def __init__(self, sources: Sources, selection: Selection, *, cursor: int, with_snapshot: bool) -> None:
+    def __init__(self, sources: Sources, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> None:
         self.sources = sources
         self.selection = selection
-        self.cursor = cursor
-        self._boundary: bytes | None = None
-        self._with_snapshot = with_snapshot
-        self._runs: list[_Expansion] = []
+        self.has_moved = False  # whether the last step came further; if not, ask again after a moment
+        self._teller = Teller(Chooser(selection, sources.ruleset), sources.index, sources.generation)
+        self._at = _Progress(tuple(cursor), with_snapshot)
 
     @property
     def generation(self) -> str:
         """The generation that cursors belong to."""
         return self.sources.generation
 
-    def position(self, oseq: int) -> str:
-        """The cursor behind an event."""
-        return f"{self.generation}:{oseq}"
+    @property
+    def cursor(self) -> Cursor:
+        """For each shard the number of the last change told."""
+        return self._at.cursor
+
+    def position(self, cursor: Cursor) -> str:
+        """A cursor as subscribers have it."""
+        return f"{self.generation}:{'.'.join(map(str, cursor))}"
 
     async def step(self) -> list[Notice]:
-        """The next notices, all as of one moment. Raises `Expired` where changes that were not told yet are gone."""
-        if self._with_snapshot:
-            self._with_snapshot = False
-            self._boundary = b""
-            self.cursor = await self.sources.journal.last(self.sources.shard)
+        """The next notices. Raises `Expired` where changes that were not told yet are gone.
+
+        Whatever it raises, nothing counts as told.
+        """
+        before = self._at
+        try:
+            told = await self._step()
+        except Moved:
+            told, self._at = [], before
+        except BaseException:
+            self._at = before
+            raise
+        self.has_moved = self._at is not before
+        return told
+
+    async def _step(self) -> list[Notice]:
+        at = self._at
+        if at.is_new:
+            self._at = _Progress(await self._last(), is_new=False, boundary=b"")
             return [Notice("snapshot-begin", Begin(generation=self.generation, view=self.selection.view))]
-        notices = await self._tail()
-        if self._boundary is None:
-            return notices
-        page = [] if self._runs or not await self._is_at_end() else await self._page()
-        return [Notice(one.event, one.data) for one in notices] + page  # going on behind one would miss the rest
+        if at.runs:
+            return self._within_snapshot(await self._expand(at.runs[0]))
+        if at.boundary is None:
+            return await self._tail(await self._last())
+        if at.page is None:
+            at = self._at = replace(at, page=await self._page(at.boundary))
+        assert at.page is not None
+        known = tuple(map(min, at.page.upto, await self._last()))
+        told = self._within_snapshot(await self._tail(known))
+        if self._at.runs or self._at.cursor != at.page.upto:  # going on behind it would miss the rest
+            return told
+        return told + self._turned(at.page)
+
+    def _within_snapshot(self, notices: list[Notice]) -> list[Notice]:
+        """Nobody can go on in the middle of a snapshot."""
+        return notices if self._at.boundary is None else [Notice(one.event, one.data) for one in notices]
+
+    def _turned(self, page: _Page) -> list[Notice]:
+        """A page's items, and the end of the snapshot behind the last."""
+        self._at = replace(self._at, boundary=page.boundary, page=None)
+        if page.boundary is not None:
+            return page.notices
+        end = End(generation=self.generation, cursor=self.position(self.cursor))
+        return [*page.notices, Notice("snapshot-end", end, self.cursor)]
 
     async def has_caught_up(self) -> bool:
         """Whether everything up to now is told; if not, ask for another step, also after one that told nothing."""
-        return self._boundary is None and not self._with_snapshot and not self._runs and await self._is_at_end()
+        at = self._at
+        is_telling = at.is_new or at.boundary is not None or at.runs
+        return not is_telling and at.cursor == await self._last()
 
-    async def _is_at_end(self) -> bool:
-        return self.cursor >= await self.sources.journal.last(self.sources.shard)
+    async def _last(self) -> Cursor:
+        """For each shard the last change; where a journal is read that lags behind the cursor, the cursor."""
+        last = [await self.sources.journal.last(shard) for shard in range(self.sources.tellers)]
+        return tuple(map(max, last, self._at.cursor))
 
     def _reader(self) -> Reader:
         return Reader(self.sources.shards.source(), self.sources.ruleset)
 
-    async def _tail(self) -> list[Notice]:
-        if self._runs:
-            return await self._expand(self._runs[0])
-        shard, journal = self.sources.shard, self.sources.journal
-        last = await journal.last(shard)
-        if self.cursor >= last:
-            return []
-        if self.cursor < await journal.forgotten(shard):
-            raise Expired
-        events = await journal.read(shard, CHANGES, after=self.cursor, limit=EVENTS_AT_ONCE)
-        told: list[Notice] = []
-        reader = self._reader()
-        for event in events:
-            if self.selection.view == "scope":
-                told += self._scope_change(event.oseq, event.key, event.value)
-            else:
-                told += await self._document_changes(reader, event.oseq, _changes.decode(event.value))
-            self.cursor = event.oseq
-            if self._runs:
-                return told
-        if len(events) < EVENTS_AT_ONCE:
-            self.cursor = last
-        return told
-
     def _is_ahead(self, key: bytes) -> bool:
         """Whether the snapshot has yet to come to this key."""
-        return self._boundary is not None and key > self._boundary
+        return self._at.boundary is not None and key > self._at.boundary
 
-    # Scopes
+    # What changes
 
-    def _scope_change(self, oseq: int, key: bytes, value: bytes) -> Iterator[Notice]:
-        name = key.decode()
-        if self._is_ahead(b"s:" + key) or not _has_parts(name, self.selection.parts):
-            return
-        change = _changes.decode(value)
-        members = ((one.id, one.type) for one in (*change.entered, *change.left))
-        runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
-        if not self._touches((*members, *runs)):
-            return
-        position = f"{self.generation}/{self.sources.shard}/{oseq}"
-        yield Notice("change", Told(position=position, oseq=oseq, change=change), oseq)
+    async def _tail(self, upto: Cursor) -> list[Notice]:
+        """The next changes, up to these numbers."""
+        told: list[Notice] = []
+        for shard, last in enumerate(upto):
+            if self.cursor[shard] < last and not self._at.runs:
+                told += await self._tail_of(shard, last)
+        return told
 
-    def _touches(self, members: Iterable[tuple[str, str]]) -> bool:
-        chosen = self.selection
-        if not (chosen.ids or chosen.types or chosen.domains):
+    async def _tail_of(self, shard: int, last: int) -> list[Notice]:
+        journal, after = self.sources.journal, self.cursor[shard]
+        if after < await journal.forgotten(shard):
+            raise Expired
+        events = await journal.read(shard, CHANGES, after=after, limit=EVENTS_AT_ONCE)
+        known = [event for event in events if event.oseq <= last]
+        is_all = len(events) < EVENTS_AT_ONCE or len(known) < len(events)
+        if self.selection.view == "scope":
+            told = [one for event in known for one in self._scope_change(shard, event)]
+        else:
+            told = await self._document_changes(shard, known)
+        if is_all and not self._at.runs and (not known or self.cursor[shard] == known[-1].oseq):
+            self._pass(shard, last)
+        return told
+
+    def _pass(self, shard: int, oseq: int) -> None:
+        cursor = (*self.cursor[:shard], oseq, *self.cursor[shard + 1 :])
+        self._at = replace(self._at, cursor=cursor)
+
+    def _scope_change(self, shard: int, event: Event) -> list[Notice]:
+        self._pass(shard, event.oseq)
+        return self._on_from_here(list(self._teller.scope_change(shard, event, self._is_ahead)))
+
+    async def _document_changes(self, shard: int, events: Sequence[Event]) -> list[Notice]:
+        """What became of the documents, as far as the state that was read has come; the rest is told later."""
+        told: list[Notice] = []
+        if not events:
+            return told
+        await self.sources.settle()
+        reader = self._reader()
+        await reader.overview()
+        for event in events:
+            change = decode_change(event.value)
+            if not self._has_applied(reader.source.reached, shard, event.oseq, change.cause.id, change.offset):
+                break
+            some, runs = await self._teller.document_changes(reader, change, event.oseq, self._is_ahead)
+            self._pass(shard, event.oseq)
+            if runs:
+                self._at = replace(self._at, runs=tuple(runs))
+                return told + some
+            told += self._on_from_here(some)
+        return told
+
+    def _has_applied(self, reached: Reached | None, shard: int, oseq: int, cause: str, offset: int) -> bool:
+        """Whether the state shows this change: one that was lost may be on its way back."""
+        if reached is None:
             return True
-        return any(
-            (not chosen.ids or name in chosen.ids) and (not kind or self._is_chosen_type(kind))
-            for name, kind in members
-        )
+        return reached.told[shard] >= oseq and reached.applied[self.sources.shards.intake_of(cause)] > offset
 
-    def _is_chosen_type(self, kind: str) -> bool:
-        chosen = self.selection
-        if chosen.types and kind not in chosen.types:
-            return False
-        domain = self.sources.ruleset.domain_of.get(kind)
-        return not chosen.domains or (domain is not None and domain.name in chosen.domains)
+    async def _expand(self, expansion: Expansion) -> list[Notice]:
+        """The next members of a run, as they stand now; behind the last one of all one may go on."""
+        reader = self._reader()
+        await self._upto(reader)
+        told, left = await self._teller.expand(reader, expansion, ITEMS_AT_ONCE, self._is_ahead)
+        runs = ((left,) if left is not None else ()) + self._at.runs[1:]
+        self._at = replace(self._at, runs=runs)
+        return told if runs else self._on_from_here(told)
+
+    def _on_from_here(self, notices: list[Notice]) -> list[Notice]:
+        """Whoever has heard the last of these may go on behind it."""
+        if not notices:
+            return notices
+        last = notices[-1]
+        return [*notices[:-1], Notice(last.event, last.data, self.cursor)]
 
     # The snapshot
 
-    async def _page(self) -> list[Notice]:
-        """The next items of the snapshot, and its end behind the last."""
-        assert self._boundary is not None
-        reader = self._reader()
-        told = await self._few(reader) if not self._boundary else None
-        if told is None:
-            first, end = (b"s:", b"s;") if self.selection.view == "scope" else (b"d:", b"d;")
-            start = max(self._boundary, first)
-            rows = await self.sources.listing.scan(self.sources.shard, start, end, ITEMS_AT_ONCE)
-            told = await self._items(reader, [decode_value(key, value) for key, value in rows])
-            if len(rows) == ITEMS_AT_ONCE:
-                self._boundary = rows[-1][0]
-                return told
-        self._boundary = None
-        end_of_it = End(generation=self.generation, cursor=self.position(self.cursor))
-        return [*told, Notice("snapshot-end", end_of_it, self.cursor)]
+    async def _page(self, boundary: bytes) -> _Page:
+        """The next items. Raises `Moved` where they must be read again."""
+        page = await self._few() if not boundary else None
+        return page if page is not None else await self._next_page(boundary)
 
-    async def _few(self, reader: Reader) -> list[Notice] | None:
+    async def _next_page(self, boundary: bytes) -> _Page:
+        first, end = (b"s:", b"s;") if self.selection.view == "scope" else (b"d:", b"d;")
+
+        async def listed() -> Sequence[bytes]:
+            return await self.sources.listing.keys(max(boundary, first), end, ITEMS_AT_ONCE)
+
+        keys = await listed()
+        reader = self._reader()
+        await reader.load(keys)
+        await self._require_whole(reader, keys, listed)
+        told = await self._items(reader, keys)
+        return _Page(told, await self._upto(reader), keys[-1] if len(keys) == ITEMS_AT_ONCE else None)
+
+    async def _few(self) -> _Page | None:
         """The whole snapshot at once, where the selection leads to few items without reading all."""
         chosen = self.selection
+        reader = self._reader()
         if chosen.view == "document" and chosen.ids:
-            names = {*chosen.ids, *[one for name in chosen.ids for one in await self._editions(reader, name)]}
-            return await self._items(reader, [await reader.held(name) for name in sorted(names)[:FEW_MAX]])
+            await self.sources.settle()
+            names = {*chosen.ids, *[one for name in chosen.ids for one in await editions_of(reader, name)]}
+            told = await self._teller.active_documents(reader, sorted(names)[:FEW_MAX])
+            return _Page(told, await self._upto(reader), None)
         if not chosen.parts:
             return None
-        exact = scope_name(sorted(chosen.parts))
-        found = await self.sources.index.scopes(sorted(chosen.parts), FEW_MAX)
-        scopes = [await reader.scope(name) for name in sorted({exact, *found})]
-        if len(scopes) >= FEW_MAX or sum(size(scope) for scope in scopes) >= FEW_MAX:
+
+        async def listed() -> Sequence[bytes]:
+            found = await self.sources.index.scopes(sorted(chosen.parts), FEW_MAX)
+            return [scope_key(name) for name in sorted({scope_name(sorted(chosen.parts)), *found})]
+
+        keys = await listed()
+        if len(keys) >= FEW_MAX:
+            return None
+        await reader.load(keys)
+        await self._require_whole(reader, keys, listed)
+        scopes = [scope for key in keys if isinstance(scope := reader.values[key], Scope)]
+        if sum(size(scope) for scope in scopes) >= FEW_MAX:
             return None
         if chosen.view == "scope":
-            return await self._items(reader, scopes)
-        names = {entry.id for scope in scopes for entry in await self._members(reader, scope)}
-        return await self._items(reader, [await reader.held(name) for name in sorted(names)])
-
-    async def _items(self, reader: Reader, values: Sequence[object]) -> list[Notice]:
-        scopes = [value for value in values if isinstance(value, Scope)]
-        documents = [value for value in values if isinstance(value, Held) and self._matches(value)]
-        told = [notice for scope in scopes for notice in await self._scope_state(reader, scope)]
-        return told + await self._active_documents(reader, [held.entry.id for held in documents])
-
-    async def _scope_state(self, reader: Reader, scope: Scope) -> list[Notice]:
-        if not _has_parts(scope.name, self.selection.parts):
-            return []
-        if keys_of(scope.name) == AMENDED:
-            return []  # nothing is void through it, and no change tells of it
-        if keys_of(scope.name) == LINK:
-            [(_, target)] = scope_parts(scope.name)
-            if not size(scope) or not self._touches([(target, "")]):
-                return []
-            return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, void=target))]
-        entries = await reader.with_pages(lambda: holding(scope, reader))
-        if not entries or not self._touches((entry.id, entry.type) for entry in entries):
-            return []
-        members = tuple(
-            Member(
-                id=entry.id,
-                revision=entry.revision,
-                type=entry.type,
-                time=entry.time,
-                order=entry.order,
-                elsewhere=entry.elsewhere,
-            )
-            for entry in entries
-        )
-        return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, members=members))]
-
-    async def _active_documents(self, reader: Reader, names: Sequence[str]) -> list[Notice]:
-        looked = zip(names, await reader.standing(names), strict=True)
-        active = {name: found[0] for name, found in looked if found is not None and found[1]}
-        bodies = await self.sources.index.documents(list(active))
-        told = []
-        for name, held in active.items():
-            body = bodies.get(name)
-            told.append(
-                Notice(
-                    "snapshot",
-                    ActiveDocument(
-                        id=name,
-                        revision=held.revision,
-                        type=held.type,
-                        time=held.time,
-                        order=held.order,
-                        title=body.title if body is not None else "",
-                        source=body.source if body is not None else "",
-                        url=body.url if body is not None else "",
-                        scopes=held.scopes,
-                    ),
-                )
-            )
-        return told
-
-    # Documents
-
-    def _matches(self, held: Held) -> bool:
-        """Whether a document is what the subscriber asked for: those without a scope cannot be followed."""
-        return held.is_present and bool(held.scopes) and self._is_asked_for(held)
-
-    def _is_asked_for(self, held: Held) -> bool:
-        chosen, name = self.selection, held.entry.id
-        if chosen.ids and name not in chosen.ids and chosen.ids.isdisjoint(held.records):
-            return False
-        if not self._is_chosen_type(held.type):
-            return False
-        return not chosen.parts or any(_has_parts(scope, chosen.parts) for scope in held.scopes)
-
-    async def _document_changes(self, reader: Reader, oseq: int, change: FrontierChange) -> list[Notice]:
-        mentions = _mentions(change)
-        if keys_of(change.scope) == LINK:
-            for target in list(mentions):
-                editions = await self._editions(reader, target)
-                mentions.update((name, _Mention(name, mentions[target].why, "link")) for name in editions)
-                if await reader.held(target) is None:
-                    del mentions[target]  # the name of a record, or of nothing that is here
-        runs = (*change.left_runs, *change.entered_runs)
-        self._runs += [_Expansion(change, run, oseq) for run in runs]
-        return await self._tell(reader, list(mentions.values()), change, oseq, is_all=not runs)
-
-    async def _editions(self, reader: Reader, name: str) -> list[str]:
-        return [entry.id for entry in await self._members(reader, await reader.scope(record_scope(name)))]
-
-    async def _members(self, reader: Reader, scope: Scope) -> list[Entry]:
-        return await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
-
-    async def _expand(self, expansion: _Expansion) -> list[Notice]:
-        """The next members of a run, as they stand now."""
-        reader = self._reader()
-        scope = await reader.scope(expansion.change.scope)
-        some = await reader.with_pages(lambda: list(islice(_beyond(scope, reader, expansion), ITEMS_AT_ONCE)))
-        run = expansion.run
-        mentions = [_Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in some]
-        is_last = len(some) < ITEMS_AT_ONCE
-        if is_last:
-            self._runs.pop(0)
+            told = await self._items(reader, keys)
         else:
-            expansion.after = (some[-1].time, some[-1].order, some[-1].id)
-        return await self._tell(reader, mentions, expansion.change, expansion.oseq, is_all=is_last and not self._runs)
+            ids = {entry.id for scope in scopes for entry in await members_of(reader, scope)}
+            told = await self._teller.active_documents(reader, sorted(ids))
+        return _Page(told, await self._upto(reader), None)
 
-    async def _tell(
-        self, reader: Reader, mentions: Sequence[_Mention], change: FrontierChange, oseq: int, *, is_all: bool
-    ) -> list[Notice]:
-        """What holds now of the documents that a change speaks of; the last notice of all carries the cursor."""
-        mentions = [one for one in mentions if not self._is_ahead(b"d:" + one.id.encode())]
-        looked = await reader.standing([one.id for one in mentions])
-        chosen: list[tuple[_Mention, Held | None, bool]] = []
-        for one, found in zip(mentions, looked, strict=True):
-            held = found[0] if found is not None else None
-            if (held is not None and self._is_asked_for(held)) or self._was_wanted(one, change.scope):
-                chosen.append((one, held, found is not None and found[1]))
-        bodies = await self.sources.index.documents([one.id for one, _, _ in chosen])
-        told = []
-        for at, (one, held, is_active) in enumerate(chosen, 1):
-            body = bodies.get(one.id)
-            data = DocumentChange(
-                id=one.id,
-                active=is_active,
-                revision=held.revision if held is not None else one.revision,
-                type=held.type if held is not None else one.types[-1] if one.types else "",
-                selected=held is not None and self._matches(held),
-                time=held.time if held is not None else one.time,
-                order=held.order if held is not None else one.order,
-                title=body.title if body is not None else "",
-                source=body.source if body is not None else "",
-                url=body.url if body is not None else "",
-                why=one.why,
-                rule=one.rule,
-                scope=change.scope,
-                cause=change.cause,
-                oseq=oseq,
-            )
-            told.append(Notice("change", data, oseq if is_all and at == len(chosen) else None))
-        return told
+    async def _require_whole(
+        self, reader: Reader, keys: Sequence[bytes], listed: Callable[[], Awaitable[Sequence[bytes]]]
+    ) -> None:
+        """Raises `Moved` where the state that was read has more keys than were listed."""
+        await reader.overview()
+        await self.sources.settle()
+        if keys != await listed():
+            raise Moved("keys came while they were read; ask again")
 
-    def _was_wanted(self, one: _Mention, scope: str) -> bool:
-        """Whether the subscriber may know a document that is gone, or is no longer what it asked for."""
-        chosen, parts = self.selection, scope_parts(scope)
-        is_named = not chosen.ids or one.id in chosen.ids or (parts[0][0] == RECORD and parts[0][1] in chosen.ids)
-        if not is_named or not chosen.parts <= set(parts):
-            return False
-        types = [kind for kind in one.types if kind]
-        return any(self._is_chosen_type(kind) for kind in types) if types else bool(chosen.ids)
+    async def _upto(self, reader: Reader) -> Cursor:
+        """The numbers that the values read first are as of. Raises `Moved` where the cursor is beyond them."""
+        await reader.overview()
+        reached = reader.source.reached
+        upto = reached.told if reached is not None else await self._last()
+        if any(map(int.__lt__, upto, self.cursor)):
+            raise Moved("the state that was read is older than what was told; ask again")
+        return upto
 
-
-def _mentions(change: FrontierChange) -> dict[str, _Mention]:
-    """The members that a change lists; of one that left and entered, both types and what it is now."""
-    found: dict[str, _Mention] = {}
-    for one in (*change.left, *change.entered):
-        before = found.get(one.id)
-        types = (*(before.types if before is not None else ()), one.type)
-        found[one.id] = _Mention(one.id, one.why, one.rule, types, one.revision, one.time, one.order)
-    return found
-
-
-def _beyond(scope: Scope, reader: Reader, expansion: _Expansion) -> Iterator[Entry]:
-    """The members of a run behind the last one told, in order. Raises `Absent` for the next page only."""
-    run, after = expansion.run, expansion.after
-    if scope.sheets:
-        pages = pages_of(reader.values)
-        sheets = sheets_between(scope, pages, run.type, run.start, run.end)
-        left = [sheet for sheet in sheets if after is None or sheet.last > after]
-        entries = (entry for sheet in left for entry in page_of(scope, pages, sheet))
-    else:
-        entries = (entry for entry in scope.entries if entry.type == run.type)
-    for entry in entries:
-        if run.start <= entry.pair < run.end and (after is None or (entry.time, entry.order, entry.id) > after):
-            yield entry
-
-
-def _has_parts(scope: str, parts: frozenset[tuple[str, str]]) -> bool:
-    return not parts or parts <= set(scope_parts(scope))
+    async def _items(self, reader: Reader, keys: Sequence[bytes]) -> list[Notice]:
+        if self.selection.view == "document":
+            return await self._teller.active_documents(reader, [key[2:].decode() for key in keys])
+        scopes = [scope for key in keys if isinstance(scope := reader.values[key], Scope)]
+        return [notice for scope in scopes for notice in await self._teller.scope_state(reader, scope)]

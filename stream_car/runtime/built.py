@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.embedded.store import ShardKeys, SqliteJournal, SqliteStore, StateFile
 from stream_car.core.documents import Document
 from stream_car.core.intake import Held, held_key
 from stream_car.core.resolve import Walked
@@ -183,7 +183,7 @@ class Built:
         """What a subscription reads."""
         return Sources(
             shards=OneShard(self.store),
-            listing=self.store,
+            listing=ShardKeys(self.store),
             journal=self.journal,
             index=self.index,
             ruleset=self.ruleset,

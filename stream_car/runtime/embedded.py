@@ -201,7 +201,7 @@ class Engine:
         upto = self.last_change() - keep
         return upto > self.forgotten() and at_once(self._built.journal.forget(0, CHANGES, upto, limit)) == limit
 
-    def subscription(self, selection: Selection, *, cursor: int, with_snapshot: bool) -> Subscription:
+    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
         """A place in the stream of changes; `pull` from it."""
         parts = frozenset(self.ruleset.read_part(key, value) for key, value in selection.parts)
         chosen = msgspec.structs.replace(selection, parts=parts)

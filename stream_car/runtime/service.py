@@ -32,7 +32,7 @@ from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.publisher import Publisher
 from stream_car.runtime.rebuilding import Rebuilding
-from stream_car.runtime.subscriptions import Subscriptions
+from stream_car.runtime.subscriptions import Folder, Subscriptions
 
 NAMES_AT_ONCE = 64
 FORGET_S = 10.0
@@ -53,7 +53,7 @@ class EmbeddedService:
         self.engine = engine
         self.bell = Bell()
         self.publisher = Publisher(engine)
-        self.subscriptions = Subscriptions(engine, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
+        self.subscriptions = Subscriptions(Folder(engine), self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
         self.rebuilds = Rebuilding(engine, self.bell)
         self.changes_kept = changes_kept
         self._tasks: list[asyncio.Task[None]] = []
@@ -207,7 +207,7 @@ class EmbeddedService:
         self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
     ) -> AsyncIterator[Sequence[Said]]:
         """What is in force now, then every change of it; from a cursor on without the former."""
-        return self.subscriptions.subscribe(selection, after, snapshot)
+        return await self.subscriptions.subscribe(selection, after, snapshot)
 
     async def rules(self) -> Rules:
         """The rules in force."""
@@ -227,5 +227,5 @@ class EmbeddedService:
             waiting=header.waiting,
             outcomes=dict(sorted(header.counts.items())),
             subscriptions=len(self.subscriptions),
-            lag=self.subscriptions.lag,
+            lag=await self.subscriptions.lag(),
         )

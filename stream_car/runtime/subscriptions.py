@@ -1,27 +1,90 @@
-"""Subscribers of the embedded engine: each reads the journal from its own cursor when it is ready for more.
+"""Subscribers: each reads the journal from its own cursor when it is ready for more.
 
-Promise: a subscriber that is slow, or gone, costs the engine nothing; one that asks from a cursor that
+Promise: a subscriber that is slow, or gone, costs nobody else anything; one that asks from a cursor that
 cannot be gone on from is told so and begins anew. At most `most` at a time.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Protocol
 
 from stream_car.api.messages import Reset, Said
-from stream_car.engine.notices import Selection
-from stream_car.engine.subscription import Expired, Subscription
+from stream_car.engine.notices import Notice, Selection
+from stream_car.engine.subscription import Cursor, Expired, Subscription
 from stream_car.errors import InvalidRequest, TooMuch
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
 
 CURSOR_HINT = "leave the cursor out to begin with a snapshot of now"
+AGAIN_S = 0.05  # until what could not be read together is read again
+
+
+class Changing(Protocol):
+    """What is subscribed to."""
+
+    @property
+    def generation(self) -> str:
+        """Names what cursors belong to."""
+        ...
+
+    async def last(self) -> Cursor:
+        """For each shard the last change told."""
+        ...
+
+    async def forgotten(self) -> Cursor:
+        """For each shard: changes up to this number may no longer be kept."""
+        ...
+
+    async def has_come_to(self, cursor: Cursor) -> bool:
+        """Whether these changes are told."""
+        ...
+
+    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
+        """A place in the stream of changes; `pull` from it."""
+        ...
+
+    async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
+        """The next notices, and whether the subscription has caught up. Raises `Expired`."""
+        ...
+
+
+class Folder:
+    """Implements `Changing` over the embedded engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def generation(self) -> str:
+        """That of the rules; a rebuild makes another."""
+        return self._engine.generation
+
+    async def last(self) -> Cursor:
+        """There is one shard."""
+        return (self._engine.last_change(),)
+
+    async def forgotten(self) -> Cursor:
+        """Likewise."""
+        return (self._engine.forgotten(),)
+
+    async def has_come_to(self, cursor: Cursor) -> bool:
+        """Nobody else tells changes."""
+        return cursor <= await self.last()
+
+    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
+        """A place in the stream of changes."""
+        return self._engine.subscription(selection, cursor=cursor, with_snapshot=with_snapshot)
+
+    async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
+        """The next notices."""
+        return self._engine.pull(subscription)
 
 
 class Subscriptions:
     """All who listen."""
 
-    def __init__(self, engine: Engine, bell: Bell, *, most: int = 1000, heartbeat_s: float = 15.0) -> None:
-        self.engine = engine
+    def __init__(self, changing: Changing, bell: Bell, *, most: int = 1000, heartbeat_s: float = 15.0) -> None:
+        self.changing = changing
         self.bell = bell
         self.most = most
         self.heartbeat_s = heartbeat_s
@@ -31,24 +94,23 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def lag(self) -> int:
+    async def lag(self) -> int:
         """How many events the slowest has not yet taken."""
-        last = self.engine.last_change()
-        return max((last - one.subscription.cursor for one in self._open), default=0)
+        last = sum(await self.changing.last())
+        return max((last - sum(one.subscription.cursor) for one in self._open), default=0)
 
     def end(self) -> None:
         """Let everybody go, in order."""
         self.ending = True
         self.bell.ring()
 
-    def subscribe(
+    async def subscribe(
         self, selection: Selection, after: str | None, snapshot: bool | None
     ) -> AsyncIterator[Sequence[Said]]:
         """A new listener. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `TooMuch`."""
         if len(self._open) >= self.most:
             raise TooMuch(f"{self.most} subscriptions are open, and no more are taken; try again later")
-        cursor, reason = self._start(after)
+        cursor, reason = await self._start(after)
         listener = Listener(
             self, selection, cursor, reason, with_snapshot=reason is not None or _wants(after, snapshot)
         )
@@ -62,20 +124,31 @@ class Subscriptions:
         """Somebody does no longer."""
         self._open.discard(listener)
 
-    def _start(self, after: str | None) -> tuple[int, Reset | None]:
-        last = self.engine.last_change()
+    async def _start(self, after: str | None) -> tuple[Cursor, Reset | None]:
+        changing = self.changing
         if after is None:
-            return last, None
-        generation, colon, number = after.rpartition(":")
-        if not (colon and generation and number.isascii() and number.isdecimal() and len(number) < 17):
-            raise InvalidRequest("cursor", f"a cursor is GENERATION:NUMBER, as events carry it; {CURSOR_HINT}")
-        if generation != self.engine.generation:
-            return last, Reset(reason="cursor_generation", generation=self.engine.generation)
-        if int(number) > last:
-            raise InvalidRequest("cursor_ahead", f"the last event so far is {last}, before your cursor; {CURSOR_HINT}")
-        if int(number) < self.engine.forgotten():
-            return last, Reset(reason="cursor_expired", generation=self.engine.generation)
-        return int(number), None
+            return await changing.last(), None
+        generation, cursor = _read(after)
+        if generation != changing.generation:
+            return await changing.last(), Reset(reason="cursor_generation", generation=changing.generation)
+        last = await changing.last()
+        if len(cursor) != len(last):
+            raise InvalidRequest("cursor", f"a cursor of this service has {len(last)} numbers; {CURSOR_HINT}")
+        if not await changing.has_come_to(cursor):
+            told = ".".join(map(str, await changing.last()))
+            raise InvalidRequest("cursor_ahead", f"the last event so far is {told}, before your cursor; {CURSOR_HINT}")
+        if any(map(int.__lt__, cursor, await changing.forgotten())):
+            return await changing.last(), Reset(reason="cursor_expired", generation=changing.generation)
+        return cursor, None
+
+
+def _read(after: str) -> tuple[str, Cursor]:
+    """A cursor's generation and numbers. Raises `InvalidRequest`."""
+    generation, colon, said = after.rpartition(":")
+    numbers = said.split(".")
+    if not (colon and generation and all(one.isascii() and one.isdecimal() and len(one) < 17 for one in numbers)):
+        raise InvalidRequest("cursor", f"a cursor is GENERATION:NUMBER, as events carry it; {CURSOR_HINT}")
+    return generation, tuple(map(int, numbers))
 
 
 def _wants(after: str | None, snapshot: bool | None) -> bool:
@@ -87,7 +160,8 @@ def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot:
     beginning = f"{engine.generation}:{engine.forgotten()}"
     cursor = after if after is not None or snapshot else beginning
     with asyncio.Runner() as runner:
-        all_of_it = Subscriptions(engine, Bell(), heartbeat_s=0.0).subscribe(selection, cursor, snapshot or None)
+        everything = Subscriptions(Folder(engine), Bell(), heartbeat_s=0.0)
+        all_of_it = runner.run(everything.subscribe(selection, cursor, snapshot or None))
         while True:
             for said in runner.run(_next(all_of_it)):
                 if said.event == "heartbeat":
@@ -103,50 +177,51 @@ class Listener:
     """One subscription from beginning to end."""
 
     def __init__(
-        self, among: Subscriptions, selection: Selection, cursor: int, reset: Reset | None, *, with_snapshot: bool
+        self, among: Subscriptions, selection: Selection, cursor: Cursor, reset: Reset | None, *, with_snapshot: bool
     ) -> None:
         self.among = among
         self.selection = selection
         self.reset = reset
         self.subscription = self._begin(cursor, with_snapshot=with_snapshot)
 
-    def _begin(self, cursor: int, *, with_snapshot: bool) -> Subscription:
-        return self.among.engine.subscription(self.selection, cursor=cursor, with_snapshot=with_snapshot)
+    def _begin(self, cursor: Cursor, *, with_snapshot: bool) -> Subscription:
+        return self.among.changing.subscription(self.selection, cursor=cursor, with_snapshot=with_snapshot)
 
     async def said(self) -> AsyncIterator[Sequence[Said]]:
         """What there is to tell, several things at once; at rest a heartbeat now and then."""
-        self.among.opened(self)
+        among = self.among
+        among.opened(self)
         told = self.subscription.cursor
         try:
             if self.reset is not None:
                 yield [Said("reset", self.reset)]
-            while not self.among.ending:
-                heard = self.among.bell.listen()
-                if self.among.engine.generation != self.subscription.generation:
-                    yield [self._anew("generation")]
+            while not among.ending:
+                heard = among.bell.listen()
+                if among.changing.generation != self.subscription.generation:
+                    yield [await self._anew("generation")]
                 try:
-                    notices, is_at_end = self.among.engine.pull(self.subscription)
+                    notices, is_at_end = await among.changing.pull(self.subscription)
                 except Expired:
-                    yield [self._anew("cursor_expired")]
+                    yield [await self._anew("cursor_expired")]
                     continue
                 if notices:
-                    yield [
-                        Said(one.event, one.data, None if one.oseq is None else self.subscription.position(one.oseq))
-                        for one in notices
-                    ]
-                    told = max(told, *(one.oseq or 0 for one in notices))
+                    yield [self._said(one) for one in notices]
+                    told = next((one.cursor for one in reversed(notices) if one.cursor is not None), told)
                 if not is_at_end:
-                    await asyncio.sleep(0)
-                elif not notices and not await self.among.bell.wait(heard, self.among.heartbeat_s):
+                    await asyncio.sleep(0 if self.subscription.has_moved else AGAIN_S)
+                elif not notices and not await among.bell.wait(heard, among.heartbeat_s):
                     cursor = self.subscription.cursor
-                    yield [Said("heartbeat", None, self.subscription.position(cursor) if cursor > told else None)]
+                    yield [Said("heartbeat", None, self.subscription.position(cursor) if cursor != told else None)]
                     told = cursor
         finally:
-            self.among.closed(self)
+            among.closed(self)
 
-    def _anew(self, reason: str) -> Said:
-        engine = self.among.engine
-        self.subscription = self._begin(engine.last_change(), with_snapshot=True)
+    def _said(self, one: Notice) -> Said:
+        return Said(one.event, one.data, None if one.cursor is None else self.subscription.position(one.cursor))
+
+    async def _anew(self, reason: str) -> Said:
+        changing = self.among.changing
+        self.subscription = self._begin(await changing.last(), with_snapshot=True)
         if reason == "generation":
-            return Said("reset", Reset(reason="generation", generation=engine.generation))
-        return Said("reset", Reset(reason="cursor_expired", generation=engine.generation))
+            return Said("reset", Reset(reason="generation", generation=changing.generation))
+        return Said("reset", Reset(reason="cursor_expired", generation=changing.generation))

@@ -297,7 +297,7 @@ async def test_when_the_server_ends_its_subscriptions_end() -> None:
 def test_within_a_snapshot_nothing_says_that_one_may_go_on_behind_it() -> None:
     with engine() as car:
         car.publish([document(f"c{n:03}", topic=f"t{n}") for n in range(300)])
-        following = car.subscription(Selection(), cursor=0, with_snapshot=True)
+        following = car.subscription(Selection(), cursor=(0,), with_snapshot=True)
         told: list[Notice] = []
         while not told or told[-1].event != "snapshot-end":
             some, _ = car.pull(following)
@@ -306,4 +306,4 @@ def test_within_a_snapshot_nothing_says_that_one_may_go_on_behind_it() -> None:
                 car.publish([document("d", "denial", 3, topic="t0")])
 
     assert "change" in {one.event for one in told}
-    assert {one.event for one in told if one.oseq is not None} == {"snapshot-end"}
+    assert {one.event for one in told if one.cursor is not None} == {"snapshot-end"}

@@ -27,12 +27,12 @@ class Follower:
         self.scopes: dict[str, set[tuple[str, int]]] = {}
         self.void: set[str] = set()
         self.seqs: dict[str, int] = {}
-        self.cursors: list[int] = []
+        self.cursors: list[tuple[int, ...]] = []
 
     def hear(self, notice: Notice) -> None:
         said = notice.data
-        if notice.oseq is not None:
-            self.cursors.append(notice.oseq)
+        if notice.cursor is not None:
+            self.cursors.append(notice.cursor)
         if isinstance(said, ActiveDocument):
             self.documents[said.id] = said.revision
         elif isinstance(said, DocumentChange):
@@ -129,7 +129,7 @@ def follow(seed: int, steps: int, views: Sequence[View] = ("document", "document
                 at += count
             if random.random() < 0.1 or not followers:
                 chosen = random_selection(random, views)
-                place = engine.subscription(chosen, cursor=engine.last_change(), with_snapshot=True)
+                place = engine.subscription(chosen, cursor=(engine.last_change(),), with_snapshot=True)
                 followers.append((Follower(), chosen, place))
             follower, chosen, place, done = pulled(engine, random.choice(followers))
             assert follower.cursors == sorted(follower.cursors), (seed, at)

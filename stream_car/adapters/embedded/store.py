@@ -103,7 +103,7 @@ class StateFile:
 
 
 class SqliteStore:
-    """Implements `ports.Store` and `ports.Listing`."""
+    """Implements `ports.Store`."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
@@ -172,15 +172,6 @@ class SqliteStore:
             standing = self._standing(self._file.connection, shard)
             return standing.next_offset if standing else 0, self._values(self._file.connection, shard, keys)
 
-    async def scan(self, shard: int, after: bytes, before: bytes, limit: int) -> Sequence[tuple[bytes, bytes]]:
-        """Keys and values with `after < key < before`, the first ones, all as of one moment."""
-        with self._file.translated():
-            rows: list[tuple[bytes, bytes]] = self._file.connection.execute(
-                "SELECT key, value FROM entries WHERE shard = ? AND key > ? AND key < ? ORDER BY key LIMIT ?",
-                (shard, after, before, limit),
-            ).fetchall()
-        return tuple((key, self._unguarded(key, kept)) for key, kept in rows)
-
     def _unguarded(self, key: bytes, kept: bytes) -> bytes:
         value = unguarded(key, kept)
         if value is None:
@@ -190,16 +181,18 @@ class SqliteStore:
     def keys(self, shard: int, prefix: bytes) -> Iterator[bytes]:
         """The keys that begin so, in order; those written meanwhile may be left out."""
         last, end = prefix, prefix[:-1] + bytes([prefix[-1] + 1])
-        while True:
-            with self._file.translated():
-                rows: list[tuple[bytes]] = self._file.connection.execute(
-                    "SELECT key FROM entries WHERE shard = ? AND key > ? AND key < ? ORDER BY key LIMIT ?",
-                    (shard, last, end, _CHUNK),
-                ).fetchall()
-            if not rows:
-                return
-            yield from (key for (key,) in rows)
-            last = rows[-1][0]
+        while found := self.listed(shard, last, end, _CHUNK):
+            yield from found
+            last = found[-1]
+
+    def listed(self, shard: int, after: bytes, before: bytes, limit: int) -> Sequence[bytes]:
+        """Keys with `after < key < before`, the first ones."""
+        with self._file.translated():
+            rows: list[tuple[bytes]] = self._file.connection.execute(
+                "SELECT key FROM entries WHERE shard = ? AND key > ? AND key < ? ORDER BY key LIMIT ?",
+                (shard, after, before, limit),
+            ).fetchall()
+        return [key for (key,) in rows]
 
     def _standing(self, connection: sqlite3.Connection, shard: int) -> Claim | None:
         row: tuple[str, int, int, int, bytes] | None = connection.execute(
@@ -239,6 +232,18 @@ class SqliteStore:
             for key, kept in rows:
                 found[key] = self._unguarded(key, kept)
         return found
+
+
+class ShardKeys:
+    """Implements `ports.Listing` for one shard of a store."""
+
+    def __init__(self, store: SqliteStore, shard: int = 0) -> None:
+        self._store = store
+        self._shard = shard
+
+    async def keys(self, after: bytes, before: bytes, limit: int) -> Sequence[bytes]:
+        """Keys with `after < key < before`, the first ones."""
+        return self._store.listed(self._shard, after, before, limit)
 
 
 class SqliteJournal:

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stream_car.api.client.exchange import Ask, Heard, Lost, Patience, asked_pause, failure, pause_after, unanswered
-from stream_car.api.messages import Reset, Said
+from stream_car.api.messages import CURSOR_MAX, Reset, Said
 from stream_car.api.reading import read
 from stream_car.engine.answers import Told
 from stream_car.engine.notices import ActiveDocument, Begin, DocumentChange, End, ScopeState, View
 from stream_car.errors import InvalidRequest, StreamCarError, Unavailable
-
-CURSOR_MAX = 200
 
 
 class Events:
