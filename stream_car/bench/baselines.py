@@ -68,8 +68,12 @@ class Bench:
         return self.entities.matching(self.entities.named(text))[:limit]
 
     def two_stage(self, text: str, limit: int | None) -> list[str]:
-        """Anchors by relevance; of each what is later in its scope goes first; then the rest as ranked."""
-        ranked = self.bm25.rank(text, limit if limit is None else max(limit, self._depth))
+        """Anchors by BM25, then `two_stage_over` them."""
+        return self.two_stage_over(self.bm25.rank, text, limit)
+
+    def two_stage_over(self, anchors: Rank, text: str, limit: int | None) -> list[str]:
+        """Anchors by some ranking; of each what is later in its scope goes first; then the rest as ranked."""
+        ranked = anchors(text, limit if limit is None else max(limit, self._depth))
         found = self._probed(text, ranked[: self._depth])
         return without_repeats([one for anchor in found for one in self.entities.after(anchor)], ranked)[:limit]
 

@@ -1,9 +1,10 @@
 """Reports as charts: for each set the systems' shares and the Delta plot, and one chart of all sets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stream_car.bench import paper
+from stream_car.bench.budgets import Curve
 from stream_car.bench.lab import OURS, Report
 from stream_car.bench.lexical import bm25
 from stream_car.engine.answers import Answer
@@ -11,11 +12,20 @@ from stream_car.pictures import plots
 
 
 def write(reports: Sequence[Report], folder: Path) -> list[Path]:
-    """Draw into a folder, which is made if need be; the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draw reports into a folder, which is made if need be; the files."""
     drawn = {f"{one.collection.name}-systems.svg": systems(one) for one in reports}
     drawn |= {f"{one.collection.name}-delta.svg": delta(one) for one in reports if one.deltas}
     drawn["all.svg"] = together(reports)
+    return _kept(drawn, folder)
+
+
+def write_curves(curves: Sequence[Curve], folder: Path) -> list[Path]:
+    """Draw curves into a folder, which is made if need be; the files."""
+    return _kept({f"{one.collection.name}-budget.svg": budgets(one) for one in curves}, folder)
+
+
+def _kept(drawn: Mapping[str, str], folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, picture in drawn.items():
         paths.append(folder / name)
@@ -78,6 +88,21 @@ def delta(report: Report) -> str:
         across="BM25 score of the most relevant document",
         up="best score of what controls it",
         note="Beneath the diagonal the most relevant document is void (Delta > 0); on it, it is in force.",
+    )
+
+
+def budgets(found: Curve) -> str:
+    """Coverage and risk of one set as the budget grows."""
+    return plots.lines(
+        f"{found.collection.title}: coverage and risk as the budget grows, {found.questions} questions",
+        ["none" if one.budget is None else str(one.budget) for one in found.steps],
+        [
+            plots.Line(name="coverage, as certified", values=tuple(one.coverage for one in found.steps), tint=0),
+            plots.Line(name="of the whole answer", values=tuple(one.told for one in found.steps), tint=2),
+            plots.Line(name="risk (Theorem 4)", values=tuple(one.risk.value for one in found.steps), tint=1),
+        ],
+        across="budget of look-ups",
+        note="Risk is the share of questions answered wrongly.",
     )
 
 

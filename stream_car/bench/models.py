@@ -82,9 +82,9 @@ class Models(Struct, kw_only=True):
         needs: list[Needed] = []
         first = next(iter(dense.values()), None)
         if first is None:
-            needs += [Needed(name, ENCODER) for name in ("dense", "dense re-rank, gold edges")]
+            needs += [Needed(name, ENCODER) for name in ("dense", "dense re-rank, gold edges", OVER_DENSE)]
         else:
-            found.append(_with_gold(first, bench))
+            found += [_with_gold(first, bench), _over(first, bench)]
         if first is None or self.cross is None:
             needs.append(Needed("cross-encoder", f"{CROSS}{'' if first is not None else ' and ' + ENCODER}"))
         else:
@@ -97,6 +97,7 @@ class Models(Struct, kw_only=True):
 
 
 ENCODER = "an encoder (--encoder)"
+OVER_DENSE = "two-stage, dense anchors"
 CROSS = "a cross-encoder (--cross-encoder)"
 WRITER = "a text generator (--generator)"
 
@@ -110,6 +111,13 @@ def _with_gold(dense: Dense, bench: Bench) -> System:
         ),
         gold=True,
     )
+
+
+def _over(dense: Dense, bench: Bench) -> System:
+    def rank(text: str, limit: int | None) -> list[str]:
+        return bench.two_stage_over(dense.rank, text, limit)
+
+    return System(name=OVER_DENSE, rank=blind(rank), by_case=True)
 
 
 def _crossed(dense: Dense, score: Scoring, bench: Bench, texts: Mapping[str, str]) -> System:

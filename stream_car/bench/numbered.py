@@ -7,13 +7,13 @@ something that is not at hand says so instead.
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from stream_car.bench import paper
+from stream_car.bench import paper, written
 from stream_car.bench.judging import CUTS, Judged, Scores, by_hop, scores
 from stream_car.bench.lab import OURS, Lab, Stand
 from stream_car.bench.lexical import Lexical
 from stream_car.bench.measures import Share, jaccard, share
-from stream_car.bench.models import ENCODER, WRITER
-from stream_car.bench.sets import Question, known
+from stream_car.bench.models import ENCODER, OVER_DENSE, WRITER
+from stream_car.bench.sets import FURTHER, Question, known
 from stream_car.bench.sheets import ABSENT, Sheet, bare, figure, spread
 from stream_car.bench.worded import hinted, templated
 from stream_car.ranking.analysis import STOP_WORDS, words
@@ -100,8 +100,7 @@ def _table_4(lab: Lab) -> Sheet:
             "set",
             "n",
             "measure",
-            "paper, anchor",
-            "paper, controlling",
+            "paper: anchor / controlling",
             "anchor",
             "controlling",
             "anchor nearer",
@@ -185,8 +184,8 @@ def _anchor_recall(stand: Stand, name: str) -> Share | None:
         "two-stage": lambda text: stand.bench.bm25.rank(text, 5),
         OURS: lambda text: [one.id for one in stand.ours.engine.relevance(text, 5)],
     }
-    if name.startswith("dense ("):
-        system = stand.systems[name]
+    if name.startswith("dense (") or name == OVER_DENSE:
+        system = stand.systems[name if name != OVER_DENSE else _of_table(stand, ("dense",))[0]]
         return share([float(set(one.anchor) <= set(system.rank(one, 5))) for one in stand.material.questions])
     if name not in ranks:
         return None
@@ -255,6 +254,22 @@ def _table_9(lab: Lab) -> Sheet:
     )
 
 
+def _table_10(lab: Lab) -> Sheet:
+    title, columns = "Table 10. SCOTUS overrulings", ("system", "paper TCA@5", "anchor@5", "TCA@5")
+    if not _has_opinions(lab):
+        return Sheet(title=title, columns=("",), rows=((f"not run: needs {OPINIONS}",),))
+    stand = _stand(lab, "scotus")
+    rows = []
+    for name in _of_table(stand, ("BM25", "dense", "two-stage", OVER_DENSE, OURS)):
+        told = figure(paper.tca("scotus", name))
+        rows.append((name, told, bare(_anchor_recall(stand, name)), spread(scores(_judged(stand, name)).included)))
+    return Sheet(title=title, columns=columns, rows=tuple(rows), notes=_needs(stand))
+
+
+def _has_opinions(lab: Lab) -> bool:
+    return all((lab.data / one.folder / "documents.jsonl").is_file() for one in FURTHER)
+
+
 def _table_11(lab: Lab) -> Sheet:
     stand = _stand(lab, "fda")
     rows = []
@@ -269,18 +284,40 @@ def _table_11(lab: Lab) -> Sheet:
     )
 
 
+def _table_12(lab: Lab) -> Sheet:
+    title = "Table 12. What a language model says of the documents that it is handed (GHSA)"
+    if lab.models.writer is None:
+        return Sheet(title=title, columns=("",), rows=((f"not run: needs {WRITER}",),))
+    stand = _stand(lab, "ghsa")
+    rows = []
+    for name in _of_table(stand, ("dense", "two-stage", OURS)):
+        handed, said = written.read(stand, name, lab.models.writer)
+        told = paper.READ.get(paper.family(name), (None,) * 4)
+        rows.append((name, *(f"{figure(a)} / {bare(b)}" for a, b in zip(told, (handed, *said.values()), strict=True))))
+    return Sheet(
+        title=title,
+        columns=("handed over by", "patch recall@5", "says patched", "says not patched (wrong)", "uncertain"),
+        rows=tuple(rows),
+        notes=(
+            "The paper, with GPT-4o-mini / here, with the generator at hand. Every gold answer is: patched.",
+            *_needs(stand),
+        ),
+    )
+
+
 def _table_13(lab: Lab) -> Sheet:
     rows = []
     needs: tuple[str, ...] = ()
-    for name in ("ghsa", "fda"):
+    for name in ("ghsa", "fda", *(("scotus",) if _has_opinions(lab) else ())):
         stand = _stand(lab, name)
         needs = _needs(stand)
-        for system in _of_table(stand, ("BM25", "dense", "two-stage", OURS)):
+        for system in _of_table(stand, ("BM25", "dense", "two-stage", *(OVER_DENSE,) * (name == "scotus"), OURS)):
             said = scores(_judged(stand, system)).included
             rows.append(
                 (stand.material.collection.title, system, str(said.n), figure(paper.tca(name, system)), spread(said))
             )
-    rows.append(("SCOTUS", "all", "122", "BM25 0.893, dense 0.172, two-stage 0.926", f"not run: needs {OPINIONS}"))
+    if not _has_opinions(lab):
+        rows.append(("SCOTUS", "all", "122", "BM25 0.893, dense 0.172, two-stage 0.926", f"not run: needs {OPINIONS}"))
     return Sheet(
         title="Table 13. Real collections (inclusion@5)",
         columns=("set", "system", "n", "paper TCA@5", "TCA@5"),
@@ -289,14 +326,7 @@ def _table_13(lab: Lab) -> Sheet:
     )
 
 
-OPINIONS = "the opinions' texts, which were not published with the paper"
-
-
-def _absent(number: int, title: str, needs: str) -> Callable[[Lab], Sheet]:
-    def table(lab: Lab) -> Sheet:
-        return Sheet(title=f"Table {number}. {title}", columns=("",), rows=((f"not run: needs {needs}",),))
-
-    return table
+OPINIONS = "the opinions' texts in the directory `scotus`, which were not published with the paper"
 
 
 def _of_table(stand: Stand, wanted: Sequence[str]) -> list[str]:
@@ -317,8 +347,8 @@ TABLES: Mapping[int, Callable[[Lab], Sheet]] = {
     7: _table_7,
     8: _table_8,
     9: _table_9,
-    10: _absent(10, "SCOTUS overrulings", OPINIONS),
+    10: _table_10,
     11: _table_11,
-    12: _absent(12, "Answers of a language model", f"{WRITER} and people or a model to judge its texts"),
+    12: _table_12,
     13: _table_13,
 }

@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from stream_car.api.plain import line
 from stream_car.bench import charts, numbered, programs, sheets
+from stream_car.bench.budgets import curve
 from stream_car.bench.lab import Lab, Report, Track
 from stream_car.bench.models import Models
 from stream_car.bench.sets import COLLECTIONS, Question, Split, known
@@ -38,6 +39,7 @@ def group() -> None:
         "stream-car bench answers --data ./benchmarks --set ghsa --set fda --json",
         "stream-car bench answers --data ./benchmarks --table 5",
         "stream-car bench answers --data ./benchmarks --charts ./charts",
+        "stream-car bench answers --data ./benchmarks --set ghsa --curve",
         "stream-car bench answers --data ./benchmarks --set fda --encoder ./all-MiniLM-L6-v2",
         "stream-car bench answers --data ./benchmarks --table 5 --encoder ./e5-small --generator './write.sh'",
     ),
@@ -58,6 +60,7 @@ def group() -> None:
 )
 @click.option("--table", type=click.IntRange(2, 13), metavar="N", help="One table of the paper, by its number.")
 @click.option("--split", type=click.Choice(get_args(Split)), default="dev", show_default=True, help="Which questions.")
+@click.option("--curve", "is_curve", is_flag=True, help="Instead: coverage and risk as the budget of look-ups grows.")
 @click.option("--failures", is_flag=True, help="Also list every question that fails, and why.")
 @click.option(
     "--charts",
@@ -86,6 +89,7 @@ def answers(
     names: Sequence[str],
     table: int | None,
     split: Split,
+    is_curve: bool,
     failures: bool,
     folder: Path | None,
     encoders: Sequence[Path],
@@ -98,7 +102,7 @@ def answers(
     Every set, with the paper's figures and its baselines run here, the engine as it ships, and what is possible
     at best; with --table, one table in the paper's shape. Shares carry 95 % Wilson intervals.
     """
-    if table is not None and (names or folder is not None or failures):
+    if table is not None and (names or folder is not None or failures or is_curve):
         raise InvalidRequest("table", "a table has its own sets; give --table alone, or leave it out")
     models = Models(
         encoders={folder.name: programs.encoder(folder) for folder in encoders},
@@ -110,15 +114,25 @@ def answers(
             said = numbered.numbered(table, lab)
             options.answer_one(said, as_json=as_json, draw=draw)
             return
+        if is_curve:
+            curves = []
+            for collection in known(names):
+                curves.append(curve(lab, collection))
+                options.answer_one(curves[-1], as_json=as_json, draw=lambda said: draw(sheets.budgets(said)))
+            _name(charts.write_curves(curves, folder) if folder is not None else ())
+            return
         reports = []
         for collection in known(names):
             reports.append(lab.report(collection))
             _tell(reports[-1], failures=failures, as_json=as_json)
     if not as_json:
         show(*map(draw, (sheets.side_by_side(reports), sheets.factorisation(reports), sheets.lookups(reports))))
-    if folder is not None:
-        for path in charts.write(reports, folder):
-            click.echo(str(path), err=True)
+    _name(charts.write(reports, folder) if folder is not None else ())
+
+
+def _name(paths: Iterable[Path]) -> None:
+    for path in paths:
+        click.echo(str(path), err=True)
 
 
 def _tell(report: Report, *, failures: bool, as_json: bool) -> None:

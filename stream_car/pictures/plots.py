@@ -1,9 +1,10 @@
-"""Plots of figures: shares with their intervals as bars, and one score against another.
+"""Plots of figures: shares with their intervals as bars, shares as lines, and one score against another.
 
 Promise: axes begin at zero; an interval is drawn wherever a share is.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ BARS = 460
 ROW = 24
 TOP = 76
 SIDE = 460
+HIGH = 260
 NEAR = 12  # points closer than this share a label
 TINTS = ("one", "two", "three", "four")
 
@@ -27,6 +29,14 @@ class Bar(Struct, frozen=True, kw_only=True):
     low: float
     high: float
     paper: float | None = None
+    tint: int = 0
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """Shares from 0 to 1, one for each place of an axis."""
+
+    name: str
+    values: tuple[float, ...]
     tint: int = 0
 
 
@@ -75,6 +85,36 @@ def _bar(one: Bar, base: float, y: float) -> list[str]:
             f'<path d="M{x:.1f} {y + 4:.1f}l6 6l-6 6l-6 -6z" class="mark"><title>paper: {one.paper:.3f}</title></path>'
         )
     return parts
+
+
+def lines(title: str, places: Sequence[str], series: Sequence[Line], *, across: str, note: str = "") -> str:
+    """Shares from 0 to 1 as they change along an axis of named places, evenly apart."""
+    left, bottom, high = EDGE + 44, TOP + HIGH, len(places) - 1 or 1
+    parts = [svg.text(EDGE, 32, svg.cut(title, 76), "head"), svg.text(EDGE, 52, svg.cut(note, 100), "small", "faint")]
+    for tenth in range(0, 11, 2):
+        y = bottom - HIGH * tenth / 10
+        parts.append(svg.line(left, y, left + SIDE, y, "grid"))
+        parts.append(svg.text(left - 8, y + 4, f"{tenth / 10:.1f}", "small", "faint", anchor="end"))
+    xs = [left + SIDE * at / high for at in range(len(places))]
+    parts += [
+        svg.text(x, bottom + 16, place, "small", "faint", anchor="middle") for x, place in zip(xs, places, strict=True)
+    ]
+    for number, one in enumerate(series):
+        ys = [bottom - HIGH * value for value in one.values]
+        points = list(zip(xs, ys, strict=True))
+        parts += [svg.line(*before, *after) for before, after in pairwise(points)]
+        parts += [
+            svg.dot(x, y, TINTS[one.tint], f"{one.name}, {place}: {value:.3f}")
+            for (x, y), place, value in zip(points, places, one.values, strict=True)
+        ]
+        key = TOP + 18 * number
+        parts += [
+            svg.dot(left + SIDE + 24, key, TINTS[one.tint], one.name),
+            svg.text(left + SIDE + 34, key + 4, one.name),
+        ]
+    parts.append(svg.text(left + SIDE / 2, bottom + 36, across, anchor="middle"))
+    told = "; ".join(f"{one.name} from {one.values[0]:.3f} to {one.values[-1]:.3f}" for one in series if one.values)
+    return svg.picture(left + SIDE + EDGE + 200, bottom + 56, title=title, description=told, parts=parts)
 
 
 def scatter(title: str, points: Sequence[Point], *, across: str, up: str, note: str = "", named: bool = False) -> str:

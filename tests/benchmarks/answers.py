@@ -55,8 +55,6 @@ VARIANTS: Mapping[str, Settings] = {
     "moved 4, no names": replace(SETTINGS, moved=4.0, names=0.0),
 }
 
-BUDGETS = (10, 30, 60, 100, 1000)
-
 
 class Query(Struct, frozen=True):
     """A line of a query file."""
@@ -71,15 +69,6 @@ class Edge(Struct, frozen=True):
 
     old: str
     new: str
-
-
-class Spent(Struct, frozen=True):
-    """What a budget of look-ups gives over some queries: means of look-ups and coverage, and the share wrong."""
-
-    budget: int
-    lookups: float
-    coverage: float
-    risk: float
 
 
 def read(path: Path, kind: type[Query] | type[Edge]) -> Iterator[Query | Edge]:
@@ -127,31 +116,18 @@ class Case:
         self.engine._built.queries.moved = settings.moved
         self.engine._built.queries.cache = None
 
-    def answers(self, budget: int | None = None) -> Iterator[tuple[Query, Answer]]:
+    def answers(self) -> Iterator[tuple[Query, Answer]]:
         """Every query with its answer."""
         for query in self.queries:
-            yield query, self.engine.query(query.text, k=K, budget=budget)
+            yield query, self.engine.query(query.text, k=K)
 
     def right(self) -> int:
         """How many queries are answered rightly."""
         return sum(is_right(query, [one.id for one in answer.results], self.above) for query, answer in self.answers())
 
-    def spent(self, budget: int) -> Spent:
-        """What a budget gives."""
-        told = [
-            (answer.certificate, is_right(query, [one.id for one in answer.results], self.above))
-            for query, answer in self.answers(budget)
-        ]
-        return Spent(
-            budget,
-            sum(certificate.lookups for certificate, _ in told) / len(told),
-            sum(certificate.coverage for certificate, _ in told) / len(told),
-            sum(not right for _, right in told) / len(told),
-        )
-
 
 def main(data: str, *names: str) -> int:
-    """Print a line a set and variant, then coverage and risk by budget."""
+    """Print a line a set and variant."""
     for collection in COLLECTIONS:
         if names and collection.name not in names:
             continue
@@ -164,14 +140,6 @@ def main(data: str, *names: str) -> int:
             right = case.right()
             took = (process_time() - begin) / len(case.queries) * 1e3
             print(f"{collection.name} | {name} | {right} of {len(case.queries)} | {took:.1f} ms", flush=True)
-        stemmed.use(SETTINGS)
-        for budget in BUDGETS:
-            said = stemmed.spent(budget)
-            print(
-                f"{collection.name} | budget {budget} | {said.lookups:.0f} look-ups | coverage {said.coverage:.3f}"
-                f" | risk {said.risk:.3f}",
-                flush=True,
-            )
         stemmed.engine.close()
         plain.engine.close()
     return 0

@@ -83,7 +83,13 @@ def test_a_report_has_every_system_and_says_what_was_not_run(data: Path) -> None
     shares = {line.system: line.scores.tca.value for line in report.lines}
     assert shares[OURS] == shares["oracle"] == 1.0
     assert shares["BM25"] == 0.5
-    assert {one.system for one in report.needs} == {"dense", "dense re-rank, gold edges", "cross-encoder", "HyDE"}
+    assert {one.system for one in report.needs} == {
+        "dense",
+        "dense re-rank, gold edges",
+        "two-stage, dense anchors",
+        "cross-encoder",
+        "HyDE",
+    }
     assert report.failures == ()
     assert report.factors is not None
     assert (report.factors.anchor, report.factors.identified, report.factors.frontier) == (1.0, 1.0, 1.0)

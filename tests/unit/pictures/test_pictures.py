@@ -64,7 +64,14 @@ def evil_bars() -> str:
     return plots.bars(EVIL, [plots.Bar(name=EVIL, value=0.5, low=0.4, high=0.6, paper=0.2)], note=EVIL)
 
 
-@pytest.mark.parametrize("drawn", [evil_group, evil_history, evil_plot, evil_bars])
+def evil_lines() -> str:
+    return plots.lines(EVIL, [EVIL, "b"], [plots.Line(name=EVIL, values=(0.1, 0.2))], across=EVIL, note=EVIL)
+
+
+EVIL_PICTURES = [evil_group, evil_history, evil_plot, evil_bars, evil_lines]
+
+
+@pytest.mark.parametrize("drawn", EVIL_PICTURES)
 def test_nothing_that_a_publisher_wrote_becomes_an_element(drawn: Callable[[], str]) -> None:
     picture = read(drawn())
 
@@ -73,7 +80,7 @@ def test_nothing_that_a_publisher_wrote_becomes_an_element(drawn: Callable[[], s
     assert not any(char in "".join(picture.itertext()) for char in "\x00\u202e")
 
 
-@pytest.mark.parametrize("drawn", [evil_group, evil_history, evil_plot, evil_bars])
+@pytest.mark.parametrize("drawn", EVIL_PICTURES)
 def test_a_picture_has_a_title_and_a_description_and_is_drawn_for_dark_pages_too(drawn: Callable[[], str]) -> None:
     picture = drawn()
 
@@ -128,6 +135,15 @@ def test_the_diagonal_parts_what_is_void_from_what_is_in_force() -> None:
     )
 
     assert told(picture) == "2 points; 1 lie beneath the diagonal."
+
+
+def test_a_line_tells_where_it_begins_and_ends_and_has_a_point_for_each_place() -> None:
+    picture = plots.lines("t", ["1", "2", "5"], [plots.Line(name="risk", values=(0.5, 0.25, 0.0))], across="budget")
+    heights = [float(one.get("cy") or 0) for one in read(picture).iter(f"{SPACE}circle")][:3]
+
+    assert told(picture) == "risk from 0.500 to 0.000"
+    assert heights[1] - heights[0] == pytest.approx(heights[2] - heights[1])
+    assert heights == sorted(heights)  # downwards
 
 
 def test_long_words_are_cut_and_short_ones_are_not() -> None:
