@@ -235,7 +235,14 @@ class AnchorIndex(Protocol):
         ...
 
     async def search(self, text: str, depth: int) -> Sequence[Hit]:
-        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed."""
+        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
+
+        The work is bounded however long the text is: of its words the rarest count.
+        """
+        ...
+
+    async def unread(self, text: str) -> int:
+        """How many words of a question do not count in a search, although some document has them."""
         ...
 
     async def version(self) -> int:

@@ -62,6 +62,9 @@ def answer(said: Answer, searched: Sequence[str] = ()) -> RenderableType:
     if said.pending:
         waiting = "document waits for its" if said.pending == 1 else "documents wait for their"
         lines.append(Text(f"{said.pending:,} {waiting} time: stream-car pending", WARN))
+    if said.unread:
+        unread = counted(said.unread, "word")
+        lines.append(Text(f"The question has too many words: the commonest ({unread}) were not looked for.", WARN))
     return Lines(*lines)
 
 

@@ -144,6 +144,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scopes: tuple[Plausible, ...] = ()
     pending: int = 0  # documents that wait for their time
     behind: int = 0  # documents found by their words only, because their vectors are still being made
+    unread: int = 0  # words of the question that were not looked for: it has too many, and these are its commonest
 
 
 Via = Literal["id", "chunk", "record", ""]

@@ -170,8 +170,8 @@ class Queries:
             raise InvalidRequest("budget", f"the budget must be at least 1, not {budget}")
         asked = Asked(text, k, depth, as_of, budget)
         answer = await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
-        behind = await self.index.behind()
-        return replace(answer, behind=behind) if behind else answer
+        behind, unread = await self.index.behind(), await self.index.unread(text)
+        return replace(answer, behind=behind, unread=unread) if behind or unread else answer
 
     async def _remembered(self, reader: Reader, asked: Asked) -> Answer:
         """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""

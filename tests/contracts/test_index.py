@@ -8,6 +8,7 @@ import pytest
 
 from stream_car.core.documents import Document
 from stream_car.ports import AnchorIndex, Posting
+from stream_car.ranking.bm25 import TERMS_MAX
 from stream_car.ranking.settings import SETTINGS
 from tests.contracts.backends import Backend
 
@@ -150,6 +151,18 @@ async def test_words_match_whatever_their_case_accents_and_endings(index: Anchor
 
     for question in ("cafe", "CAFÉ", "server", "leaks", "secret"):
         assert await names(index, question) == ["a"], question
+
+
+async def test_of_a_question_with_too_many_words_the_rarest_count_and_the_others_are_told(index: AnchorIndex) -> None:
+    """Each word stands in one text fewer than the word before it."""
+    words = [f"w{n:03d}" for n in range(TERMS_MAX + 36)]
+    await feed(index, [posting(f"d{n:03d}", " ".join(words[: n + 1])) for n in range(len(words))], 3000)
+    long = " ".join(words)
+
+    assert set(await names(index, long, 200)) == {f"d{n:03d}" for n in range(36, len(words))}
+    assert await index.unread(long) == 36
+    assert await index.unread(" ".join(words[:TERMS_MAX])) == 0
+    assert await index.unread(" ".join(words[:TERMS_MAX]) + " nobody has ever said this") == 0
 
 
 async def test_stop_words_find_nothing(index: AnchorIndex) -> None:

@@ -64,6 +64,10 @@ class PlainIndex:
         hits = [Hit(name, score) for name, score in scores.items() if self.postings[name].anchor]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:depth]
 
+    async def unread(self, text: str) -> int:
+        """All words count."""
+        return 0
+
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
         return {name: self.postings[name].document for name in ids if name in self.postings}

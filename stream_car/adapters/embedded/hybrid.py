@@ -55,6 +55,10 @@ class HybridIndex:
         cosines = self.vectors.cosines(readable(text), [hit.id for hit in hits], count)
         return tuple(fused(hits, cosines, dense=self._settings.dense)[:depth])
 
+    async def unread(self, text: str) -> int:
+        """How many words of a question the text index leaves out; its meaning is that of all."""
+        return await self._texts.unread(text)
+
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
         return await self._texts.documents(ids)

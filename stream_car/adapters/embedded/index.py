@@ -9,20 +9,21 @@ of another release or analysed otherwise is begun anew at position 0.
 Cost: `apply` analyses a document and hands it to tantivy's threads, about 30 us; a commit goes on beside
 it in a thread, and is begun when 500 documents are searched in memory, or 8,000 of a bulk load wait; only
 the first search after a bulk load waits for one, 50-100 ms. A search takes about two milliseconds at 10^5
-documents, more where very many documents tie. Its coroutines never suspend.
+documents; however long the question is, and however many documents tie, its work is bounded. Its coroutines
+never suspend.
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from math import ceil
 from pathlib import Path
 
 import tantivy
 from msgspec import Struct
 
 from stream_car.adapters.embedded.analysed import AnalysedTexts
+from stream_car.adapters.embedded.candidates import Candidates
 from stream_car.adapters.embedded.lock import FileLock
 from stream_car.adapters.embedded.rows import (
     analysed,
@@ -44,7 +45,7 @@ from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Posting
 from stream_car.ranking.analysis import mentions, terms
-from stream_car.ranking.bm25 import Analysed, counted, idf, score, weighed
+from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Analysed, Weighed, counted, rarest, score, weighed
 from stream_car.ranking.grouping import Hit
 from stream_car.ranking.settings import SETTINGS, Settings
 
@@ -52,8 +53,6 @@ TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
-
-_SLACK = 16  # candidates asked for beyond the wanted, for ties
 
 
 class _Sealed(Struct, frozen=True):
@@ -133,6 +132,7 @@ class TantivyIndex:
             self._index.reload()
             self._searcher = self._index.searcher()
             self._statistics = read_statistics(self._schema, self._searcher)
+        self._candidates = Candidates(self._schema, self._searcher, self._statistics)
         self._committed = self._statistics.position
 
     async def apply(
@@ -172,11 +172,7 @@ class TantivyIndex:
             return None
         query = tantivy.Query.term_query(self._schema, "id", name, "basic")
         hits = self._searcher.search(query, 1, count=False).hits
-        return self._numbers_at([hits[0][1]])[0] if hits else None
-
-    def _numbers_at(self, addresses: list[tantivy.DocAddress]) -> list[int]:
-        """The numbers of documents; of the row that holds the position, 0."""
-        return [int(number or 0) for number in self._searcher.fast_field_values("number", addresses)]
+        return self._candidates.numbers_at([hits[0][1]])[0] if hits else None
 
     def _go_on(self, most: int) -> None:
         """Take up a commit that has ended, and begin one where as much as this is pending."""
@@ -231,21 +227,41 @@ class TantivyIndex:
         return self._position
 
     async def search(self, text: str, depth: int) -> Sequence[Hit]:
-        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed."""
-        said = terms(readable(text), stems=self._settings.stems)
+        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
+
+        Of its words and names the rarest `TERMS_MAX` and `NAMES_MAX` count.
+        """
         if depth <= 0:
             return ()
         self._settle()
-        named = self._named(text)
-        if not said and not named:
+        said = self._terms(text)
+        words = rarest(self._having(said), TERMS_MAX)
+        names = self._named(text)
+        if not words and not names:
             return ()
-        average = self._average_length()
         count = max(depth, self._settings.candidates)
-        found = [*self._disk_candidates(said, named, count), *self._tail_candidates(said, named, count, average)]
-        question = weighed(said, named, self._idf, self._name_idf, average, self._settings)
-        hits = [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in self._texts.get(found)]
+        found = self._candidates.best(counted(said, words), names, count, set(self._replaced))
+        question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
+        every = [*found, *self._tail_candidates(question, count)]
+        hits = [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in self._texts.get(every)]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
         return tuple(hits[:depth])
+
+    async def unread(self, text: str) -> int:
+        """How many words of a question do not count, although some document has them; it has too many."""
+        said = self._terms(text)
+        if len(set(said)) <= TERMS_MAX:
+            return 0
+        self._settle()
+        return max(0, sum(map(bool, self._having(said).values())) - TERMS_MAX)
+
+    def _terms(self, text: str) -> list[str]:
+        return terms(readable(text), stems=self._settings.stems)
+
+    def _having(self, said: Iterable[str]) -> dict[str, int]:
+        """How many documents have each of these terms."""
+        disk, tail = self._searcher.doc_freq, self._tail.having
+        return {term: disk("words", term) + tail(term) for term in dict.fromkeys(said)}
 
     def _settle(self) -> None:
         """Read the newest documents into the tail; where it has become too long a commit is begun, or waited for."""
@@ -258,20 +274,13 @@ class TantivyIndex:
             self._tail.add(name, said)
         self._unread.clear()
 
-    def _named(self, text: str) -> list[str]:
-        """The names in a question that some scope or document has now."""
+    def _named(self, text: str) -> dict[str, int]:
+        """The names in a question that some scope or document has now, and how many have each."""
         if not self._settings.names:
-            return []
-        return [name for name in mentions(readable(text)) if self._having_name(name)]
-
-    def _having_name(self, name: str) -> int:
-        return self._searcher.doc_freq("names", name) + self._tail.having(named_term(name))
-
-    def _name_idf(self, name: str) -> float:
-        return idf(self._documents(), self._having_name(name))
-
-    def _idf(self, term: str) -> float:
-        return idf(self._documents(), self._searcher.doc_freq("words", term) + self._tail.having(term))
+            return {}
+        disk, tail = self._searcher.doc_freq, self._tail.having
+        found = {name: disk("names", name) + tail(named_term(name)) for name in mentions(readable(text))}
+        return rarest(found, NAMES_MAX)
 
     def _documents(self) -> int:
         return self._statistics.documents + len(self._tail)
@@ -281,63 +290,17 @@ class TantivyIndex:
         total = on_disk * self._statistics.average_length + self._tail.tokens()
         return total / (on_disk + len(self._tail)) if on_disk or self._tail else 0.0
 
-    def _disk_candidates(self, said: Sequence[str], named: Sequence[str], count: int) -> Sequence[int]:
-        """Numbers of the `count` best anchors on disk by tantivy's own score, and of those that have a rare name.
-
-        A name that many documents have adds to scores, and proposes nothing.
-        """
-        if not self._statistics.anchors:
-            return ()
-        found = self._best_on_disk(self._by_words(said), count)
-        for name in named:
-            if 0 < self._searcher.doc_freq("names", name) <= count:
-                found += self._best_on_disk(tantivy.Query.term_query(self._schema, "names", name, "basic"), count)
-        return list(dict.fromkeys(found))
-
-    def _best_on_disk(self, query: tantivy.Query, count: int) -> list[int]:
-        statistics = self._statistics
-        limit = ceil((count + _SLACK) * statistics.documents / statistics.anchors)
-        while True:
-            with reading():
-                found = self._searcher.search(query, limit, count=False).hits
-                numbers, complete = self._live(found, count)
-            if complete or len(found) < limit:
-                return numbers
-            limit *= 4
-
-    def _by_words(self, said: Sequence[str]) -> tantivy.Query:
-        """A plain OR; without weights of its own tantivy skips what cannot be among the best."""
-        clauses = []
-        for term, times in counted(said).items():
-            clause = tantivy.Query.term_query(self._schema, "words", term, "freq")
-            clauses.append(clause if times == 1 else tantivy.Query.boost_query(clause, float(times)))
-        return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
-
-    def _live(self, found: Sequence[tuple[float, tantivy.DocAddress]], count: int) -> tuple[list[int], bool]:
-        """The anchors that memory does not replace, with all that tie with the last; whether it is all of these."""
-        numbers: list[int] = []
-        least = 0.0
-        addresses = [address for _, address in found]
-        anchors = self._searcher.fast_field_values("anchor", addresses)
-        replaced = set(self._replaced)
-        for (raw, _), anchor, number in zip(found, anchors, self._numbers_at(addresses), strict=True):
-            value = rounded(raw)
-            if len(numbers) >= count and value < least:
-                return numbers, True
-            if anchor and number not in replaced:
-                numbers.append(number)
-                if len(numbers) <= count:
-                    least = value
-        return numbers, False
-
-    def _tail_candidates(self, said: Sequence[str], named: Sequence[str], count: int, average: float) -> Iterator[int]:
+    def _tail_candidates(self, question: Weighed, count: int) -> Iterator[int]:
         if not self._tail:
             return
-        weights = {term: times * self._idf(term) for term, times in counted(said).items()}
-        weights |= {named_term(name): self._settings.names * self._name_idf(name) for name in named}
-        is_anchor = {name for name, posting in self._pending.items() if posting is not None and posting.anchor}
-        for name in self._tail.best(weights, average, count, is_anchor):
+        weights = {term: weight for term, _, weight in question.terms}
+        weights |= {named_term(name.strip()): weight for name, weight in question.names}
+        for name in self._tail.best(weights, question.average_length, count, self._is_pending_anchor):
             yield self._numbers[name]
+
+    def _is_pending_anchor(self, name: str) -> bool:
+        posting = self._pending[name]
+        return posting is not None and posting.anchor
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""

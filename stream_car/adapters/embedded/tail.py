@@ -5,7 +5,7 @@ distinct terms); a search O(occurrences of its terms in the tail).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping
 
 from stream_car.ranking.bm25 import Analysed
 
@@ -56,18 +56,19 @@ class Tail:
         """Terms of all documents, with repeats."""
         return self._tokens
 
-    def best(self, weights: Mapping[str, float], average_length: float, count: int, only: Set[str]) -> list[str]:
-        """The `count` documents among these that the terms speak for most, with all that tie with the last."""
+    def best(
+        self, weights: Mapping[str, float], average_length: float, count: int, is_one: Callable[[str], bool]
+    ) -> list[str]:
+        """The `count` documents of these that the terms speak for most, with all that tie with the last."""
         found: dict[str, float] = {}
         unit = K1 * B / (average_length or 1.0)
         lengths = self._lengths
         for term, weight in weights.items():
-            full = weight * (K1 + 1)
             is_name = term.startswith(_NAMED)
             for name, said in self._postings.get(term, {}).items():
-                part = weight if is_name else full * said / (said + K1 * (1 - B) + unit * lengths[name])
+                part = weight if is_name else weight * said / (said + K1 * (1 - B) + unit * lengths[name])
                 found[name] = found.get(name, 0.0) + part
-        found = {name: score for name, score in found.items() if name in only}
+        found = {name: score for name, score in found.items() if is_one(name)}
         least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
         return [name for name, score in found.items() if score >= least]
 

@@ -249,6 +249,12 @@ def test_a_summary_counts_outcomes_and_names_what_was_lacking() -> None:
     assert "stream-car rejected list" in text
 
 
+def test_words_that_were_not_looked_for_are_told() -> None:
+    said = Answer(question="q", results=(), groups=(), certificate=Certificate(covered=()), unread=3)
+
+    assert "too many words: the commonest (3 words) were not looked for" in drawn(render.answer(said))
+
+
 def test_a_summary_of_nothing_counts_nothing() -> None:
     said = summary.Summary.of([])
 
