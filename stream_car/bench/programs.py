@@ -13,15 +13,16 @@ import msgspec
 
 from stream_car.bench.models import Remembering, Scoring, Writing
 from stream_car.errors import InvalidRequest
+from stream_car.runtime.encoders import encoder
 
 
-def encoder(folder: Path) -> Remembering:
-    """The encoder in a folder. Raises `InvalidRequest` without the `dense` extra."""
-    try:
-        from stream_car.adapters.encoder.onnx import OnnxEncoder
-    except ImportError as error:
-        raise InvalidRequest("encoder", f"{error}; an encoder needs: pip install 'stream-car[dense]'") from None
-    return Remembering(OnnxEncoder(folder / "model.onnx", folder / "tokenizer.json", name=folder.name))
+def named(places: Sequence[str]) -> dict[str, Remembering]:
+    """The encoders of these folders, by the folder's name; by all that was said where two have the same."""
+    short = [Path(said).name for said in places]
+    return {
+        name if short.count(name) == 1 else said: Remembering(encoder(said))
+        for name, said in zip(short, places, strict=True)
+    }
 
 
 def scoring(command: str) -> Scoring:

@@ -73,9 +73,8 @@ def group() -> None:
     "--encoder",
     "encoders",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
-    help="A sentence encoder, model.onnx and tokenizer.json (the `dense` extra); may be repeated.",
+    help="A sentence encoder, as `stream-car up --encoder` takes it; may be repeated.",
 )
 @click.option(
     "--cross-encoder",
@@ -92,7 +91,7 @@ def answers(
     is_curve: bool,
     failures: bool,
     folder: Path | None,
-    encoders: Sequence[Path],
+    encoders: Sequence[str],
     cross_encoder: str | None,
     generator: str | None,
     as_json: bool,
@@ -105,7 +104,7 @@ def answers(
     if table is not None and (names or folder is not None or failures or is_curve):
         raise InvalidRequest("table", "a table has its own sets; give --table alone, or leave it out")
     models = Models(
-        encoders={folder.name: programs.encoder(folder) for folder in encoders},
+        encoders=programs.named(encoders),
         cross=programs.scoring(cross_encoder) if cross_encoder else None,
         writer=programs.writing(generator) if generator else None,
     )

@@ -55,10 +55,18 @@ class Ranked(Struct, frozen=True):
 )
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Documents an answer returns.")
 @options.depth(DEPTH)
+@options.encoder
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The run file to write.")
 @options.as_json
 def command(
-    documents: Path, queries: Path, domains: Sequence[str], k: int, depth: int, out: Path, as_json: bool
+    documents: Path,
+    queries: Path,
+    domains: Sequence[str],
+    k: int,
+    depth: int,
+    encoder: str | None,
+    out: Path,
+    as_json: bool,
 ) -> None:
     """Run the queries of a closed collection.
 
@@ -67,9 +75,10 @@ def command(
     """
     asked = list(_queries(queries))
     started = perf_counter()
-    with stream_car.open(None, domains=domains, future="apply") as engine:
+    with stream_car.open(None, domains=domains, future="apply", encoder=encoder) as engine:
         with documents.open("rb") as stream:
             said = Summary.of(publish_all(engine, documents_in(stream), what="publishing", total=None))
+        options.settle(engine, encoder)
         ready = perf_counter()
         with progress() as bar, out.open("w", encoding="utf-8") as run:
             for query in bar.track(asked, description="asking"):

@@ -17,6 +17,7 @@ from stream_car.errors import InvalidRequest
 from stream_car.runtime.settings import (
     DATA_DEFAULT,
     DATA_VARIABLE,
+    ENCODER_VARIABLE,
     RULES_VARIABLE,
     TOKEN_VARIABLE,
     URL_VARIABLE,
@@ -103,6 +104,17 @@ def as_json(command: Callable[P, R]) -> Callable[P, R]:
     )(command)
 
 
+def encoder(command: Callable[P, R]) -> Callable[P, R]:
+    """`--encoder FOLDER`"""
+    return click.option(
+        "--encoder",
+        envvar=ENCODER_VARIABLE,
+        metavar="FOLDER",
+        help="Also find by meaning, with this sentence encoder: a folder with an ONNX model (the `dense` extra) or one "
+        f"of sentence-transformers (the extra of that name).  [default: ${ENCODER_VARIABLE}, or words alone]",
+    )(command)
+
+
 def as_of(command: Callable[P, R]) -> Callable[P, R]:
     """`--as-of TIME`"""
     return click.option(
@@ -163,33 +175,42 @@ def read_parts(ctx: click.Context, param: click.Parameter, value: Sequence[str])
     return pairs
 
 
-def opened(path: Path, packs: Sequence[str], url: str | None) -> "Car":
+def opened(path: Path, packs: Sequence[str], url: str | None, encoder: str | None = None) -> "Car":
     """The service at an address, or else the engine over data that exists."""
-    return connected(url) or existing(path, packs)
+    return connected(url) or existing(path, packs, encoder)
 
 
-def existing(path: Path, packs: Sequence[str]) -> stream_car.Engine:
+def settle(car: "Car", encoder: str | None) -> None:
+    """Wait until every vector is made; a service makes its own in its own time."""
+    if encoder is not None and isinstance(car, stream_car.Engine):
+        with err().status("making vectors"):
+            car.settle()
+
+
+def existing(path: Path, packs: Sequence[str], encoder: str | None = None) -> stream_car.Engine:
     """The engine over data that exists; questions never make a directory."""
     if not path.is_dir():
         raise InvalidRequest("no_data", f"there is nothing at {path} yet; first: stream-car publish FILE --data {path}")
-    return engine_over(path, packs)
+    return engine_over(path, packs, encoder)
 
 
 def connected(url: str | None) -> "stream_car.Client | None":
     """The service that a command is to ask, if any: an address on the command line, or one in the environment."""
     context = click.get_current_context()
-    typed = {name for name in ("url", "data", "rules") if context.get_parameter_source(name) is COMMANDLINE}
+    typed = {name for name in ("url", "data", "rules", "encoder") if context.get_parameter_source(name) is COMMANDLINE}
     if not url or ("data" in typed and "url" not in typed):
         return None
-    if typed & {"data", "rules"}:
-        raise click.UsageError("a service has its own data and rules: give --url, or --data and --rules")
+    if typed & {"data", "rules", "encoder"}:
+        raise click.UsageError(
+            "a service has its own data, rules and encoder: give --url, or --data, --rules and --encoder"
+        )
     return stream_car.connect(url, token=read_token(None))
 
 
-def engine_over(path: Path, packs: Sequence[str]) -> stream_car.Engine:
+def engine_over(path: Path, packs: Sequence[str], encoder: str | None = None) -> stream_car.Engine:
     """The engine over a folder, which is made if need be. Raises `InvalidRequest` where it cannot be used."""
     try:
-        return stream_car.open(path, domains=packs)
+        return stream_car.open(path, domains=packs, encoder=encoder)
     except OSError as error:
         raise InvalidRequest("data", f"{path} cannot hold the data: {error.strerror or error}") from error
 

@@ -43,11 +43,13 @@ REFUSED = 1
 )
 @feeds.format_option
 @feeds.positions_option
+@options.encoder
 @options.asking
 def command(
     files: Sequence[str],
     form: str | None,
     positions: Path | None,
+    encoder: str | None,
     data: Path,
     rules: Sequence[str],
     url: str | None,
@@ -63,24 +65,32 @@ def command(
     if form is None:
         _require_files(files)
     found = feeds.found_in(format_called(form), files) if form is not None else []
-    with options.connected(url) or options.engine_over(data, rules) as engine:
+    with options.connected(url) or options.engine_over(data, rules, encoder) as engine:
         if form is not None:
-            _feed(engine, positions, format_called(form), found, as_json=as_json)
+            _feed(engine, positions, format_called(form), found, as_json=as_json, encoder=encoder)
             return
         spelling = Misspellings(options.ruleset_of(engine))
         documents = spelling.passing(_documents(files))
         said = summary.Summary.of(publish_all(engine, documents, what="publishing", total=None))
         said.misspelt = spelling.found()
+        options.settle(engine, encoder)
     options.answer_one(said, as_json=as_json, draw=summary.draw)
     if said.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)
 
 
 def _feed(
-    engine: "options.Car", positions: Path | None, form: Format, found: Sequence[Source], *, as_json: bool
+    engine: "options.Car",
+    positions: Path | None,
+    form: Format,
+    found: Sequence[Source],
+    *,
+    as_json: bool,
+    encoder: str | None,
 ) -> None:
     with feeds.destination(engine, positions) as to:
         said = feeds.publish(to, form, found)
+    options.settle(engine, encoder)
     options.answer_one(said, as_json=as_json, draw=fed.draw)
     if said.feed.refused or said.published.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)

@@ -35,6 +35,7 @@ UNSOUND = 1
 )
 @options.as_of
 @options.svg("how relevance scores each anchor, and how what controls it (Definition 4),")
+@options.encoder
 @options.asking
 def query(
     text: str,
@@ -43,6 +44,7 @@ def query(
     budget: int | None,
     as_of: int | None,
     svg: Path | None,
+    encoder: str | None,
     data: Path,
     rules: Sequence[str],
     url: str | None,
@@ -53,7 +55,8 @@ def query(
     Relevance proposes anchors, authority leads from each to what controls it now. The last line says
     what the answer warrants. Exit code 1 where nothing was found.
     """
-    with options.opened(data, rules, url) as engine:
+    with options.opened(data, rules, url, encoder) as engine:
+        options.settle(engine, encoder)
         said = engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
         searched = [] if said.results else _searched(options.ruleset_of(engine))
         options.hint_at_rules(engine, is_found=bool(said.results))

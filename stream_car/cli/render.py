@@ -65,6 +65,8 @@ def answer(said: Answer, searched: Sequence[str] = ()) -> RenderableType:
     if said.unread:
         unread = counted(said.unread, "word")
         lines.append(Text(f"The question has too many words: the commonest ({unread}) were not looked for.", WARN))
+    if said.behind:
+        lines.append(Text(f"{counted(said.behind, 'document')} found by words only so far: vectors are made.", WARN))
     return Lines(*lines)
 
 

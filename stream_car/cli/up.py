@@ -41,6 +41,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
         "stream-car up --port 9000 --data ./advisories",
         "STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car up --host 0.0.0.0",
         "stream-car up --settings server.toml",
+        "stream-car up --encoder ./all-MiniLM-L6-v2        find by meaning too; vectors are made as documents come",
     )
 )
 @click.option("--host", metavar="ADDRESS", help="Where to listen. Beyond 127.0.0.1 a token is needed.")
@@ -65,6 +66,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     metavar="FILE",
     help="A TOML file of settings; see docs/reference/settings.md. Options go before it.",
 )
+@options.encoder
 @options.reading
 def up(
     host: str | None,
@@ -72,6 +74,7 @@ def up(
     host_names: Sequence[str],
     token_file: str | None,
     settings_file: Path | None,
+    encoder: str | None,
     data: Path,
     rules: Sequence[str],
     as_json: bool,
@@ -85,7 +88,7 @@ def up(
 
     require_known_variables()
     settings = read_settings(settings_file)
-    given: dict[str, object] = {"host": host, "port": port, "token_file": token_file}
+    given: dict[str, object] = {"host": host, "port": port, "token_file": token_file, "encoder": encoder}
     given = {name: value for name, value in given.items() if value is not None}
     if host_names:
         given["host_names"] = tuple(host_names)
@@ -94,7 +97,7 @@ def up(
     listener = server.bound(settings, token)
     with listener:
         err().print(f"opening {data} ...", style="dim", soft_wrap=True)
-        with options.engine_over(data, rules) as engine:
+        with options.engine_over(data, rules, settings.encoder) as engine:
 
             def ready(url: str) -> None:
                 standing = engine.header()

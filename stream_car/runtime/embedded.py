@@ -49,6 +49,7 @@ from stream_car.engine.subscription import Subscription
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Encoder, Message
 from stream_car.ranking.settings import SETTINGS, Settings
+from stream_car.runtime import encoders
 from stream_car.runtime import generation as generations
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.built import Built
@@ -414,16 +415,18 @@ def open_engine(
     domains: Sequence[str | Path] = (),
     future: Future | None = None,
     ranking: Settings = SETTINGS,
-    encoder: Encoder | None = None,
+    encoder: Encoder | str | Path | None = None,
 ) -> Engine:
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
     `domains` are names of shipped rule packs or paths of pack files; none means those that the folder goes
     by, and for a new one all shipped packs. `future="apply"` makes documents count whatever their date, as
     a closed collection needs it. `ranking` holds the numbers that Stage 1 and the order of groups go by.
-    With an `encoder` Stage 1 also compares meanings, by vectors that are made in the background.
+    With an `encoder`, one's own or a model's folder, Stage 1 also compares meanings, by vectors that are made in
+    the background.
     """
-    return Engine(path, packs=domains, future=future, ranking=ranking, encoder=encoder)
+    chosen = encoders.encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    return Engine(path, packs=domains, future=future, ranking=ranking, encoder=chosen)
 
 
 __all__ = ["Engine", "Publishable", "at_once", "open_engine"]

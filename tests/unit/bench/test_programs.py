@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.bench.programs import encoder, scoring, writing
-from stream_car.errors import InvalidRequest, StreamCarError
+from stream_car.bench.programs import named, scoring, writing
+from stream_car.errors import InvalidRequest
 
 LENGTHS = 'import sys, json\nfor line in sys.stdin: print(len(json.loads(line)["text"]))'
 
@@ -46,5 +46,5 @@ def test_a_program_that_is_not_there_is_an_error_in_words() -> None:
 
 
 def test_a_folder_without_a_model_is_an_error_in_words(tmp_path: Path) -> None:
-    with pytest.raises(StreamCarError, match=r"is missing|stream-car\[dense\]"):
-        encoder(tmp_path)
+    with pytest.raises(InvalidRequest, match="holds no sentence encoder"):
+        named([str(tmp_path)])
