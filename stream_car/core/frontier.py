@@ -108,17 +108,12 @@ class _Sifting(Struct, frozen=True, gc=False):
 
 def bar_of(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, *, upto: int | None = None) -> Bar:
     """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `Absent`."""
-    if upto is None:
-        return _bar(scope, pages, bearing, ruleset, None)
-    plain = max(
-        (greatest_upto(scope, pages, clause.type, upto) for clause in bearing.voiders if not clause.differ_on),
-        default=LOWEST,
-    )
-    differing = [c for c in bearing.voiders if c.differ_on]
-    if not differing:
-        return Bar(plain)
-    found = tops(scope, pages, _with_bearings(scope, differing, ruleset), upto=upto)
-    return Bar(plain, found, differing[0].differ_on)
+    plain = LOWEST
+    for clause in bearing.voiders:
+        if not clause.differ_on:
+            pair = greatest(scope, clause.type) if upto is None else greatest_upto(scope, pages, clause.type, upto)
+            plain = max(plain, pair)
+    return _bar(scope, pages, bearing, ruleset, plain, upto=upto)
 
 
 def greatest_upto(scope: Scope, pages: Pages, kind: str, upto: int) -> Pair:
@@ -140,30 +135,24 @@ def holds(entry: Entry, bar: Bar, bearing: Bearing) -> bool:
     return entry.pair >= bar.reach(values_of(entry.said, bearing.attributes, bar.names))
 
 
-def _with_bearings(scope: Scope, clauses: list[Clause], ruleset: Ruleset) -> list[tuple[Clause, Bearing]]:
-    return [(clause, ruleset.bearing(scope.name, clause.type)) for clause in clauses]
-
-
-def _bar(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, edit: _Edit | None) -> Bar:
-    """The bar now, or as it will be after an edit that is not made yet."""
-    plain = LOWEST
-    differing: list[Clause] = []
-    old = edit.old if edit is not None else None
-    entry = edit.entry if edit is not None else None
-    for clause in bearing.voiders:
-        if clause.differ_on:
-            differing.append(clause)
-            continue
-        if old is not None and old[0] == clause.type:
-            pair = greatest_without(scope, pages, clause.type, old[1])
-        else:
-            pair = greatest(scope, clause.type)
-        if entry is not None and entry.type == clause.type and entry.pair > pair:
-            pair = entry.pair
-        plain = max(plain, pair)
+def _bar(
+    scope: Scope,
+    pages: Pages,
+    bearing: Bearing,
+    ruleset: Ruleset,
+    plain: Pair,
+    *,
+    upto: int | None = None,
+    edit: _Edit | None = None,
+) -> Bar:
+    """The bar whose plain threshold is known; with `edit` as it will be after an edit that is not made yet."""
+    differing = [clause for clause in bearing.voiders if clause.differ_on]
     if not differing:
         return Bar(plain)
-    found = tops(scope, pages, _with_bearings(scope, differing, ruleset), without=old[1] if old else None, extra=entry)
+    clauses = [(clause, ruleset.bearing(scope.name, clause.type)) for clause in differing]
+    old = edit.old if edit is not None else None
+    extra = edit.entry if edit is not None else None
+    found = tops(scope, pages, clauses, without=old[1] if old is not None else None, extra=extra, upto=upto)
     return Bar(plain, found, differing[0].differ_on)
 
 
@@ -174,13 +163,13 @@ def place(
 
     Raises `Absent` before anything is changed.
     """
-    if scope.sheets and placement.old is not None:  # a mere insertion reads its page before it changes anything
-        _require_edited_pages(scope, pages, placement, placement.old)
-    if placement.is_link:
-        change = _place_link(scope, pages, placement)
-    else:
-        change = _place_entry(scope, pages, placement, ruleset)
-    touched = _edit_timeline(scope, pages, placement)
+    entry, old = placement.entry, placement.old
+    if scope.sheets and old is not None:  # a mere insertion reads its page before it changes anything
+        _require_edited_pages(scope, pages, placement, old)
+    change = _place_link(scope, pages, placement) if placement.is_link else _moved(scope, pages, placement, ruleset)
+    touched = drop(scope, pages, old[0], (old[1], old[2], placement.id)) if old is not None else []
+    if entry is not None:
+        touched += add(scope, pages, entry)
     scope.stamp += 1
     scope.applied = _noted(scope.applied, shard, placement.offset)
     if change is not None:
@@ -189,18 +178,10 @@ def place(
 
 
 def _noted(applied: tuple[int, ...], shard: int, offset: int) -> tuple[int, ...]:
-    if not applied or (len(applied) == 2 and applied[0] == shard):
+    if len(applied) <= 2 and (not applied or applied[0] == shard):
         return shard, offset
     others = [item for at in range(0, len(applied), 2) if applied[at] != shard for item in applied[at : at + 2]]
     return (*others, shard, offset)
-
-
-def _edit_timeline(scope: Scope, pages: EditablePages, placement: Placement) -> list[bytes]:
-    if placement.old is None:
-        return add(scope, pages, placement.entry) if placement.entry is not None else []
-    kind, time, order = placement.old
-    touched = drop(scope, pages, kind, (time, order, placement.id))
-    return touched + add(scope, pages, placement.entry) if placement.entry is not None else touched
 
 
 def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange | None:
@@ -270,7 +251,7 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement, old:
         require(scope, pages, sheets_near(scope, pages, kind, where, len(places) - 1))
 
 
-def _place_entry(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
+def _moved(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
     bearings = ruleset.bearings(scope.name)
     entry = placement.entry
     if placement.old is None and entry is not None:
@@ -332,8 +313,20 @@ def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -
 def _plain_bar(last: Mapping[str, Pair], bearing: Bearing) -> Pair:
     bar = LOWEST
     for clause in bearing.voiders:
-        bar = max(bar, last.get(clause.type, LOWEST))
+        if not clause.differ_on and (pair := last.get(clause.type, LOWEST)) > bar:
+            bar = pair
     return bar
+
+
+def _greatest_after(scope: Scope, pages: Pages, last: Mapping[str, Pair], edit: _Edit) -> dict[str, Pair]:
+    """The greatest pair of every type when the edit will be made; `last` has them as they are."""
+    after = dict(last)
+    old, entry = edit.old, edit.entry
+    if old is not None and after.get(old[0]) == old[1][:2]:
+        after[old[0]] = greatest_without(scope, pages, *old)
+    if entry is not None:
+        after[entry.type] = max(after.get(entry.type, LOWEST), entry.pair)
+    return after
 
 
 def _replace(
@@ -351,14 +344,19 @@ def _replace(
     left: list[Member] = []
     entered_runs: list[Run] = []
     left_runs: list[Run] = []
+    last = greatest_by_type(scope)
+    later = _greatest_after(scope, pages, last, edit)
     if edit.old is not None:
-        _own_leaving(scope, pages, edit, placement.cause, ruleset, left)
-    if entry is not None and holds(entry, _bar(scope, pages, edit.new_bearing, ruleset, edit), edit.new_bearing):
-        entered.append(_member(entry, "holds", _amends(scope, entry, edit.new_bearing)))
+        bar = _bar(scope, pages, edit.old_bearing, ruleset, _plain_bar(last, edit.old_bearing))
+        _own_leaving(scope, pages, edit, placement.cause, bar, left)
+    if entry is not None:
+        bar = _bar(scope, pages, edit.new_bearing, ruleset, _plain_bar(later, edit.new_bearing), edit=edit)
+        if holds(entry, bar, edit.new_bearing):
+            entered.append(_member(entry, "holds", _amends(scope, entry, edit.new_bearing)))
     for kind, rules in _victims(edit).items():
         bearing = bearings[kind]
-        before = _bar(scope, pages, bearing, ruleset, None)
-        after = _bar(scope, pages, bearing, ruleset, edit)
+        before = _bar(scope, pages, bearing, ruleset, _plain_bar(last, bearing))
+        after = _bar(scope, pages, bearing, ruleset, _plain_bar(later, bearing), edit=edit)
         if before == after:
             continue
         for interval in _intervals(before, after):
@@ -391,11 +389,10 @@ def _victims(edit: _Edit) -> dict[str, tuple[str, str]]:
     return rules
 
 
-def _own_leaving(scope: Scope, pages: Pages, edit: _Edit, cause: Cause, ruleset: Ruleset, left: list[Member]) -> None:
+def _own_leaving(scope: Scope, pages: Pages, edit: _Edit, cause: Cause, bar: Bar, left: list[Member]) -> None:
     assert edit.old is not None
-    kind, where = edit.old
-    former = _former(scope, pages, kind, where)
-    if holds(former, _bar(scope, pages, edit.old_bearing, ruleset, None), edit.old_bearing):
+    former = _former(scope, pages, *edit.old)
+    if holds(former, bar, edit.old_bearing):
         left.append(_member(former, _own_end(cause, edit.entry), ""))
 
 
@@ -415,17 +412,17 @@ def _member(entry: Entry, why: Why, rule: str) -> Member:
 def _intervals(before: Bar, after: Bar) -> list[_Interval]:
     """Where members changed between two bars of one type."""
     if not after.names:
-        return _moved(before.plain, after.plain, None, ())
+        return _interval(before.plain, after.plain, None, ())
     special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
     found: list[_Interval] = []
     for value in special:
-        found += _moved(before.reach(value), after.reach(value), value, ())
+        found += _interval(before.reach(value), after.reach(value), value, ())
     other_before = max(before.plain, before.tops.top)
     other_after = max(after.plain, after.tops.top)
-    return found + _moved(other_before, other_after, None, special)
+    return found + _interval(other_before, other_after, None, special)
 
 
-def _moved(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[_Interval]:
+def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[_Interval]:
     if before == after:
         return []
     return [_Interval(min(before, after), max(before, after), after < before, including, excluding)]

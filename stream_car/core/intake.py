@@ -144,12 +144,13 @@ def decide(
     if isinstance(statement, Retraction):
         return _retract(held, statement, at)
     if held is not None:
-        if (statement.revision, False) < (held.revision, held.retracted):
+        stands = held.entry.revision
+        if statement.revision < stands or (held.retracted and statement.revision == stands):
             return Decision("older")
-        if statement.revision == held.revision:
+        if statement.revision == stands:
             if held.digest == at.digest:
                 return Decision("duplicate")
-            reason = f"revision {held.revision} was published with other content; send revision {held.revision + 1}"
+            reason = f"revision {stands} was published with other content; send revision {stands + 1}"
             raise InvalidDocument("conflict", reason, statement.id)
     cause = Cause(
         id=statement.id,
@@ -230,13 +231,13 @@ def link_scopes(name: str, held: Held) -> tuple[str, ...]:
 def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> tuple[Placement, ...]:
     """One placement for every scope that a document joins, stays in or leaves; scopes left come first."""
     here = old if old is not None and old.is_present else None
+    if here is None and new.more is None and not new.retracted:  # most documents
+        entry = new.entry
+        return tuple(
+            [Placement(scope=s, id=name, entry=entry, old=None, cause=cause, offset=offset) for s in new.scopes]
+        )
     there = new if new.is_present else None
     stood = (here.type, here.time, here.order) if here is not None else None
-    if here is None and there is not None and there.more is None:
-        entry = there.entry
-        return tuple(
-            [Placement(scope=s, id=name, entry=entry, old=None, cause=cause, offset=offset) for s in there.scopes]
-        )
     found: list[Placement] = []
     for is_link in (False, True):
         was = _scopes(name, here, is_link)

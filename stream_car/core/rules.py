@@ -83,7 +83,8 @@ Pieces = dict[str, list[str]]  # by key, the `key=value` parts that names of sco
 class Reading(Struct, frozen=True, gc=False):
     """How the scope maps of a type are read: its rules' key sets, its pack's names and folding, its fixed values."""
 
-    key_sets: tuple[Keys, ...]
+    singles: Keys  # the key sets of one key
+    joined: tuple[Keys, ...]  # the others
     keys: Mapping[str, tuple[str, Fold]]  # as the publisher writes it -> as rules know it
     fixed: Pieces
 
@@ -91,27 +92,39 @@ class Reading(Struct, frozen=True, gc=False):
         """What one scope map says on the keys that rules ask for; each value once."""
         found: Pieces = dict(self.fixed)
         for key, values in part.items():
-            spelling = self.keys.get(key)
-            if spelling is None:
-                continue
-            name, fold = spelling
-            if len(values) == 1 and name not in found:
-                found[name] = [part_name(name, folded(values[0], fold))]
-            else:
+            if key in self.keys:
+                name, fold = self.keys[key]
                 said = [part_name(name, folded(value, fold)) for value in values]
                 found[name] = list(dict.fromkeys((*found.get(name, ()), *said)))
         return found
 
-    def names(self, pieces: Pieces) -> list[str]:
+    def names(self, part: ScopeMap) -> list[str]:
         """The scopes that one scope map joins; of too many only so many that it shows."""
-        found: list[str] = []
-        for keys in self.key_sets:
-            if len(keys) == 1:
-                found += pieces.get(keys[0], ())
-                continue
-            said = [pieces[key] for key in keys if key in pieces]
-            if len(said) == len(keys):
-                found += map(", ".join, islice(product(*said), SCOPES_MAX + 1))
+        if self.fixed:
+            return self._products(part)
+        said: dict[str, str] = {}
+        for key, values in part.items():
+            spelling = self.keys.get(key)
+            if spelling is not None:
+                name, fold = spelling
+                if len(values) != 1 or name in said:
+                    return self._products(part)
+                said[name] = part_name(name, values[0] if fold == "none" else folded(values[0], fold))
+        found = [said[key] for key in self.singles if key in said]
+        for keys in self.joined:
+            parts = [said[key] for key in keys if key in said]
+            if len(parts) == len(keys):
+                found.append(", ".join(parts))
+        return found
+
+    def _products(self, part: ScopeMap) -> list[str]:
+        """The names where a key may have several values."""
+        pieces = self.pieces(part)
+        found = [name for key in self.singles for name in pieces.get(key, ())]
+        for keys in self.joined:
+            parts = [pieces[key] for key in keys if key in pieces]
+            if len(parts) == len(keys):
+                found += map(", ".join, islice(product(*parts), SCOPES_MAX + 1))
         return found
 
 
@@ -206,7 +219,7 @@ class Ruleset:
         self._by_first_key: dict[str, list[tuple[tuple[str, ...], Bearings]]] = {}
         for keys, bearings in self._bearings.items():
             first, *others = keys.split(", ")
-            self._by_first_key.setdefault(first, []).append((tuple(f"{key}=" for key in others), bearings))
+            self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), bearings))
         self._silent = {kind for kind in self.domain_of if not any(b.attributes for b in self._all_of(kind))}
         self._amendable = {kind for kind in self.domain_of if any(b.amenders for b in self._all_of(kind))}
         self._voidable = {kind for kind in self.domain_of if any(b.voiders for b in self._all_of(kind))}
@@ -225,13 +238,14 @@ class Ruleset:
         keys = {key: (name, fold) for key, (name, fold) in spelt.items() if name in wanted}
         values = {name: values for name, values in domain.fixed.get(kind, {}).items() if name in wanted}
         fixed = {name: [part_name(name, value) for value in values] for name, values in values.items()}
-        return Reading(key_sets, keys, fixed)
+        singles = tuple(keys[0] for keys in key_sets if len(keys) == 1)
+        return Reading(singles, tuple(keys for keys in key_sets if len(keys) > 1), keys, fixed)
 
     def _compile(self, kind: str) -> None:
         by_name = sorted(self.rules.values(), key=lambda rule: rule.name)
         supersede = [rule for rule in by_name if rule.effect == "supersede"]
         amend = [rule for rule in by_name if rule.effect == "amend"]
-        for keys in self._readings[kind].key_sets:
+        for keys in self._keys_for(kind):
             rules = [rule for rule in supersede if tuple(sorted(rule.scope_keys)) == keys]
             amending = [rule for rule in amend if tuple(sorted(rule.scope_keys)) == keys]
             mine = [rule for rule in rules if kind in (rule.superseding_type, rule.superseded_type)]
@@ -262,10 +276,14 @@ class Ruleset:
         """What each type voids, and what voids it, in a scope of this name."""
         if '"' in scope:
             return self._bearings.get(keys_of(scope), _NONE)
-        first, *others = scope.split(", ")
-        for names, bearings in self._by_first_key.get(first.partition("=")[0], ()):
-            if len(names) == len(others) and all(map(str.startswith, others, names)):
-                return bearings
+        commas = scope.count(", ")  # no value has one that is not quoted
+        for others, bearings in self._by_first_key.get(scope.partition("=")[0], ()):
+            if len(others) == commas:
+                for other in others:
+                    if other not in scope:
+                        break
+                else:
+                    return bearings
         return _NONE
 
     def bearing(self, scope: str, kind: str) -> Bearing:
@@ -319,7 +337,7 @@ class Ruleset:
         reading = self._readings[document.type]
         found: list[str] = []
         for part in document.scope or ({},):
-            found += reading.names(reading.pieces(part))
+            found += reading.names(part)
         if len(found) < 2:
             return tuple(found)
         names = tuple(sorted(set(found)))
@@ -330,7 +348,7 @@ class Ruleset:
     def lacking(self, document: Document) -> tuple[str, ...]:
         """The keys of the type's rules that no scope map of the document has."""
         have = {key for pieces in self._pieces(document) for key in pieces}
-        wanted = {key for keys in self._readings[document.type].key_sets for key in keys if key != RECORD}
+        wanted = {key for keys in self._keys_for(document.type) for key in keys if key != RECORD}
         return tuple(sorted(wanted - have))
 
 

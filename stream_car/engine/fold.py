@@ -19,7 +19,7 @@ from stream_car.core.frontier import Placement, place
 from stream_car.core.intake import SKEW, Decision, Held, Input, decide, held_key, release
 from stream_car.core.pages import add, drop
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Absent, EditablePages, Entry, Scope, scope_key
+from stream_car.core.timeline import Absent, Entry, Scope, scope_key
 from stream_car.engine.answers import Outcome
 from stream_car.engine.state import HEADER, WAITING, Header, State, Value
 from stream_car.errors import InvalidDocument
@@ -154,24 +154,32 @@ class Fold:
         if isinstance(said, InvalidDocument):
             _reject(said, at, effects)
         elif said is not None:
-            lacking = state.lacking(said.id, scopes)
-            if lacking:
+            if not state.is_whole and (lacking := state.lacking(said.id, scopes)):
                 yield lacking
-            decision = self._decide(state, header, said, scopes, at, effects)
+            old = state.held.get(said.id)
+            decision = self._decide(state, header, old, said, scopes, at, effects)
             if decision is not None and decision.held is not None:
                 effects.scopes = len(scopes)
-                yield from self._carry_out(state, header, decision.held, decision.placements, effects)
+                yield from self._carry_out(state, header, old, decision.held, decision.placements, effects)
         counts = header.counts
         counts[effects.outcome] = counts.get(effects.outcome, 0) + 1
         return effects
 
     def _decide(
-        self, state: State, header: Header, said: Statement, scopes: Sequence[str], at: Input, effects: Effects
+        self,
+        state: State,
+        header: Header,
+        old: Held | None,
+        said: Statement,
+        scopes: Sequence[str],
+        at: Input,
+        effects: Effects,
     ) -> Decision | None:
         is_due = not isinstance(said, Document) or self._is_due(said.time, header)
-        names = state.names(scopes) if scopes else ()
+        is_repeat = old is not None and old.digest == at.digest
+        names = state.names(scopes) if scopes and not is_repeat else scopes
         try:
-            decision = decide(state.held.get(said.id), said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
+            decision = decide(old, said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
         except InvalidDocument as conflict:
             _reject(conflict, at, effects)
             return None
@@ -182,30 +190,43 @@ class Fold:
         return self.future == "apply" or time <= header.clock + self.skew
 
     def _carry_out(
-        self, state: State, header: Header, new: Held, placements: Sequence[Placement], effects: Effects
+        self,
+        state: State,
+        header: Header,
+        old: Held | None,
+        new: Held,
+        placements: Sequence[Placement],
+        effects: Effects,
     ) -> Steps:
         """Give an id its new standing: in its scopes, in the queue, in the books."""
+        if placements:
+            left = list(placements)
+            if left[-1].is_link:  # they come last
+                header.links += _more_links(left)
+            while lacking := self._place(state, left, effects):
+                yield lacking
+        if new.more is not None or (old is not None and old.more is not None):
+            yield from self._requeue(state, header, old, new, effects)
+        state.keep(new)
+        header.documents += (not new.retracted) - (old is not None and not old.retracted)
+        effects.touched.append(held_key(new.entry.id))
+        effects.shown.append(new.entry.id)
+
+    def _place(self, state: State, left: list[Placement], effects: Effects) -> list[bytes]:
+        """Where intake ends and the frontier begins; the two-hop form has a topic here.
+
+        Takes out of `left` what is placed. Gives the keys that must be read before the rest can be.
+        """
+        return place_all(state, left, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched)
+
+    def _requeue(self, state: State, header: Header, old: Held | None, new: Held, effects: Effects) -> Steps:
+        """Take the former revision out of the queue if it waits there, and put the new one in if it must."""
         name = new.entry.id
-        old = state.held.get(name)
-        yield from self._place_all(state, header, placements, effects)
         if old is not None and old.waiting is not None:
             yield from self._edit_queue(state, header, None, (old.time, 0, name), effects)
         if new.waiting is not None:
             entry = Entry(name, new.revision, "", new.time, 0, new.offset, new.entry.append_time)
             yield from self._edit_queue(state, header, entry, None, effects)
-        state.keep(new)
-        header.documents += (not new.retracted) - (old is not None and not old.retracted)
-        effects.touched.append(held_key(name))
-        effects.shown.append(name)
-
-    def _place_all(self, state: State, header: Header, placements: Sequence[Placement], effects: Effects) -> Steps:
-        """Where intake ends and the frontier begins; the two-hop form has a topic here."""
-        for placement in placements:
-            if placement.is_link:
-                header.links += (placement.entry is not None) - (placement.old is not None)
-        return place_all(
-            state, placements, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched
-        )
 
     def _release(self, state: State, header: Header, at: Input, effects: Effects) -> Steps:
         """Place the documents whose time has come, in the order of their times."""
@@ -223,7 +244,7 @@ class Fold:
             held = state.held[name]
             assert held is not None
             new, placements = release(name, held, at.offset)
-            yield from self._carry_out(state, header, new, placements, effects)
+            yield from self._carry_out(state, header, held, new, placements, effects)
 
     def _edit_queue(
         self,
@@ -252,40 +273,39 @@ class Fold:
 
 def place_all(
     state: State,
-    placements: Sequence[Placement],
+    left: list[Placement],
     ruleset: Ruleset,
     *,
     shard: int,
     changes: list[FrontierChange],
     touched: list[bytes],
-) -> Steps:
+) -> list[bytes]:
     """The frontier fold: each placement one step in its scope; adds to `changes` and `touched`.
 
-    `shard` is the intake shard that the placements come from.
+    Takes out of `left` what is placed. Gives the keys that must be read before the rest can be; none
+    when all is done. `shard` is the intake shard that the placements come from.
     """
     if not state.is_whole:
-        lacking = [scope_key(placement.scope) for placement in placements if placement.scope not in state.scopes]
+        lacking = [scope_key(placement.scope) for placement in left if placement.scope not in state.scopes]
         if lacking:
-            yield lacking
-    for placement in placements:
-        scope = state.scope(placement.scope)
-        while isinstance(done := _placed(scope, state.pages, placement, ruleset, shard), Absent):
-            yield done.keys
-        change, pages = done
+            return lacking
+    for at, placement in enumerate(left):
+        try:
+            change, pages = place(state.scope(placement.scope), state.pages, placement, ruleset, shard=shard)
+        except Absent as absent:
+            del left[:at]
+            return absent.keys
         touched.append(scope_key(placement.scope))
         if pages:
             touched += pages
         if change is not None:
             changes.append(change)
+    return []
 
 
-def _placed(
-    scope: Scope, pages: EditablePages, placement: Placement, ruleset: Ruleset, shard: int
-) -> tuple[FrontierChange | None, list[bytes]] | Absent:
-    try:
-        return place(scope, pages, placement, ruleset, shard=shard)
-    except Absent as absent:
-        return absent
+def _more_links(placements: Sequence[Placement]) -> int:
+    """How many more placements by name there are after these."""
+    return sum((one.entry is not None) - (one.old is not None) for one in placements if one.is_link)
 
 
 def _header(state: State) -> Header:

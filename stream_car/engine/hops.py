@@ -6,7 +6,7 @@ late they are repeated; `bounds` say before which input of every intake shard al
 Cost: the composed fold, and a record of about 300 bytes for every (document, scope).
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import scope_key
 from stream_car.engine.fold import CHANGES, FORMAT, REJECTED, Effects, Fold, Future, Reading, Steps, place_all
 from stream_car.engine.partitions import Partitions
-from stream_car.engine.state import FrontierHeader, Header, Rerouted, State
+from stream_car.engine.state import FrontierHeader, Rerouted, State
 from stream_car.errors import Halted
 from stream_car.ports import Event, Message, Record
 
@@ -56,9 +56,9 @@ class Arrival(Struct, frozen=True, gc=False):
 class _Collecting(Fold):
     """The composed fold up to the seam: placements are handed on."""
 
-    def _place_all(self, state: State, header: Header, placements: Sequence[Placement], effects: Effects) -> Steps:
-        effects.placements += tuple(placements)
-        yield from ()
+    def _place(self, state: State, left: list[Placement], effects: Effects) -> list[bytes]:
+        effects.placements += tuple(left)
+        return []
 
 
 class IntakeFold:
@@ -226,14 +226,10 @@ class FrontierFold:
         header.oseqs[read.shard] = read.oseq
         header.bounds[read.shard] = max(header.bounds[read.shard], read.offset)
         header.has_links = header.has_links or read.link
-        yield from place_all(
-            state,
-            [read.placement()],
-            self.ruleset,
-            shard=read.shard,
-            changes=effects.changes,
-            touched=effects.touched,
-        )
+        left = [read.placement()]
+        changes, touched = effects.changes, effects.touched
+        while lacking := place_all(state, left, self.ruleset, shard=read.shard, changes=changes, touched=touched):
+            yield lacking
         header.told += len(effects.changes)
 
     def emit(self, read: Placed | Mark, effects: FrontierEffects, first: int) -> list[Event]:
