@@ -135,6 +135,7 @@ class ChangesAfter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
     after: Place = 0
+    behind: Annotated[str, Meta(max_length=200, description="Go on behind the change that has this `position`.")] = ""
     limit: Limit = 100
 
 

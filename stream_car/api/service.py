@@ -85,9 +85,12 @@ class Service(Protocol):
         ...
 
     async def changes(
-        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000
+        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on."""
+        """Frontier changes in the order in which they happened, from the one after `after` on.
+
+        Where many shards tell them, one shard after the other; `behind` is the position of a change to go on from.
+        """
         ...
 
     async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:

@@ -80,17 +80,30 @@ def history(
 )
 @click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Only changes behind this number (`oseq`).")
+@click.option(
+    "--behind",
+    default="",
+    metavar="POSITION",
+    help="Only changes behind this one (`position`): over Kafka and Redis, where each shard counts for itself.",
+)
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
 @options.asking
 def changes(
-    parts: Mapping[str, str], after: int, limit: int, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+    parts: Mapping[str, str],
+    after: int,
+    behind: str,
+    limit: int,
+    data: Path,
+    rules: Sequence[str],
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """List what changed in frontiers, and because of what.
 
     In order; `--after` goes on behind the last number that you have seen.
     """
     with options.opened(data, rules, url) as engine:
-        said = engine.changes(parts or None, after=after, limit=limit)
+        said = engine.changes(parts or None, after=after, limit=limit, behind=behind)
     options.answer_each(said, as_json=as_json, draw=told, nothing="Nothing has changed there.")
 
 

@@ -3,24 +3,17 @@
 import asyncio
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
 import msgspec
 
-from stream_car.adapters.kafka.specification import PREFIX
 from stream_car.api.plain import line
-from stream_car.cli import options
+from stream_car.cli import options, servers
 from stream_car.cli.console import emit, err
 from stream_car.cli.topics import require_driver
-from stream_car.runtime.settings import (
-    RULES_VARIABLE,
-    kafka_server,
-    read_settings,
-    read_token,
-    redis_server,
-    require_known_variables,
-)
+from stream_car.runtime.settings import read_settings, read_token, require_known_variables
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +28,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(
     epilog=options.examples(
         "STREAM_CAR_REDIS=redis://localhost:6379 stream-car serve --kafka localhost:9092 --single-broker",
-        "stream-car serve --port 9000",
+        "stream-car serve --port 9000 --index /var/lib/stream-car/index",
         "STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car serve --host 0.0.0.0",
     )
 )
@@ -49,25 +42,19 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     help="A TOML file of settings; see docs/reference/settings.md. Options go before it.",
 )
 @click.option(
-    "--kafka",
-    metavar="HOST:PORT",
-    help="Where Kafka is; several apart by commas.  [default: $STREAM_CAR_KAFKA]",
+    "--index",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep the text index here, for this process alone, and go on with it at the next start.  "
+    "[default: a temporary one, built anew at every start]",
 )
-@click.option("--prefix", default=PREFIX, show_default=True, help="What the names of the topics begin with.")
-@click.option("--namespace", default="", metavar="NAME", help="That of the workers.  [default: the prefix]")
-@click.option("--single-broker", is_flag=True, help="Accept topics with one copy: for trying out.")
-@click.option(
-    "--rules",
-    multiple=True,
-    envvar=RULES_VARIABLE,
-    metavar="NAME|FILE",
-    help=f"The rule packs that the workers go by.  [default: ${RULES_VARIABLE}, or all shipped packs]",
-)
+@servers.installation
 @options.as_json
 def serve(
     host: str | None,
     port: int | None,
     settings_file: Path | None,
+    index: Path | None,
     kafka: str | None,
     prefix: str,
     namespace: str,
@@ -77,27 +64,18 @@ def serve(
 ) -> None:
     """Serve publish and query over Kafka and Redis.
 
-    Needs workers (stream-car worker); Redis is where $STREAM_CAR_REDIS says. The text index is built at the start;
-    /readyz answers 200 when it has caught up. Many can run. Ctrl-C or SIGTERM ends it in order.
+    Needs workers (stream-car worker) that go by the same rules; Redis is where $STREAM_CAR_REDIS says. /readyz
+    answers 200 when the text index has caught up. Many can run. Ctrl-C or SIGTERM ends it in order.
     """
     require_known_variables()
     require_driver()
-    from stream_car import domains
     from stream_car.runtime import server
     from stream_car.runtime.serving.serving import run
-    from stream_car.runtime.worker.wiring import Plan
 
     given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
     settings = msgspec.structs.replace(read_settings(settings_file), **given)
     token = read_token(settings.token_file)
-    plan = Plan(
-        kafka=kafka_server(kafka),
-        redis=redis_server(),
-        ruleset=domains.load(rules),
-        prefix=prefix,
-        namespace=namespace,
-        single_broker=single_broker,
-    )
+    plan = servers.plan_of(kafka, prefix, namespace, single_broker, rules)
 
     def ready(url: str, generation: str) -> None:
         if as_json:
@@ -107,6 +85,10 @@ def serve(
             err().print(f"listening on {url}, over {plan.kafka.address} and {plan.redis.place}", soft_wrap=True)
 
     listener = server.bound(settings, token)
-    with listener, tempfile.TemporaryDirectory(prefix="stream-car-index-") as folder:
+    with listener, nullcontext(index) if index else _temporary() as folder:
         asyncio.run(run(plan, Path(folder), listener, settings, token=token, ready=ready))
     err().print("stopped", style="dim")
+
+
+def _temporary() -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix="stream-car-index-")

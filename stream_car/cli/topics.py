@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stream_car.adapters.kafka.specification import PARTITIONS, PREFIX, UNLIMITED, Layout, Topic
 from stream_car.api.plain import line
-from stream_car.cli import options
+from stream_car.cli import options, servers
 from stream_car.cli.console import emit, show, words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, counted
 from stream_car.cli.tables import Rows
@@ -69,16 +69,6 @@ def _of_layout(command: Callable[P, R]) -> Callable[P, R]:
     return options.as_json(command)
 
 
-def _at(command: Callable[P, R]) -> Callable[P, R]:
-    """`--kafka HOST:PORT`"""
-    return click.option(
-        "--kafka",
-        metavar="HOST:PORT",
-        help="Where Kafka is; several apart by commas.  [default: $STREAM_CAR_KAFKA; user, password and "
-        "certificates come from $STREAM_CAR_KAFKA_USER and its like]",
-    )(command)
-
-
 @group.command(
     "show", epilog=options.examples("stream-car topics show", "stream-car topics show --single-broker --json")
 )
@@ -104,7 +94,7 @@ def show_topics(prefix: str, intakes: int, frontiers: int, single_broker: bool, 
         "stream-car topics check --kafka localhost:9092 --single-broker --json",
     ),
 )
-@_at
+@servers.kafka
 @_of_layout
 def check_topics(
     kafka: str | None, prefix: str, intakes: int, frontiers: int, single_broker: bool, as_json: bool
@@ -127,7 +117,7 @@ def check_topics(
         "stream-car topics apply --kafka localhost:9092 --single-broker --intakes 4 --frontiers 4",
     ),
 )
-@_at
+@servers.kafka
 @_of_layout
 def apply_topics(
     kafka: str | None, prefix: str, intakes: int, frontiers: int, single_broker: bool, as_json: bool

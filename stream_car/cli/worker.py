@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, cast
 import click
 from rich.text import Text
 
-from stream_car.adapters.kafka.specification import PREFIX
 from stream_car.api.plain import line
-from stream_car.cli import options
+from stream_car.cli import options, servers
 from stream_car.cli.console import clean, emit, err
 from stream_car.cli.topics import require_driver
-from stream_car.runtime.settings import RULES_VARIABLE, kafka_server, redis_server, require_known_variables
+from stream_car.runtime.settings import require_known_variables
 
 if TYPE_CHECKING:
     from stream_car.runtime.worker.hosted import Said
@@ -29,29 +28,7 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
-@click.option(
-    "--kafka",
-    metavar="HOST:PORT",
-    help="Where Kafka is; several apart by commas.  [default: $STREAM_CAR_KAFKA; user, password and "
-    "certificates come from $STREAM_CAR_KAFKA_USER and its like]",
-)
-@click.option("--prefix", default=PREFIX, show_default=True, help="What the names of the topics begin with.")
-@click.option(
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Names the state in Redis and the group of workers: another one builds other rules beside these.  "
-    "[default: the prefix]",
-)
-@click.option("--single-broker", is_flag=True, help="Accept topics with one copy: for trying out.")
-@click.option(
-    "--rules",
-    multiple=True,
-    envvar=RULES_VARIABLE,
-    metavar="NAME|FILE",
-    help="A shipped rule pack by name, or your own TOML file; may be repeated; the same for all workers.  "
-    f"[default: ${RULES_VARIABLE}, or all shipped packs]",
-)
+@servers.installation
 @options.as_json
 def worker(
     hops: str, kafka: str | None, prefix: str, namespace: str, single_broker: bool, rules: Sequence[str], as_json: bool
@@ -64,8 +41,6 @@ def worker(
     """
     require_known_variables()
     require_driver()
-    from stream_car import domains
-    from stream_car.runtime.worker.wiring import Plan
     from stream_car.runtime.worker.worker import run
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
@@ -76,14 +51,7 @@ def worker(
         else:
             err().print(_words(said), soft_wrap=True)
 
-    plan = Plan(
-        kafka=kafka_server(kafka),
-        redis=redis_server(),
-        ruleset=domains.load(rules),
-        prefix=prefix,
-        namespace=namespace,
-        single_broker=single_broker,
-    )
+    plan = servers.plan_of(kafka, prefix, namespace, single_broker, rules)
     code = asyncio.run(run(plan, cast("Hops", hops), tell))
     raise click.exceptions.Exit(code)
 

@@ -31,6 +31,7 @@ from stream_car.engine.answers import (
 )
 from stream_car.engine.evidence import group_of, names_in, shown
 from stream_car.engine.fold import CHANGES, REJECTED, WAITING
+from stream_car.engine.partitions import Partitions
 from stream_car.engine.query import Queries
 from stream_car.engine.reader import Reader
 from stream_car.errors import InvalidRequest
@@ -39,6 +40,7 @@ from stream_car.ports import Journal, Log
 MEMBERS_MAX = 2000
 SCOPES_MAX = 10_000
 VOIDERS_MAX = 5
+ONE = Partitions()
 
 Parts = Mapping[str, str] | str
 
@@ -46,11 +48,11 @@ Parts = Mapping[str, str] | str
 class Scopes:
     """What scopes hold, held and said, and why a document is or is not active."""
 
-    def __init__(self, queries: Queries, *, journal: Journal, log: Log, shard: int = 0) -> None:
+    def __init__(self, queries: Queries, *, journal: Journal, log: Log, partitions: Partitions = ONE) -> None:
         self.queries = queries
         self.journal = journal
         self.log = log
-        self.shard = shard
+        self.partitions = partitions
 
     async def named(self, parts: Parts) -> list[str]:
         """The scopes that have all these pairs, in order of name; link scopes by their exact name.
@@ -149,32 +151,57 @@ class Scopes:
             )
         return History(scope=name, members=tuple(members), complete=len(entries) <= MEMBERS_MAX)
 
-    async def changes(self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000) -> tuple[Told, ...]:
-        """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs."""
+    async def changes(
+        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
+    ) -> tuple[Told, ...]:
+        """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs.
+
+        Of many shards one comes after the other; `behind` is the position of a change to go on from.
+        """
         if limit < 1 or after < 0:
             raise InvalidRequest("limit", "limit must be at least 1 and after at least 0")
-        keys: Sequence[bytes | None] = [None]
+        start, passed = self._place(behind) if behind else (0, after)
+        keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
         if parts is not None:
-            keys = [name.encode() for name in await self.named(parts)]
-        events = [
-            e for key in keys for e in await self.journal.read(self.shard, CHANGES, after=after, limit=limit, key=key)
-        ]
+            keys = {}
+            for name in map(str.encode, await self.named(parts)):
+                keys.setdefault(self.partitions.of_scope(name), []).append(name)
+        found: list[Told] = []
+        for shard in sorted(one for one in keys if one >= start):
+            if len(found) < limit:
+                least = passed if shard == start or not behind else 0
+                found += await self._changes_of(shard, keys[shard], least, limit - len(found))
+        return tuple(found)
+
+    async def _changes_of(self, shard: int, keys: Sequence[bytes | None], after: int, limit: int) -> list[Told]:
+        events = [e for key in keys for e in await self.journal.read(shard, CHANGES, after=after, limit=limit, key=key)]
         events.sort(key=lambda event: event.oseq)
-        return tuple(
+        return [
             Told(
-                position=f"{self.queries.generation}/{self.shard}/{event.oseq}",
+                position=f"{self.queries.generation}/{shard}/{event.oseq}",
                 oseq=event.oseq,
                 change=msgspec.json.decode(event.value, type=FrontierChange),
             )
             for event in events[:limit]
-        )
+        ]
+
+    def _place(self, position: str) -> tuple[int, int]:
+        """The shard and the number of a change. Raises `InvalidRequest`."""
+        generation, *numbers = position.split("/")
+        if len(numbers) != 2 or not all(one.isascii() and one.isdecimal() and len(one) < 17 for one in numbers):
+            raise InvalidRequest("behind", "a position is GENERATION/SHARD/NUMBER, as changes carry it")
+        if generation != self.queries.generation:
+            raise InvalidRequest(
+                "behind", "this position is of other rules; leave it out to begin with the first change"
+            )
+        return int(numbers[0]), int(numbers[1])
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
         found = []
-        for event in await self.journal.read(self.shard, REJECTED, after=after, limit=limit):
+        for event in await self.journal.read(0, REJECTED, after=after, limit=limit):
             refused = msgspec.json.decode(event.value, type=Rejection)
-            [record] = await self.log.fetch(self.shard, refused.offset, 1)
+            [record] = await self.log.fetch(0, refused.offset, 1)
             found.append(
                 Rejected(
                     offset=refused.offset,

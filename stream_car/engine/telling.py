@@ -14,7 +14,7 @@ from msgspec import Struct
 from stream_car.core.changes import FrontierChange, Member, Run
 from stream_car.core.intake import Held
 from stream_car.core.resolve import pages_of
-from stream_car.core.rules import AMENDED, LINK, keys_of, record_scope, scope_parts
+from stream_car.core.rules import LINK, keys_of, record_scope, scope_parts
 from stream_car.core.timeline import Entry, Place, Scope, everyone, page_of, sheets_between, size
 from stream_car.engine.answers import Told
 from stream_car.engine.notices import ActiveDocument, DocumentChange, Notice, ScopeState
@@ -63,8 +63,6 @@ class Teller:
         """The members that a scope does not void; nothing where nothing is asked for."""
         if not has_parts(scope.name, self.chooser.selection.parts):
             return []
-        if keys_of(scope.name) == AMENDED:
-            return []  # nothing is void through it, and no change tells of it
         if keys_of(scope.name) == LINK:
             [(_, target)] = scope_parts(scope.name)
             if not size(scope) or not self.chooser.touches([(target, "")]):

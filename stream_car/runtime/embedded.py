@@ -20,7 +20,7 @@ import msgspec
 from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.codec import Publishable, as_sent
-from stream_car.core.documents import Document, Retraction
+from stream_car.core.documents import Retraction
 from stream_car.core.intake import SKEW, Held
 from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import Scope, first_time
@@ -42,6 +42,7 @@ from stream_car.engine.cache import BYTES_MAX
 from stream_car.engine.fold import CHANGES, TICK, Effects, Future, Reading
 from stream_car.engine.notices import Notice, Selection
 from stream_car.engine.query import DEPTH
+from stream_car.engine.receipts import receipt_of
 from stream_car.engine.scopes import Parts
 from stream_car.engine.shard import BATCH_MAX, Handled
 from stream_car.engine.state import WAITING, Header
@@ -249,21 +250,7 @@ class Engine:
             self._append([Message(value=None, headers=(TICK,))])
 
     def _receipt(self, handled: Handled[Reading, Effects]) -> Receipt:
-        effects, said = handled.effects, handled.read.statement
-        document = said if isinstance(said, Document) else None
-        refused = effects.rejection
-        joins_none = document is not None and not effects.scopes and effects.outcome in ("accepted", "pending")
-        return Receipt(
-            offset=handled.record.offset,
-            outcome=effects.outcome,
-            id=said.id if said is not None else (refused.id if refused is not None else None),
-            revision=said.revision if said is not None else None,
-            type=document.type if document is not None else None,
-            code=refused.code if refused is not None else None,
-            reason=refused.reason if refused is not None else None,
-            scopes=effects.scopes,
-            lacking=self.ruleset.lacking(document) if joins_none and document is not None else (),
-        )
+        return receipt_of(handled.record.offset, handled.read.statement, handled.effects, self.ruleset)
 
     def _ask(self, question: Callable[[], Coroutine[object, object, T]]) -> T:
         """The answer, after what is due; a state or index found damaged is built anew from the log, once."""
@@ -328,9 +315,14 @@ class Engine:
         """The timeline of every scope that has these pairs: from when each member held, and what ended it."""
         return self._ask(lambda: self._built.scopes.history(parts))
 
-    def changes(self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on."""
-        return self._ask(lambda: self._built.scopes.changes(parts, after=after, limit=limit))
+    def changes(
+        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
+    ) -> tuple[Told, ...]:
+        """Frontier changes in the order in which they happened, from the one after `after` on.
+
+        `behind` is the position of a change to go on from instead.
+        """
+        return self._ask(lambda: self._built.scopes.changes(parts, after=after, limit=limit, behind=behind))
 
     def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
         """Why a document is or is not active, and what controls it."""

@@ -186,10 +186,10 @@ class EmbeddedService:
         return self.engine.history(parts)
 
     async def changes(
-        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000
+        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
         """Frontier changes in the order in which they happened, from the one after `after` on."""
-        return self.engine.changes(parts, after=after, limit=limit)
+        return self.engine.changes(parts, after=after, limit=limit, behind=behind)
 
     async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
         """Why a document is or is not active, and what controls it."""

@@ -99,6 +99,10 @@ class Subscriptions:
         last = sum(await self.changing.last())
         return max((last - sum(one.subscription.cursor) for one in self._open), default=0)
 
+    async def cursor(self) -> str:
+        """Behind the last change told."""
+        return f"{self.changing.generation}:{'.'.join(map(str, await self.changing.last()))}"
+
     def end(self) -> None:
         """Let everybody go, in order."""
         self.ending = True

@@ -2,14 +2,14 @@
 
 Promise: a repeat is appended again and told apart by its number when it is read, so readers see every event
 once and in order. Each record is a CloudEvent in binary mode whose id is `generation/shard/oseq`; records of
-other generations are passed over. Cost: reading on from where a reader stopped is one fetch; from elsewhere
-a binary search over the topic; a key is found by reading all.
+other generations are passed over. A retention that is set on the topic shows in `forgotten`. Cost: reading on
+from where a reader stopped is one fetch; from elsewhere a binary search over the topic; a key is found by
+reading all.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from stream_car.adapters.kafka.log import KafkaLog
-from stream_car.ports import Event, Message, Record
+from stream_car.ports import Event, Log, Message, Record
 
 BATCH = 500
 STALE_MAX = 5000  # events that a stalled worker can publish late: what an outbox may hold
@@ -20,7 +20,7 @@ PLACES_MAX = 1000
 class KafkaJournal:
     """Events of one generation; `logs` names the topic of each stream."""
 
-    def __init__(self, logs: Mapping[str, KafkaLog], generation: str) -> None:
+    def __init__(self, logs: Mapping[str, Log], generation: str) -> None:
         self._logs = logs
         self._generation = generation
         self._places: dict[tuple[int, str, int], int] = {}  # where reading goes on after an event
@@ -38,16 +38,21 @@ class KafkaJournal:
         found: list[Event] = []
         last = after
         async for record in self._from(shard, stream, await self._place(shard, stream, after)):
-            oseq = self._oseq(shard, record)
-            if oseq <= last:
+            event = self.event(shard, stream, record)
+            if event is None or event.oseq <= last:
                 continue
-            last = oseq
-            if key is None or record.key == key:
-                found.append(Event(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b""))
+            last = event.oseq
+            if key is None or event.key == key:
+                found.append(event)
                 if len(found) >= limit:
-                    self._remember(shard, stream, oseq, record.offset + 1)
+                    self._remember(shard, stream, last, record.offset + 1)
                     break
         return found
+
+    def event(self, shard: int, stream: str, record: Record) -> Event | None:
+        """The event that a record of a stream's topic tells; `None` for those of other generations."""
+        oseq = self._oseq(shard, record)
+        return Event(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b"") if oseq else None
 
     async def last(self, shard: int) -> int:
         """The highest `oseq` kept, 0 if none; where late repeats came last, at least what came before them."""
@@ -57,6 +62,27 @@ class KafkaJournal:
             async for record in self._from(shard, stream, max(first, end - STALE_MAX)):
                 highest = max(highest, self._oseq(shard, record))
         return highest
+
+    async def forgotten(self, shard: int) -> int:
+        """Events up to this number may be gone: retention has taken them from the beginning of a topic.
+
+        Repeats of what is gone may have stayed; what counts is from where on no number is missing.
+        """
+        gone = 0
+        for stream, log in self._logs.items():
+            first, _ = await log.range(shard)
+            if not first:
+                continue
+            last = read = 0
+            async for record in self._from(shard, stream, first):
+                oseq = self._oseq(shard, record)
+                if oseq > last:
+                    gone = max(gone, oseq - 1) if oseq != last + 1 else gone
+                    last = oseq
+                read += 1
+                if read > STALE_MAX:
+                    break
+        return gone
 
     async def _from(self, shard: int, stream: str, offset: int) -> AsyncIterator[Record]:
         while records := await self._logs[stream].fetch(shard, offset, BATCH):

@@ -100,20 +100,23 @@ class KafkaLog:
         return offset == end
 
 
+def record_of(one: ConsumerRecord) -> Record:
+    """A record as the client gives it, as the log's."""
+    return Record(
+        offset=one.offset,
+        append_time=one.timestamp * 1000,
+        value=one.value,
+        key=one.key,
+        headers=tuple(one.headers),
+    )
+
+
 def _filled(found: Sequence[ConsumerRecord], start: int, end: int) -> list[Record]:
     """The records, with a tick in each place that the broker has no record for."""
     records: list[Record] = []
     for one in found:
         records += map(_hole, range(start + len(records), one.offset))
-        records.append(
-            Record(
-                offset=one.offset,
-                append_time=one.timestamp * 1000,
-                value=one.value,
-                key=one.key,
-                headers=tuple(one.headers),
-            )
-        )
+        records.append(record_of(one))
     records += map(_hole, range(start + len(records), end))
     return records
 
@@ -122,4 +125,4 @@ def _hole(offset: int) -> Record:
     return Record(offset=offset, append_time=0, value=None, headers=(TICK,))
 
 
-__all__ = ["KafkaLog"]
+__all__ = ["KafkaLog", "record_of"]

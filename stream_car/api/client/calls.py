@@ -72,17 +72,18 @@ def history(parts: Parts) -> Plan[tuple[a.History, ...]]:
     return answer((yield _get("history", _scope(parts))), tuple[a.History, ...])
 
 
-def changes(parts: Parts | None, after: int, limit: int) -> Plan[tuple[a.Told, ...]]:
+def changes(parts: Parts | None, after: int, limit: int, behind: str) -> Plan[tuple[a.Told, ...]]:
     """Changes of frontiers, a page at a time."""
     found: tuple[a.Told, ...] = ()
     scope = _scope(parts) if parts else []
     while len(found) < limit:
         most = min(limit - len(found), m.PAGE_MAX)
-        page = answer((yield _get("changes", [*scope, *_page(after, most)])), tuple[a.Told, ...])
+        place = [("behind", behind)] if behind else []
+        page = answer((yield _get("changes", [*scope, *place, *_page(after, most)])), tuple[a.Told, ...])
         found += page
         if len(page) < most:
             break
-        after = page[-1].oseq
+        behind = page[-1].position
     return found
 
 

@@ -107,9 +107,14 @@ class Client:
         """The timeline of every scope that has these pairs."""
         return self._carried_out(calls.history(parts))
 
-    def changes(self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000) -> tuple[a.Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on."""
-        return self._carried_out(calls.changes(parts, after, limit))
+    def changes(
+        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
+    ) -> tuple[a.Told, ...]:
+        """Frontier changes in the order in which they happened, from the one after `after` on.
+
+        Where many shards tell them, one shard after the other; `behind` is the position of a change to go on from.
+        """
+        return self._carried_out(calls.changes(parts, after, limit, behind))
 
     def explain(self, name: str, *, as_of: int | None = None) -> a.Explanation:
         """Why a document is or is not active, and what controls it."""

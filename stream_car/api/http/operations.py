@@ -141,7 +141,11 @@ async def _history(service: Service, said: m.InScope, _: Request) -> Sequence[a.
 
 async def _changes(service: Service, said: m.ChangesAfter, _: Request) -> Sequence[a.Told]:
     parts = parts_of(said.scope)
-    return () if parts is None else await service.changes(parts or None, after=said.after, limit=said.limit)
+    return (
+        ()
+        if parts is None
+        else await service.changes(parts or None, after=said.after, limit=said.limit, behind=said.behind)
+    )
 
 
 async def _explain(service: Service, said: m.AsOf, request: Request) -> a.Explanation:

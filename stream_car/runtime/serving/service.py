@@ -1,9 +1,7 @@
 """The service of a query worker: documents go to Kafka, answers come from the index and from Redis.
 
-Promise: calls mean what they mean on the embedded engine. A publication is answered when Kafka has it on all
-in-sync replicas and its intake shard has applied it; what Kafka has but nobody applied in `APPLIED_S` is
-`Unavailable`: publish it again, repeats change nothing. Every answer is of one cut, or says that it is not.
-Changes are told by the topic `changes`; this service does not tell them yet.
+Promise: calls mean what they mean on the embedded engine. Every answer is of one cut, or says that it is not.
+Nothing is asked of it before its index has caught up.
 """
 
 import asyncio
@@ -11,14 +9,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec.structs import replace
-
 import stream_car
+from stream_car.adapters.embedded.index import TantivyIndex
+from stream_car.adapters.embedded.keys import SqliteKeys
 from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing
 from stream_car.api.messages import Waiting as Due
-from stream_car.codec import decode
-from stream_car.core.documents import Document
-from stream_car.core.intake import Held, held_key
 from stream_car.engine.answers import (
     After,
     Answer,
@@ -28,29 +23,35 @@ from stream_car.engine.answers import (
     Frontier,
     History,
     Published,
-    Receipt,
     Rejected,
     Resolution,
     Told,
 )
 from stream_car.engine.fold import Future
-from stream_car.engine.hops import IntakeFold
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import AT_ONCE, Waiting
 from stream_car.engine.query import DEPTH, Queries
-from stream_car.engine.reader import Reader
+from stream_car.engine.reader import Moved, Reader
 from stream_car.engine.scopes import Scopes
 from stream_car.engine.sources import ManyShards, Source
 from stream_car.engine.state import HEADER, Header
 from stream_car.engine.stored import decode_value
-from stream_car.errors import InvalidDocument, InvalidRequest, NotVisible, Unavailable
-from stream_car.ports import AnchorIndex, Message, Place, Record, Views
+from stream_car.engine.subscription import Sources
+from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
+from stream_car.ports import Place, Record, Views
+from stream_car.runtime.bell import Bell
+from stream_car.runtime.serving.changes import Changes
 from stream_car.runtime.serving.feeder import Feeder
+from stream_car.runtime.serving.publishing import Publishing
+from stream_car.runtime.serving.reading import Reading
+from stream_car.runtime.serving.subscribing import ManyTellers
+from stream_car.runtime.settings import ServerSettings
+from stream_car.runtime.subscriptions import Subscriptions
 from stream_car.runtime.worker.wiring import Works
 
-APPLIED_S = 10.0
 EXACT_S = 0.5  # how long an answer is read again before it is given with a reservation
 PAUSE_S = 0.005
+AGAIN_S = 0.5
 
 T = TypeVar("T")
 
@@ -89,24 +90,55 @@ class PatientQueries(Queries):
 
 
 class ServersService:
-    """Implements `api.service.Service`. Use it as an asynchronous context manager."""
+    """Implements `api.service.Service`. Use it as an asynchronous context manager; `begin` comes first."""
 
-    def __init__(self, works: Works, index: AnchorIndex, views: Views) -> None:
+    def __init__(
+        self,
+        works: Works,
+        views: Views,
+        reading: Reading,
+        index: TantivyIndex,
+        keys: SqliteKeys,
+        settings: ServerSettings,
+    ) -> None:
         self.works = works
         self.index = index
         self.ruleset = works.plan.ruleset
-        self.feeder = Feeder(index, views, works.log("documents"), self.ruleset, works.partitions)
-        self.queries = PatientQueries(
-            shards=ManyShards(views, works.partitions), index=index, ruleset=self.ruleset, generation=works.generation
+        self.bell = Bell()
+        self.feeder = Feeder(index, keys, views, reading.feeding("documents"), self.ruleset, works.partitions)
+        self.tellings = Changes(works, reading.log("changes"), self.bell)
+        shards = ManyShards(views, works.partitions)
+        self.queries = PatientQueries(shards=shards, index=index, ruleset=self.ruleset, generation=works.generation)
+        self.rejections = reading.log("rejected")
+        self.scopes = Scopes(self.queries, journal=self.tellings, log=self.rejections, partitions=works.partitions)
+        sources = Sources(
+            shards=shards,
+            listing=keys,
+            journal=self.tellings,
+            index=index,
+            ruleset=self.ruleset,
+            generation=works.generation,
+            tellers=works.partitions.frontiers,
+            settle=self.feeder.settle,
         )
-        self.scopes = Scopes(self.queries, journal=works.journal(), log=works.log("rejected"))
-        self.is_ready = False
+        self.subscriptions = Subscriptions(
+            ManyTellers(sources, self.tellings),
+            self.bell,
+            most=settings.subscriptions_max,
+            heartbeat_s=settings.heartbeat_s,
+        )
+        self._publishing = Publishing(works, views, reading.log("documents"), self.feeder)
         self._views = views
-        self._folds = [IntakeFold(self.ruleset, works.partitions, shard=q) for q in range(works.partitions.intakes)]
+        self._has_fed = False
+        self._trouble: Halted | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
+    async def begin(self) -> None:
+        """Go on with the index that is there. Raises `Halted` (`generation`) where the workers go by other rules."""
+        await self.feeder.begin()
+
     async def __aenter__(self) -> "ServersService":
-        self._tasks = [asyncio.create_task(self._feed())]
+        self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self.tellings.run())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -115,20 +147,31 @@ class ServersService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _feed(self) -> None:
-        """Catch up, then keep up; a server that is away is waited for."""
+        """Catch up, then keep up; a server that is away is waited for, other rules end it."""
         while True:
             try:
                 while await self.feeder.catch_up():
                     pass
-                self.is_ready = True
+                self._has_fed = True
                 await self.feeder.run()
-            except Unavailable:
-                await asyncio.sleep(PAUSE_S * 100)
+            except Halted as halted:
+                self._trouble = halted
+                return
+            except (Unavailable, Moved):
+                await asyncio.sleep(AGAIN_S)
 
     def end(self) -> None:
-        """Nobody listens for long."""
+        """Let those go who listen."""
+        self.subscriptions.end()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the index has caught up and changes are told."""
+        return self._has_fed and self.tellings.is_open and self._trouble is None
 
     def _require_ready(self) -> None:
+        if self._trouble is not None:
+            raise Unavailable(str(self._trouble), self._trouble.code)
         if not self.is_ready:
             done, what = sum(self.feeder.fed), "documents are in the index so far; ask again when it has caught up"
             raise Unavailable(f"{done} {what}", "catching_up")
@@ -156,88 +199,9 @@ class ServersService:
         self._require_ready()
         await self.status()
 
-    # Publishing
-
     async def publish(self, documents: Sequence[bytes]) -> Published:
         """Keep documents durably and wait until they are applied; a receipt for each, in order."""
-        placed = [self._placed(value) for value in documents]
-        batches: dict[int, list[int]] = {}
-        for at, (partition, _) in enumerate(placed):
-            batches.setdefault(partition, []).append(at)
-        topic = self.works.layout.named("documents")
-        lists = await asyncio.gather(
-            *(
-                self.works.sender.send(topic, partition, [placed[at][1] for at in ats])
-                for partition, ats in batches.items()
-            )
-        )
-        offsets = {
-            at: offset
-            for ats, found in zip(batches.values(), lists, strict=True)
-            for at, offset in zip(ats, found, strict=True)
-        }
-        await self._applied({partition: max(offsets[at] for at in ats) for partition, ats in batches.items()})
-        receipts = [
-            await self._receipt(partition, offsets[at], message) for at, (partition, message) in enumerate(placed)
-        ]
-        return Published(receipts=tuple(receipts))
-
-    def _placed(self, value: bytes) -> tuple[int, Message]:
-        """The partition of a document's id; of one that shows none, the first."""
-        try:
-            name: str | None = decode(value).id
-        except InvalidDocument as invalid:
-            name = invalid.document_id
-        if name is None:
-            return 0, Message(value=value)
-        return self.works.partitions.of_id(name), Message(value=value, key=name.encode())
-
-    async def _applied(self, upto: Mapping[int, int]) -> None:
-        """Returns when each partition's record is applied, and in the index. Raises `Unavailable`."""
-        deadline = time.monotonic() + APPLIED_S
-        while True:
-            heard = self.feeder.bell.listen()
-            if all(self.feeder.fed[q] > offset for q, offset in upto.items()):
-                return
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Unavailable("Kafka has it, but no worker has applied it; is `stream-car worker` running?")
-            await self.feeder.bell.wait(heard, left)
-
-    async def _receipt(self, partition: int, offset: int, message: Message) -> Receipt:
-        record = Record(offset=offset, append_time=0, value=message.value, key=message.key)
-        reading = self._folds[partition].read(record).reading
-        if isinstance(reading.said, InvalidDocument):
-            invalid = reading.said
-            return Receipt(
-                offset=offset, outcome="rejected", id=invalid.document_id, code=invalid.code, reason=invalid.reason
-            )
-        said = reading.said
-        assert said is not None
-        held = await self._held(said.id)
-        document = said if isinstance(said, Document) else None
-        receipt = Receipt(
-            offset=offset,
-            outcome="duplicate",
-            id=said.id,
-            revision=said.revision,
-            type=document.type if document is not None else None,
-        )
-        if held is None:
-            return replace(receipt, outcome="nothing")
-        if held.offset != offset:
-            return replace(receipt, outcome="older" if held.revision > (said.revision or 0) else "duplicate")
-        if document is None:
-            return replace(receipt, outcome="retracted")
-        lacking = self.ruleset.lacking(document) if not held.scopes else ()
-        outcome = "pending" if held.waiting is not None else "accepted"
-        return replace(receipt, outcome=outcome, scopes=len(held.scopes), lacking=lacking)
-
-    async def _held(self, name: str) -> Held | None:
-        place, key = Place("intake", self.works.partitions.of_id(name)), held_key(name)
-        _, raw = (await self._views.peek({place: [key]}))[place]
-        found = decode_value(key, raw.get(key))
-        return found if isinstance(found, Held) else None
+        return await self._publishing.publish(documents)
 
     # Questions
 
@@ -257,7 +221,7 @@ class ServersService:
                 found[home] = max(found.get(home, 0), held.offset if held is not None else 0)
             return found
 
-        await self._applied(await self.queries.steadily(None, look, waiting))
+        await self._publishing.applied(await self.queries.steadily(None, look, waiting))
         return Waiting(seen, Sleeping(timeout_ms / 1000))
 
     async def query(
@@ -317,26 +281,23 @@ class ServersService:
         return await self.scopes.explain(name, as_of=as_of)
 
     async def changes(
-        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000
+        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
-        """Not here: one number cannot say a place in several shards."""
-        raise self._not_told()
+        """Frontier changes, shard by shard, each shard's in order, from the one after `after` on."""
+        self._require_ready()
+        return await self.scopes.changes(parts, after=after, limit=limit, behind=behind)
 
     async def subscribe(
         self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
     ) -> AsyncIterator[Sequence[Said]]:
-        """Not here yet."""
-        raise self._not_told()
-
-    def _not_told(self) -> InvalidRequest:
-        topic = self.works.layout.named("changes")
-        return InvalidRequest("not_here", f"changes are told by the Kafka topic {topic}; read it with a consumer")
+        """What is in force now, then every change of it; from a cursor on without the former."""
+        self._require_ready()
+        return await self.subscriptions.subscribe(selection, after, snapshot)
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first; `offset` is its place among the refused."""
-        log = self.works.log("rejected")
-        first, _ = await log.range(0)
-        records = await log.fetch(0, max(first, after), limit)
+        first, _ = await self.rejections.range(0)
+        records = await self.rejections.fetch(0, max(first, after), limit)
         return tuple(_refused(record) for record in records)
 
     async def pending(self) -> tuple[Due, ...]:
@@ -362,11 +323,13 @@ class ServersService:
             version=stream_car.__version__,
             generation=self.works.generation,
             next_offset=sum(found[place][0] for place in places),
-            cursor=f"{self.works.generation}:0",
-            changes_from=1,
+            cursor=await self.subscriptions.cursor(),
+            changes_from=max(await self.subscriptions.changing.forgotten()) + 1,
             documents=sum(header.documents for header in known),
             waiting=sum(header.waiting for header in known),
             outcomes=dict(sorted(counts.items())),
+            subscriptions=len(self.subscriptions),
+            lag=await self.subscriptions.lag(),
         )
 
 

@@ -2,11 +2,14 @@
 
 import socket
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from stream_car.adapters.embedded.index import TantivyIndex
+from stream_car.adapters.embedded.keys import SqliteKeys
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.runtime.server import served, signalled
+from stream_car.runtime.serving.reading import Reading
 from stream_car.runtime.serving.service import ServersService
 from stream_car.runtime.settings import ServerSettings
 from stream_car.runtime.worker.wiring import Plan, Works
@@ -22,22 +25,27 @@ async def run(
     ready: Callable[[str, str], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT; the index lies in `folder` for as long."""
-    works = await Works.open(plan)
-    index = TantivyIndex(folder)
-    try:
+    async with AsyncExitStack() as opened:
+        works = await Works.open(plan)
+        opened.push_async_callback(works.close)
+        reading = await Reading.open(works)
+        opened.push_async_callback(reading.close)
+        index = TantivyIndex(folder)
+        opened.callback(index.close)
+        keys = SqliteKeys(folder / "keys.sqlite", f"{plan.kafka.address} {plan.prefix} {plan.name} {works.generation}")
+        opened.callback(keys.close)
         views = RedisViews(intake=plan.store(works.client, "intake"), frontier=plan.store(works.client, "frontier"))
-        async with ServersService(works, index, views) as service:
-            await signalled(
-                lambda stop: served(
-                    service,
-                    listener,
-                    settings,
-                    token=token,
-                    ready=lambda url: ready(url, works.generation),
-                    stop=stop,
-                    end=service.end,
-                )
+        service = ServersService(works, views, reading, index, keys, settings)
+        await service.begin()
+        await opened.enter_async_context(service)
+        await signalled(
+            lambda stop: served(
+                service,
+                listener,
+                settings,
+                token=token,
+                ready=lambda url: ready(url, works.generation),
+                stop=stop,
+                end=service.end,
             )
-    finally:
-        index.close()
-        await works.close()
+        )
