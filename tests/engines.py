@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
-from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.core.rules import Ruleset
 from stream_car.ports import Encoder
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime.embedded import Engine

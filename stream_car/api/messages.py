@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from stream_car.core.rules import Domain
+from stream_car.core.bearings import Domain
 from stream_car.engine.answers import Difference, Outcome, Receipt, Stands, Told
 from stream_car.engine.notices import (
     ActiveDocument,

@@ -21,7 +21,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
-from stream_car.engine.fold import Future
+from stream_car.engine.effects import Future
 from stream_car.engine.notices import Selection
 from stream_car.engine.query import DEPTH
 

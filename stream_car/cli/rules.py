@@ -16,8 +16,8 @@ from stream_car.cli.console import emit, show, words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, arrow, counted
 from stream_car.cli.tables import Rows
 from stream_car.codec import decode, documents_in
+from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
-from stream_car.core.rules import Domain, Rule
 from stream_car.domains import Connection, Report, examine, load
 from stream_car.errors import InvalidDocument
 

@@ -8,26 +8,11 @@ equal values at the end, in pages where it is long.
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
+from stream_car.core.bars import NO_TOPS, Tops
+from stream_car.core.bearings import Bearing, Clause
 from stream_car.core.documents import Pair
-from stream_car.core.rules import Bearing, Clause
-from stream_car.core.timeline import LOWEST, Entry, Pages, Place, Said, Scope, Sheet, folder_of, page_of
-
-
-class Tops(Struct, frozen=True, gc=False):
-    """The greatest pair and what it says, and the greatest pair that says something else."""
-
-    top: Pair = LOWEST
-    value: Said | None = None
-    second: Pair = LOWEST
-
-    def reach(self, value: Said) -> Pair:
-        """The threshold for members that say `value`."""
-        return self.second if value == self.value else self.top
-
-
-NO_TOPS = Tops()
+from stream_car.core.members import LOWEST, Entry, Pages, Place, Said, Scope, Sheet
+from stream_car.core.timeline import folder_of, page_of
 
 
 def values_of(said: Said, attributes: Said, names: Said) -> Said:

@@ -10,22 +10,17 @@ members that change, of which at most 256 a type are named.
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct
-
+from stream_car.core.bars import Bar, Edit, Interval, Sifting
+from stream_car.core.bearings import NOTHING, Bearing, Bearings, Clause
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
-from stream_car.core.differ import NO_TOPS, Tops, tops, values_of
+from stream_car.core.differ import tops, values_of
 from stream_car.core.documents import Pair
+from stream_car.core.members import LOWEST, EditablePages, Entry, Pages, Place, Said, Scope
 from stream_car.core.pages import add, drop
-from stream_car.core.rules import AMENDED, NOTHING, Bearing, Bearings, Clause, Ruleset, keys_of, scope_parts
+from stream_car.core.rules import AMENDED, Ruleset, keys_of, scope_parts
+from stream_car.core.standing import Placement
 from stream_car.core.timeline import (
-    LOWEST,
     Contradicted,
-    EditablePages,
-    Entry,
-    Pages,
-    Place,
-    Said,
-    Scope,
     between,
     count_between,
     greatest,
@@ -39,71 +34,7 @@ from stream_car.core.timeline import (
     size,
 )
 
-
-class Placement(Struct, frozen=True, kw_only=True, gc=False):
-    """A document joins a scope (`entry`), leaves it (only `old`), or is corrected in it (both).
-
-    `old` says where its former entry stands: type, time, order. `offset` is the input that caused it.
-    """
-
-    scope: str
-    id: str
-    entry: Entry | None
-    old: tuple[str, int, int] | None
-    cause: Cause
-    offset: int
-    is_link: bool = False
-
-
-class Bar(Struct, frozen=True, gc=False):
-    """What a member's pair must reach to hold: the plain threshold, and the one for what it says."""
-
-    plain: Pair
-    tops: Tops = NO_TOPS
-    names: Said = ()
-
-    def reach(self, value: Said) -> Pair:
-        """The threshold for a member that says `value` on `names`."""
-        return max(self.plain, self.tops.reach(value)) if self.names else self.plain
-
-
 Why = Ended | Literal["holds"]
-
-
-class _Interval(Struct, frozen=True, gc=False):
-    """Members between two thresholds changed; `including`/`excluding` say which, by value."""
-
-    low: Pair
-    high: Pair
-    entered: bool
-    including: Said | None = None
-    excluding: tuple[Said, ...] = ()
-
-
-class _Edit(Struct, frozen=True, gc=False):
-    """What a placement does to the timeline, with what both revisions mean there."""
-
-    old: tuple[str, Place] | None
-    entry: Entry | None
-    old_bearing: Bearing
-    new_bearing: Bearing
-
-
-class _Sifting(Struct, frozen=True, gc=False):
-    """Which members of an interval a change speaks about."""
-
-    edit: _Edit
-    bearing: Bearing
-    names: Said
-
-    def lets(self, member: Entry, interval: _Interval) -> bool:
-        """Not the cause's own document; and what the member says is meant."""
-        if self.edit.old is not None and member.id == self.edit.old[1][2]:
-            return False
-        if not self.names:
-            return True
-        value = values_of(member.said, self.bearing.attributes, self.names)
-        return value == interval.including if interval.including is not None else value not in interval.excluding
 
 
 def bar_of(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, *, upto: int | None = None) -> Bar:
@@ -143,7 +74,7 @@ def _bar(
     plain: Pair,
     *,
     upto: int | None = None,
-    edit: _Edit | None = None,
+    edit: Edit | None = None,
 ) -> Bar:
     """The bar whose plain threshold is known; with `edit` as it will be after an edit that is not made yet."""
     differing = [clause for clause in bearing.voiders if clause.differ_on]
@@ -306,7 +237,7 @@ def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -
     found = list(between(scope, pages, clause.type, low, high)) if total <= LISTED_MAX else []
     total = max(total, len(found))
     if total > LISTED_MAX:
-        return [], _run(clause.type, _Interval(low, high, entered=False), total, "voided", clause.rule)
+        return [], _run(clause.type, Interval(low, high, entered=False), total, "voided", clause.rule)
     return [_member(member, "voided", clause.rule) for member in found], None
 
 
@@ -318,7 +249,7 @@ def _plain_bar(last: Mapping[str, Pair], bearing: Bearing) -> Pair:
     return bar
 
 
-def _greatest_after(scope: Scope, pages: Pages, last: Mapping[str, Pair], edit: _Edit) -> dict[str, Pair]:
+def _greatest_after(scope: Scope, pages: Pages, last: Mapping[str, Pair], edit: Edit) -> dict[str, Pair]:
     """The greatest pair of every type when the edit will be made; `last` has them as they are."""
     after = dict(last)
     old, entry = edit.old, edit.entry
@@ -334,7 +265,7 @@ def _replace(
 ) -> FrontierChange | None:
     name = scope.name
     entry, old = placement.entry, placement.old
-    edit = _Edit(
+    edit = Edit(
         (old[0], (old[1], old[2], placement.id)) if old is not None else None,
         entry,
         bearings.get(old[0], NOTHING) if old is not None else NOTHING,
@@ -361,7 +292,7 @@ def _replace(
             continue
         for interval in _intervals(before, after):
             rule = rules[0] if interval.entered else rules[1]
-            members, run = _changed(scope, pages, kind, interval, _Sifting(edit, bearing, after.names), rule)
+            members, run = _changed(scope, pages, kind, interval, Sifting(edit, bearing, after.names), rule)
             (entered if interval.entered else left).extend(members)
             if run is not None:
                 (entered_runs if interval.entered else left_runs).append(run)
@@ -379,7 +310,7 @@ def _replace(
     )
 
 
-def _victims(edit: _Edit) -> dict[str, tuple[str, str]]:
+def _victims(edit: Edit) -> dict[str, tuple[str, str]]:
     """The types whose bar may move, with the rule that the former and the new revision void them by."""
     rules: dict[str, tuple[str, str]] = {}
     for clause in edit.new_bearing.victims:
@@ -389,7 +320,7 @@ def _victims(edit: _Edit) -> dict[str, tuple[str, str]]:
     return rules
 
 
-def _own_leaving(scope: Scope, pages: Pages, edit: _Edit, cause: Cause, bar: Bar, left: list[Member]) -> None:
+def _own_leaving(scope: Scope, pages: Pages, edit: Edit, cause: Cause, bar: Bar, left: list[Member]) -> None:
     assert edit.old is not None
     former = _former(scope, pages, *edit.old)
     if holds(former, bar, edit.old_bearing):
@@ -409,12 +340,12 @@ def _member(entry: Entry, why: Why, rule: str) -> Member:
     )
 
 
-def _intervals(before: Bar, after: Bar) -> list[_Interval]:
+def _intervals(before: Bar, after: Bar) -> list[Interval]:
     """Where members changed between two bars of one type."""
     if not after.names:
         return _interval(before.plain, after.plain, None, ())
     special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
-    found: list[_Interval] = []
+    found: list[Interval] = []
     for value in special:
         found += _interval(before.reach(value), after.reach(value), value, ())
     other_before = max(before.plain, before.tops.top)
@@ -422,18 +353,18 @@ def _intervals(before: Bar, after: Bar) -> list[_Interval]:
     return found + _interval(other_before, other_after, None, special)
 
 
-def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[_Interval]:
+def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[Interval]:
     if before == after:
         return []
-    return [_Interval(min(before, after), max(before, after), after < before, including, excluding)]
+    return [Interval(min(before, after), max(before, after), after < before, including, excluding)]
 
 
 def _changed(
     scope: Scope,
     pages: Pages,
     kind: str,
-    interval: _Interval,
-    sifting: _Sifting,
+    interval: Interval,
+    sifting: Sifting,
     rule: str,
 ) -> tuple[list[Member], Run | None]:
     """The members of an interval, less the cause's own document: listed, or as a run if they are many."""
@@ -444,17 +375,27 @@ def _changed(
         if total > LISTED_MAX:
             return [], _run(kind, interval, total, why, rule)
     members = between(scope, pages, kind, interval.low, interval.high)
-    changed = [member for member in members if sifting.lets(member, interval)]
+    changed = [member for member in members if _is_meant(sifting, member, interval)]
     if len(changed) > LISTED_MAX:
         return [], _run(kind, interval, len(changed), why, rule)
     return [_member(member, why, rule) for member in changed], None
 
 
-def _is_inside(old: tuple[str, Place] | None, kind: str, interval: _Interval) -> bool:
+def _is_meant(sifting: Sifting, member: Entry, interval: Interval) -> bool:
+    """Whether a change speaks of it: not the cause's own document, and one that says what is meant."""
+    if sifting.edit.old is not None and member.id == sifting.edit.old[1][2]:
+        return False
+    if not sifting.names:
+        return True
+    value = values_of(member.said, sifting.bearing.attributes, sifting.names)
+    return value == interval.including if interval.including is not None else value not in interval.excluding
+
+
+def _is_inside(old: tuple[str, Place] | None, kind: str, interval: Interval) -> bool:
     return old is not None and old[0] == kind and interval.low <= old[1][:2] < interval.high
 
 
-def _run(kind: str, interval: _Interval, count: int, why: Why, rule: str) -> Run:
+def _run(kind: str, interval: Interval, count: int, why: Why, rule: str) -> Run:
     return Run(
         type=kind,
         start=interval.low,

@@ -13,20 +13,18 @@ from typing import cast
 
 from msgspec import Struct
 
+from stream_car.core.bars import Bar
+from stream_car.core.bearings import Bearing
 from stream_car.core.cycles import Span, cycles
 from stream_car.core.differ import values_of
 from stream_car.core.documents import Pair
-from stream_car.core.frontier import Bar, bar_of, holds
-from stream_car.core.intake import Held, entry_of, held_key
-from stream_car.core.rules import Bearing, Ruleset, link_scope, record_scope
+from stream_car.core.frontier import bar_of, holds
+from stream_car.core.intake import entry_of, held_key
+from stream_car.core.members import LOWEST, Entry, Page, Pages, Said, Scope
+from stream_car.core.rules import Ruleset, link_scope, record_scope
+from stream_car.core.standing import Held
 from stream_car.core.timeline import (
-    LOWEST,
     Absent,
-    Entry,
-    Page,
-    Pages,
-    Said,
-    Scope,
     between,
     count_between,
     everyone,

@@ -5,14 +5,12 @@ document takes part, and what those scopes are called. Cost: one dictionary look
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
-from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
+from stream_car.core.bearings import NOTHING, Bearing, Bearings, Clause, Domain, Fold, Keys, Pieces, Reading, Rule
 from stream_car.core.documents import Document, ScopeMap
 from stream_car.errors import InvalidDocument
 
@@ -21,112 +19,6 @@ AMENDED = "amended"  # the scope `amended=<id>` holds those who amend that id by
 RECORD = "record"  # every document that has this key joins `record=<value>`
 RESERVED_KEYS = frozenset({LINK, AMENDED})
 SCOPES_MAX = 1024
-
-Keys = tuple[str, ...]
-Fold = Literal["none", "lower", "upper"]
-
-
-class Rule(Struct, frozen=True, kw_only=True):
-    """Later documents of one type void (or amend) earlier ones of another in one scope."""
-
-    name: str
-    superseding_type: str
-    superseded_type: str
-    scope_keys: Keys
-    effect: Literal["supersede", "amend"] = "supersede"
-    differ_on: tuple[str, ...] = ()
-
-
-class Key(Struct, frozen=True, kw_only=True):
-    """How a scope key is read: its case folding, and the name it is known under."""
-
-    fold: Fold = "none"
-    rename: str | None = None
-
-
-class Domain(Struct, frozen=True, kw_only=True):
-    """A rule pack. Folding, renaming and fixed values apply to the types that it declares."""
-
-    name: str
-    types: tuple[str, ...]
-    rules: tuple[Rule, ...] = ()
-    anchor_types: tuple[str, ...] = ()  # empty: every type may be an anchor
-    keys: Mapping[str, Key] = {}
-    fixed: Mapping[str, Mapping[str, tuple[str, ...]]] = {}  # type -> key -> values
-    description: str = ""
-    type_descriptions: Mapping[str, str] = {}
-
-
-class Clause(Struct, frozen=True, gc=False):
-    """Some documents of `type` void through `rule`; `differ_on` names attributes that must differ."""
-
-    type: str
-    rule: str
-    differ_on: tuple[str, ...]
-
-
-class Bearing(Struct, frozen=True, gc=False):
-    """What a type means in the scopes of one key set."""
-
-    victims: tuple[Clause, ...] = ()  # the types that it voids
-    voiders: tuple[Clause, ...] = ()  # the types that void it
-    amenders: tuple[Clause, ...] = ()  # the types that amend it
-    amended: tuple[Clause, ...] = ()  # the types that it amends
-    attributes: tuple[str, ...] = ()  # what its entries must say there, sorted
-    is_plain: bool = True  # no `differ_on` rule voids it, or any of its victims
-
-
-Bearings = Mapping[str, Bearing]  # by type, for the scopes of one key set
-Pieces = dict[str, list[str]]  # by key, the `key=value` parts that names of scopes are made of
-
-
-class Reading(Struct, frozen=True, gc=False):
-    """How the scope maps of a type are read: its rules' key sets, its pack's names and folding, its fixed values."""
-
-    singles: Keys  # the key sets of one key
-    joined: tuple[Keys, ...]  # the others
-    keys: Mapping[str, tuple[str, Fold]]  # as the publisher writes it -> as rules know it
-    fixed: Pieces
-
-    def pieces(self, part: ScopeMap) -> Pieces:
-        """What one scope map says on the keys that rules ask for; each value once."""
-        found: Pieces = dict(self.fixed)
-        for key, values in part.items():
-            if key in self.keys:
-                name, fold = self.keys[key]
-                said = [part_name(name, folded(value, fold)) for value in values]
-                found[name] = list(dict.fromkeys((*found.get(name, ()), *said)))
-        return found
-
-    def names(self, part: ScopeMap) -> list[str]:
-        """The scopes that one scope map joins; of too many only so many that it shows."""
-        if self.fixed:
-            return self._products(part)
-        said: dict[str, str] = {}
-        for key, values in part.items():
-            spelling = self.keys.get(key)
-            if spelling is not None:
-                name, fold = spelling
-                if len(values) != 1 or name in said:
-                    return self._products(part)
-                said[name] = part_name(name, values[0] if fold == "none" else folded(values[0], fold))
-        found = [said[key] for key in self.singles if key in said]
-        for keys in self.joined:
-            parts = [said[key] for key in keys if key in said]
-            if len(parts) == len(keys):
-                found.append(", ".join(parts))
-        return found
-
-    def _products(self, part: ScopeMap) -> list[str]:
-        """The names where a key may have several values."""
-        pieces = self.pieces(part)
-        found = [name for key in self.singles for name in pieces.get(key, ())]
-        for keys in self.joined:
-            parts = [pieces[key] for key in keys if key in pieces]
-            if len(parts) == len(keys):
-                found += map(", ".join, islice(product(*parts), SCOPES_MAX + 1))
-        return found
-
 
 _QUOTED = frozenset('",=\\')
 
@@ -222,6 +114,7 @@ class Ruleset:
             self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), bearings))
         self._silent = {kind for kind in self.domain_of if not any(b.attributes for b in self._all_of(kind))}
         self._amendable = {kind for kind in self.domain_of if any(b.amenders for b in self._all_of(kind))}
+        self.digest = hashlib.sha256(msgspec.json.encode(self.domains, order="sorted")).hexdigest()[:16]
         self._voidable = {kind for kind in self.domain_of if any(b.voiders for b in self._all_of(kind))}
 
     def _keys_for(self, kind: str) -> tuple[Keys, ...]:
@@ -261,12 +154,6 @@ class Ruleset:
 
     def _all_of(self, kind: str) -> list[Bearing]:
         return [by_type[kind] for by_type in self._bearings.values() if kind in by_type]
-
-    @cached_property
-    def digest(self) -> str:
-        """Names the generation: a hash of everything that can change an answer."""
-        rows = msgspec.json.encode(self.domains, order="sorted")
-        return hashlib.sha256(rows).hexdigest()[:16]
 
     def knows(self, kind: str) -> bool:
         """Whether some loaded pack declares this type."""
@@ -327,7 +214,7 @@ class Ruleset:
     def _pieces(self, document: Document) -> list[Pieces]:
         """Of each scope map what it says; a document without one may still have fixed values."""
         reading = self._readings[document.type]
-        return [reading.pieces(part) for part in document.scope or ({},)]
+        return [_pieces(reading, part) for part in document.scope or ({},)]
 
     def scopes(self, document: Document) -> tuple[str, ...]:
         """The names of the scopes that a document joins by its rules, sorted; links apart.
@@ -337,7 +224,7 @@ class Ruleset:
         reading = self._readings[document.type]
         found: list[str] = []
         for part in document.scope or ({},):
-            found += reading.names(part)
+            found += _names(reading, part)
         if len(found) < 2:
             return tuple(found)
         names = tuple(sorted(set(found)))
@@ -350,6 +237,48 @@ class Ruleset:
         have = {key for pieces in self._pieces(document) for key in pieces}
         wanted = {key for keys in self._keys_for(document.type) for key in keys if key != RECORD}
         return tuple(sorted(wanted - have))
+
+
+def _pieces(reading: Reading, part: ScopeMap) -> Pieces:
+    """What one scope map says on the keys that rules ask for; each value once."""
+    found: Pieces = dict(reading.fixed)
+    for key, values in part.items():
+        if key in reading.keys:
+            name, fold = reading.keys[key]
+            said = [part_name(name, folded(value, fold)) for value in values]
+            found[name] = list(dict.fromkeys((*found.get(name, ()), *said)))
+    return found
+
+
+def _names(reading: Reading, part: ScopeMap) -> list[str]:
+    """The scopes that one scope map joins; of too many only so many that it shows."""
+    if reading.fixed:
+        return _products(reading, part)
+    said: dict[str, str] = {}
+    for key, values in part.items():
+        spelling = reading.keys.get(key)
+        if spelling is not None:
+            name, fold = spelling
+            if len(values) != 1 or name in said:
+                return _products(reading, part)
+            said[name] = part_name(name, values[0] if fold == "none" else folded(values[0], fold))
+    found = [said[key] for key in reading.singles if key in said]
+    for keys in reading.joined:
+        parts = [said[key] for key in keys if key in said]
+        if len(parts) == len(keys):
+            found.append(", ".join(parts))
+    return found
+
+
+def _products(reading: Reading, part: ScopeMap) -> list[str]:
+    """The names where a key may have several values."""
+    pieces = _pieces(reading, part)
+    found = [name for key in reading.singles for name in pieces.get(key, ())]
+    for keys in reading.joined:
+        parts = [pieces[key] for key in keys if key in pieces]
+        if len(parts) == len(keys):
+            found += map(", ".join, islice(product(*parts), SCOPES_MAX + 1))
+    return found
 
 
 def _spelling(domain: Domain) -> dict[str, tuple[str, Fold]]:
@@ -369,7 +298,6 @@ def _too_many(document: Document) -> InvalidDocument:
     return InvalidDocument("scope_count", f"it would join more than {SCOPES_MAX} scopes", document.id)
 
 
-NOTHING = Bearing()
 _NONE: Bearings = {}
 
 
@@ -392,25 +320,3 @@ def folded(value: str, fold: Fold) -> str:
 def canonical(value: object) -> str:
     """One spelling for equal JSON values."""
     return msgspec.json.encode(value, order="sorted").decode()
-
-
-__all__ = [
-    "AMENDED",
-    "LINK",
-    "RECORD",
-    "RESERVED_KEYS",
-    "Bearing",
-    "Clause",
-    "Domain",
-    "Key",
-    "Rule",
-    "Ruleset",
-    "amended_scope",
-    "canonical",
-    "keys_of",
-    "link_scope",
-    "part_name",
-    "record_scope",
-    "scope_name",
-    "scope_parts",
-]

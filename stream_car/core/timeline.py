@@ -8,78 +8,13 @@ under new keys (`pages`). Cost: a binary search in the directory, one in a folde
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator
 from typing import cast
 
-from msgspec import Struct, field
-
 from stream_car.core.documents import Pair
+from stream_car.core.members import LOWEST, EditablePages, Entry, Folder, Page, Pages, Place, Scope, Sheet
 
 FOLDER = b"pf"  # how the key of a folder begins
-LOWEST: Pair = (-(1 << 62), -(1 << 62))
-Place = tuple[int, int, str]  # (time, order, id)
-Said = tuple[str, ...]
-
-
-class Entry(Struct, frozen=True, array_like=True, gc=False):
-    """A document revision as a member of a scope.
-
-    `said` holds the attributes that rules compare there; `elsewhere` counts the other scopes in
-    which a rule could void it; `offset` and `append_time` say where and when the input came.
-    """
-
-    id: str
-    revision: int
-    type: str
-    time: int
-    order: int
-    offset: int
-    append_time: int
-    elsewhere: int = 0
-    said: Said = ()
-
-    @property
-    def pair(self) -> Pair:
-        """What authority compares."""
-        return self.time, self.order
-
-
-class Sheet(Struct, array_like=True, gc=False):
-    """A page, or a folder of sheets, in the directory: its ends, and what can be known without reading it.
-
-    `visits`: members that could be void elsewhere. `sole`: what all members say, if they all say the same.
-    """
-
-    first: Place
-    last: Place
-    count: int
-    visits: int
-    stamp: int
-    sole: Said | None
-    is_folder: bool = False
-
-
-NO_SHEETS: dict[str, list[Sheet]] = {}  # of every small scope: one dictionary that nobody changes
-
-
-class Scope(Struct, array_like=True, gc=False):
-    """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
-
-    `applied` holds, by turns, an intake shard and the input offset of its last placement applied.
-    """
-
-    name: str
-    seq: int = 0
-    stamp: int = 0
-    applied: tuple[int, ...] = ()
-    entries: list[Entry] = []
-    sheets: dict[str, list[Sheet]] = field(default_factory=lambda: NO_SHEETS)
-
-
-Page = list[Entry]
-Folder = list[Sheet]
-Pages = Mapping[bytes, Page]
-EditablePages = MutableMapping[bytes, Page]
 
 
 class Absent(LookupError):

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from stream_car.core.rules import Domain, Ruleset
+from stream_car.core.bearings import Domain
+from stream_car.core.rules import Ruleset
 from stream_car.domains.agreement import problems
 from stream_car.domains.reading import read
 from stream_car.domains.spelling import listed, meant

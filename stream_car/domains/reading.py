@@ -10,7 +10,8 @@ from itertools import product
 from typing import Literal, cast
 from unicodedata import is_normalized
 
-from stream_car.core.rules import RECORD, RESERVED_KEYS, Domain, Fold, Key, Rule, folded
+from stream_car.core.bearings import Domain, Fold, Key, Rule
+from stream_car.core.rules import RECORD, RESERVED_KEYS, folded
 from stream_car.domains.spelling import listed, meant
 
 Table = Mapping[str, object]

@@ -11,8 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from stream_car.core import authority
+from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
-from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.core.rules import Ruleset
 from stream_car.domains.packs import gather
 
 DAY = 86_400_000_000

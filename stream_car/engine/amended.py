@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from stream_car.core.amendments import Amending
+from stream_car.core.members import Entry
 from stream_car.core.resolve import Walked
-from stream_car.core.timeline import Entry
 from stream_car.engine.answers import Step
 from stream_car.engine.reader import Reader
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from stream_car.core.documents import Document
-from stream_car.core.intake import Held
+from stream_car.core.members import Entry
 from stream_car.core.resolve import Walked
-from stream_car.core.timeline import Entry
+from stream_car.core.standing import Held
 from stream_car.engine.amended import Amended
 from stream_car.engine.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step
 

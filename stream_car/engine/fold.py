@@ -7,21 +7,22 @@ Cost: the scopes of the document, each one step of the frontier.
 """
 
 from collections.abc import Generator, Sequence
-from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
 from stream_car.codec import content_digest, decode
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
-from stream_car.core.frontier import Placement, place
-from stream_car.core.intake import SKEW, Decision, Held, Input, decide, held_key, release
+from stream_car.core.frontier import place
+from stream_car.core.intake import SKEW, decide, held_key, release
+from stream_car.core.members import Entry, Scope
 from stream_car.core.pages import add, drop
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Absent, Entry, Scope, scope_key
-from stream_car.engine.answers import Outcome
-from stream_car.engine.state import HEADER, WAITING, Header, State, Value
+from stream_car.core.standing import Decision, Held, Input, Placement
+from stream_car.core.timeline import Absent, scope_key
+from stream_car.engine.effects import Effects, Future, Reading
+from stream_car.engine.headers import Header
+from stream_car.engine.state import HEADER, WAITING, State
 from stream_car.errors import InvalidDocument
 from stream_car.ports import Event, Record
 
@@ -30,41 +31,6 @@ REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
 DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
 FORMAT = 2  # of what a shard keeps; part of the generation
-
-Future = Literal["wait", "apply"]
-
-
-class Effects(Struct, gc=False):
-    """What a record did. `touched` are the keys to write; `shown` the ids whose text is to be (un)found."""
-
-    outcome: Outcome
-    changes: list[FrontierChange]
-    touched: list[bytes]
-    shown: list[str]
-    rejection: Rejection | None = None
-    scopes: int = 0
-    placements: tuple[Placement, ...] = ()  # handed on to the next hop, where there is one
-
-
-class Reading(Struct, frozen=True, gc=False):
-    """A record as far as it can be read without state. `said` is `None` for a tick; `at` is where it stands."""
-
-    said: Statement | InvalidDocument | None
-    scopes: tuple[str, ...]
-    at: Input
-
-    @property
-    def statement(self) -> Statement | None:
-        """What the record said, if it can be read."""
-        return None if isinstance(self.said, InvalidDocument) else self.said
-
-    @property
-    def name(self) -> str | None:
-        """The id that it speaks about, if it shows one."""
-        said = self.said
-        if said is None:
-            return None
-        return said.document_id if isinstance(said, InvalidDocument) else said.id
 
 
 Steps = Generator[list[bytes], None, None]
@@ -327,21 +293,3 @@ def _queue(state: State) -> Scope:
 def _reject(error: InvalidDocument, at: Input, effects: Effects) -> None:
     effects.outcome = "rejected"
     effects.rejection = Rejection(offset=at.offset, code=error.code, reason=error.reason, id=error.document_id)
-
-
-__all__ = [
-    "CHANGES",
-    "FORMAT",
-    "HEADER",
-    "REJECTED",
-    "TICK",
-    "WAITING",
-    "Effects",
-    "Fold",
-    "Future",
-    "Header",
-    "Reading",
-    "State",
-    "Value",
-    "place_all",
-]

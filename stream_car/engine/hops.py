@@ -13,13 +13,15 @@ from msgspec import Struct
 
 from stream_car.codec.placements import Mark, Placed, decode_placed, encode_placed
 from stream_car.core.changes import FrontierChange
-from stream_car.core.frontier import Placement
 from stream_car.core.intake import SKEW, held_key
 from stream_car.core.rules import Ruleset
+from stream_car.core.standing import Placement
 from stream_car.core.timeline import scope_key
-from stream_car.engine.fold import CHANGES, FORMAT, REJECTED, Effects, Fold, Future, Reading, Steps, place_all
+from stream_car.engine.effects import Effects, Future, Reading
+from stream_car.engine.fold import CHANGES, FORMAT, REJECTED, Fold, Steps, place_all
+from stream_car.engine.headers import FrontierHeader, Rerouted
 from stream_car.engine.partitions import Partitions
-from stream_car.engine.state import FrontierHeader, Rerouted, State
+from stream_car.engine.state import State
 from stream_car.errors import Halted
 from stream_car.ports import Event, Message, Record
 

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from stream_car.codec.placements import encode_mark
-from stream_car.engine.fold import REJECTED, Effects
+from stream_car.engine.effects import Effects
+from stream_car.engine.fold import REJECTED
 from stream_car.engine.hops import DOCUMENTS, PLACEMENTS, Arrival, carried
 from stream_car.engine.partitions import Partitions
 from stream_car.engine.shard import Shard

@@ -9,10 +9,12 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from stream_car.core.amendments import Amenders, amenders
-from stream_car.core.intake import Held, held_key
+from stream_car.core.intake import held_key
+from stream_car.core.members import Scope
 from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Absent, Scope, scope_key
+from stream_car.core.standing import Held
+from stream_car.core.timeline import Absent, scope_key
 from stream_car.engine.sources import Moved, Overview, Source
 from stream_car.ports import AnchorIndex
 from stream_car.ranking.grouping import Hit

@@ -3,7 +3,7 @@
 from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset
 from stream_car.engine.answers import Receipt
-from stream_car.engine.fold import Effects
+from stream_car.engine.effects import Effects
 
 
 def receipt_of(offset: int, said: Statement | None, effects: Effects, ruleset: Ruleset) -> Receipt:

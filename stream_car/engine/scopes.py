@@ -9,13 +9,15 @@ from itertools import islice
 
 import msgspec
 
+from stream_car.core.bars import Bar
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.differ import values_of
-from stream_car.core.frontier import Bar, bar_of, holds
+from stream_car.core.frontier import bar_of, holds
 from stream_car.core.intake import entry_of
+from stream_car.core.members import LOWEST, Entry, Scope
 from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import RESERVED_KEYS, scope_name, scope_parts
-from stream_car.core.timeline import LOWEST, Entry, Scope, between, everyone, size, types
+from stream_car.core.timeline import between, everyone, size, types
 from stream_car.engine.amended import amended_by
 from stream_car.engine.answers import (
     Blocked,
@@ -30,10 +32,11 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.evidence import group_of, names_in, shown
-from stream_car.engine.fold import CHANGES, REJECTED, WAITING
+from stream_car.engine.fold import CHANGES, REJECTED
 from stream_car.engine.partitions import Partitions
 from stream_car.engine.query import Queries
 from stream_car.engine.reader import Reader
+from stream_car.engine.state import WAITING
 from stream_car.errors import InvalidRequest
 from stream_car.ports import Journal, Log
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from stream_car.core.intake import Held
 from stream_car.core.rules import RECORD, Ruleset, scope_parts
+from stream_car.core.standing import Held
 from stream_car.engine.notices import Selection
 
 

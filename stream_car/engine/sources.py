@@ -13,11 +13,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from stream_car.core.intake import Held
-from stream_car.core.timeline import Scope, scope_key
+from stream_car.core.members import Scope
+from stream_car.core.standing import Held
+from stream_car.core.timeline import scope_key
+from stream_car.engine.headers import FrontierHeader, Header
 from stream_car.engine.hops import FRONTIER
 from stream_car.engine.partitions import Partitions
-from stream_car.engine.state import HEADER, FrontierHeader, Header, Value
+from stream_car.engine.state import HEADER, Value
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Place, Store, Views

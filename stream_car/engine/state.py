@@ -11,51 +11,19 @@ from math import ceil
 from sys import intern
 from typing import TypeVar, cast
 
-from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from stream_car.core.intake import Held, held_key
-from stream_car.core.timeline import FOLDER, NO_SHEETS, Entry, Folder, Page, Scope, scope_key, share
+from stream_car.core.intake import held_key
+from stream_car.core.members import NO_SHEETS, Entry, Folder, Page, Scope
+from stream_car.core.standing import Held
+from stream_car.core.timeline import FOLDER, scope_key, share
+from stream_car.engine.headers import FrontierHeader, Header, Rerouted
 
 HEADER = b"h"
 WAITING = b"w"
 
 _HELD = held_key("")
 _SCOPE = scope_key("")
-
-
-class Header(Struct, array_like=True, gc=False):
-    """What a shard knows of itself. `clock` is the greatest append time so far; `links` counts placements by name."""
-
-    clock: int = 0
-    links: int = 0
-    waiting: int = 0
-    documents: int = 0
-    counts: dict[str, int] = {}
-
-
-class FrontierHeader(Struct, array_like=True, gc=False):
-    """What a frontier shard of the two-hop form knows of itself, for each intake shard by number.
-
-    `oseqs`: its last event applied. `bounds`: the input before which everything of it has been applied.
-    `has_links`: whether any document ever named another. `told` counts the changes: it is the number of the
-    last one. The rest counts the records of the log.
-    """
-
-    oseqs: list[int]
-    bounds: list[int]
-    has_links: bool = False
-    applied: int = 0
-    repeated: int = 0
-    foreign: int = 0
-    marks: int = 0
-    told: int = 0
-
-
-class Rerouted(Struct, array_like=True, gc=False):
-    """For each intake shard the offset after the last record that it forwarded to this one."""
-
-    nexts: list[int]
 
 
 Name = TypeVar("Name")

@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from stream_car.core.intake import Held
-from stream_car.core.timeline import FOLDER, Entry, Scope, Sheet
-from stream_car.engine.state import FrontierHeader, Header, Rerouted, Value
+from stream_car.core.members import Entry, Scope, Sheet
+from stream_car.core.standing import Held
+from stream_car.core.timeline import FOLDER
+from stream_car.engine.headers import FrontierHeader, Header, Rerouted
+from stream_car.engine.state import Value
 from stream_car.errors import Halted
 
 _encode = msgspec.msgpack.Encoder().encode

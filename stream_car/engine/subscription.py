@@ -17,8 +17,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.core.members import Scope
 from stream_car.core.rules import Ruleset, scope_name
-from stream_car.core.timeline import Scope, scope_key, size
+from stream_car.core.timeline import scope_key, size
 from stream_car.engine.fold import CHANGES
 from stream_car.engine.notices import Begin, End, Notice, Selection
 from stream_car.engine.reader import Moved, Reader

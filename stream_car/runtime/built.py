@@ -13,16 +13,19 @@ from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.adapters.embedded.store import ShardKeys, SqliteJournal, SqliteStore, StateFile
 from stream_car.core.documents import Document
-from stream_car.core.intake import Held, held_key
+from stream_car.core.intake import held_key
 from stream_car.core.resolve import Walked
 from stream_car.core.rules import Ruleset
+from stream_car.core.standing import Held
 from stream_car.engine.cache import Cache
-from stream_car.engine.fold import Effects, Fold, Future, Reading
+from stream_car.engine.effects import Effects, Future, Reading
+from stream_car.engine.fold import Fold
+from stream_car.engine.headers import Header
 from stream_car.engine.query import Queries
 from stream_car.engine.scopes import Scopes
 from stream_car.engine.shard import BATCH_MAX, Handled, Shard
 from stream_car.engine.sources import OneShard
-from stream_car.engine.state import HEADER, Header, Value
+from stream_car.engine.state import HEADER, Value
 from stream_car.engine.stored import decode_value
 from stream_car.engine.subscription import Sources
 from stream_car.errors import Halted

@@ -19,7 +19,8 @@ from stream_car.adapters.embedded.inspection import Inspected
 from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.adapters.embedded.segments import intact
 from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
-from stream_car.core.intake import Held, held_key
+from stream_car.core.intake import held_key
+from stream_car.core.standing import Held
 from stream_car.engine.fold import Fold
 from stream_car.engine.shard import BATCH_MAX, Shard
 from stream_car.engine.stored import decode_value

@@ -21,9 +21,11 @@ from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.codec import Publishable, as_sent
 from stream_car.core.documents import Retraction
-from stream_car.core.intake import SKEW, Held
+from stream_car.core.intake import SKEW
+from stream_car.core.members import Scope
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Scope, first_time
+from stream_car.core.standing import Held
+from stream_car.core.timeline import first_time
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -39,13 +41,15 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.cache import BYTES_MAX
-from stream_car.engine.fold import CHANGES, TICK, Effects, Future, Reading
+from stream_car.engine.effects import Effects, Future, Reading
+from stream_car.engine.fold import CHANGES, TICK
+from stream_car.engine.headers import Header
 from stream_car.engine.notices import Notice, Selection
 from stream_car.engine.query import DEPTH
 from stream_car.engine.receipts import receipt_of
 from stream_car.engine.scopes import Parts
 from stream_car.engine.shard import BATCH_MAX, Handled
-from stream_car.engine.state import WAITING, Header
+from stream_car.engine.state import WAITING
 from stream_car.engine.subscription import Subscription
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Encoder, Message

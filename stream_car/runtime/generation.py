@@ -15,8 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car import domains as packs
-from stream_car.core.rules import Domain, Ruleset
-from stream_car.engine.fold import Future
+from stream_car.core.bearings import Domain
+from stream_car.core.rules import Ruleset
+from stream_car.engine.effects import Future
 from stream_car.errors import Halted, InvalidRequest
 
 FORMAT = 1

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from stream_car.api.messages import Moved, PackText, Progress
 from stream_car.domains import load_sent
 from stream_car.engine.answers import Difference, Stands
-from stream_car.engine.fold import Future
+from stream_car.engine.effects import Future
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec import Struct
 
 from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.core.intake import Held, decide
+from stream_car.core.intake import decide
+from stream_car.core.standing import Held
 from stream_car.engine.answers import Receipt, Replayed
 from stream_car.engine.fold import Fold
 from stream_car.errors import InvalidDocument, InvalidRequest

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from stream_car.codec import content_digest, decode, encode, encode_mapping
 from stream_car.core.documents import Document, Statement
-from stream_car.core.intake import Held
+from stream_car.core.standing import Held
 from stream_car.engine.state import State
 from stream_car.engine.stored import decode_value, encode_value
 from tests.benchmarks.feed import Arrival, mixed

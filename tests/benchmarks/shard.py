@@ -5,10 +5,11 @@ from collections.abc import Callable, Generator, Sequence
 from time import perf_counter
 
 from stream_car.core.frontier import bar_of, holds
-from stream_car.core.intake import Input
+from stream_car.core.standing import Input
 from stream_car.core.timeline import everyone
 from stream_car.domains import load
-from stream_car.engine.fold import Effects, Fold
+from stream_car.engine.effects import Effects
+from stream_car.engine.fold import Fold
 from stream_car.engine.state import State
 from tests.benchmarks.feed import Arrival
 

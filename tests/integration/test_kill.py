@@ -13,7 +13,9 @@ from stream_car import Document, Engine
 from stream_car.codec import decode
 from stream_car.core import authority
 from stream_car.core.changes import FrontierChange
-from stream_car.engine.fold import CHANGES, HEADER, Fold, Header
+from stream_car.engine.fold import CHANGES, Fold
+from stream_car.engine.headers import Header
+from stream_car.engine.state import HEADER
 from stream_car.engine.stored import decode_value
 from stream_car.runtime.at_once import at_once
 from tests.integration.publisher import BATCH_MAX, DOMAINS, said

@@ -6,8 +6,10 @@ import msgspec
 
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
-from stream_car.core.intake import Input
-from stream_car.engine.fold import Effects, Fold, State
+from stream_car.core.standing import Input
+from stream_car.engine.effects import Effects
+from stream_car.engine.fold import Fold
+from stream_car.engine.state import State
 from stream_car.errors import InvalidDocument
 
 

@@ -2,7 +2,8 @@
 
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.differ import values_of
-from stream_car.core.timeline import Entry, between
+from stream_car.core.members import Entry
+from stream_car.core.timeline import between
 from tests.properties.memory import Memory
 
 Revision = tuple[str, int]

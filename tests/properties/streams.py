@@ -5,8 +5,9 @@ from random import Random
 from typing import Literal, Protocol
 
 from stream_car.core import authority
+from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.core.rules import Ruleset
 
 TYPES = ("a", "b", "c", "d")
 KEYS = (("x",), ("y",), ("x", "y"), ("record",))

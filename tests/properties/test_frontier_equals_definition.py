@@ -7,8 +7,9 @@ import pytest
 from stream_car.core import authority, frontier, pages
 from stream_car.core.documents import Document
 from stream_car.core.frontier import bar_of, holds
+from stream_car.core.members import LOWEST
 from stream_car.core.rules import Ruleset, amended_scope
-from stream_car.core.timeline import LOWEST, between, types
+from stream_car.core.timeline import between, types
 from stream_car.engine.fold import Fold
 from tests.properties.memory import Memory
 from tests.properties.replay import Replay

@@ -7,12 +7,15 @@ from time import process_time
 import pytest
 
 from stream_car.core import authority
+from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import Cause
 from stream_car.core.documents import Document
-from stream_car.core.frontier import Placement, place
+from stream_car.core.frontier import place
+from stream_car.core.members import EditablePages, Entry, Scope
 from stream_car.core.resolve import Walked
-from stream_car.core.rules import Domain, Rule, Ruleset
-from stream_car.core.timeline import EditablePages, Entry, Scope, everyone, size
+from stream_car.core.rules import Ruleset
+from stream_car.core.standing import Placement
+from stream_car.core.timeline import everyone, size
 from stream_car.engine.fold import Fold
 from stream_car.engine.stored import encode_value
 from tests.benchmarks.feed import mixed

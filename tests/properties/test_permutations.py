@@ -7,11 +7,14 @@ from random import Random
 import pytest
 
 from stream_car.core import authority
+from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rules import Domain, Rule, Ruleset
+from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import everyone
-from stream_car.engine.fold import HEADER, WAITING, Fold, Header
+from stream_car.engine.fold import Fold
+from stream_car.engine.headers import Header
+from stream_car.engine.state import HEADER, WAITING
 from tests.properties.memory import Memory
 from tests.properties.replay import Replay
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle

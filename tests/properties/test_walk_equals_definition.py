@@ -11,7 +11,9 @@ from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
 from stream_car.core.resolve import Walk, Walked
 from stream_car.core.rules import Ruleset
-from stream_car.engine.fold import HEADER, Fold, Header, Value
+from stream_car.engine.fold import Fold
+from stream_car.engine.headers import Header
+from stream_car.engine.state import HEADER, Value
 from tests.properties.memory import Memory
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from math import log
 
 from stream_car.core.documents import Document
-from stream_car.engine.fold import Value
+from stream_car.engine.state import Value
 from stream_car.engine.stored import encode_value
 from stream_car.ports import Claim, Event, Posting
 from stream_car.ranking.grouping import Hit

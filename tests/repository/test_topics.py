@@ -11,8 +11,8 @@ from stream_car.adapters.kafka.specification import Layout
 from stream_car.codec import decode
 from stream_car.codec.placements import encode_mark, encode_placed
 from stream_car.core.changes import Cause
-from stream_car.core.frontier import Placement
-from stream_car.core.timeline import Entry
+from stream_car.core.members import Entry
+from stream_car.core.standing import Placement
 from stream_car.errors import InvalidDocument
 from stream_car.runtime.at_once import at_once
 from topics.build import FOLDER, files

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from stream_car.engine.fold import Effects, Reading
+from stream_car.engine.effects import Effects, Reading
 from stream_car.engine.shard import Handled
 from stream_car.errors import ClaimLost, StreamCarError
 from stream_car.ports import Claim, Event, Record

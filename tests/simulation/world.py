@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 from stream_car.codec import encode, encode_mapping
 from stream_car.core import pages
 from stream_car.core.documents import Document, Statement
-from stream_car.engine.fold import TICK, Effects, Fold, Reading
+from stream_car.engine.effects import Effects, Reading
+from stream_car.engine.fold import TICK, Fold
 from stream_car.engine.shard import Shard
 from stream_car.errors import ClaimLost, Halted
 from stream_car.ports import Claim, Event, Record

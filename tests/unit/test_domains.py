@@ -9,8 +9,9 @@ from runpy import run_path
 import pytest
 
 from stream_car.core import authority
+from stream_car.core.bearings import Key, Rule
 from stream_car.core.documents import Document
-from stream_car.core.rules import RECORD, Key, Rule, Ruleset
+from stream_car.core.rules import RECORD, Ruleset
 from stream_car.domains import Connection, examine, load, read_pack, shipped
 from tests.packs import GOOD, rule, written
 

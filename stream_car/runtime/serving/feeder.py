@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.keys import SqliteKeys
 from stream_car.core.documents import Document, Statement
-from stream_car.core.intake import Held, held_key
+from stream_car.core.intake import held_key
 from stream_car.core.rules import Ruleset, amended_scope, link_scope
+from stream_car.core.standing import Held
 from stream_car.core.timeline import scope_key
 from stream_car.engine.hops import IntakeFold
 from stream_car.engine.partitions import Partitions

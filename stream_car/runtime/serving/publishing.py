@@ -14,12 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from msgspec import Struct
 
 from stream_car.codec import decode
-from stream_car.core.intake import Held, held_key
+from stream_car.core.intake import held_key
+from stream_car.core.standing import Held
 from stream_car.engine.answers import Outcome, Published, Receipt
-from stream_car.engine.fold import Effects
+from stream_car.engine.effects import Effects
+from stream_car.engine.headers import Header
 from stream_car.engine.hops import IntakeFold
 from stream_car.engine.receipts import receipt_of
-from stream_car.engine.state import HEADER, Header, State, Value
+from stream_car.engine.state import HEADER, State, Value
 from stream_car.engine.stored import decode_value
 from stream_car.errors import InvalidDocument, Unavailable
 from stream_car.ports import Log, Message, Place, Record, Views

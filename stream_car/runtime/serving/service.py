@@ -27,14 +27,15 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
-from stream_car.engine.fold import Future
+from stream_car.engine.effects import Future
+from stream_car.engine.headers import Header
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import AT_ONCE, Waiting
 from stream_car.engine.query import DEPTH, Queries
 from stream_car.engine.reader import Moved, Reader
 from stream_car.engine.scopes import Scopes
 from stream_car.engine.sources import ManyShards, Source
-from stream_car.engine.state import HEADER, Header
+from stream_car.engine.state import HEADER
 from stream_car.engine.stored import decode_value
 from stream_car.engine.subscription import Sources
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable

@@ -7,13 +7,14 @@ from weakref import WeakKeyDictionary
 from msgspec import structs
 
 from stream_car.codec.placements import Mark, Placed, encode_mark
-from stream_car.core.intake import Held
-from stream_car.core.timeline import Scope
+from stream_car.core.members import Scope
+from stream_car.core.standing import Held
+from stream_car.engine.headers import FrontierHeader
 from stream_car.engine.hops import FRONTIER, Arrival, FrontierEffects, FrontierFold, IntakeFold
 from stream_car.engine.outlets import IntakeOutlet, Marks
 from stream_car.engine.shard import Handled, Shard, Touching
 from stream_car.engine.sources import CutSource
-from stream_car.engine.state import FrontierHeader, State, Value
+from stream_car.engine.state import State, Value
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Event, Log, Place, Record
 from tests.simulation.two_hops.plan import Parts

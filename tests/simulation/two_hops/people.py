@@ -4,9 +4,9 @@ from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import Protocol
 
+from stream_car.core.members import Entry
 from stream_car.core.resolve import Walked
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import Entry
 from stream_car.engine.answers import After
 from stream_car.engine.outlets import Marks
 from stream_car.engine.patience import Waiting

@@ -5,7 +5,8 @@ from random import Random
 from msgspec import Struct
 
 from stream_car.codec.placements import Mark, Placed
-from stream_car.engine.fold import TICK, Effects
+from stream_car.engine.effects import Effects
+from stream_car.engine.fold import TICK
 from stream_car.engine.hops import Arrival, FrontierEffects, FrontierFold, IntakeFold
 from stream_car.engine.outlets import IntakeOutlet, Marks
 from stream_car.engine.partitions import Partitions

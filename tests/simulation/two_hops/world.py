@@ -15,11 +15,12 @@ import pytest
 from stream_car.core import pages
 from stream_car.core.rules import Ruleset
 from stream_car.engine.fold import REJECTED
+from stream_car.engine.headers import FrontierHeader, Header
 from stream_car.engine.hops import FRONTIER, carried
 from stream_car.engine.partitions import Partitions
 from stream_car.engine.query import Queries
 from stream_car.engine.sources import CutSource, ManyShards, Source
-from stream_car.engine.state import HEADER, FrontierHeader, Header
+from stream_car.engine.state import HEADER
 from stream_car.engine.stored import decode_value
 from stream_car.ports import Message, Place
 from tests.properties.streams import random_rules, remember_the_oracle

@@ -11,6 +11,7 @@ from stream_car.codec.placements import Placed, decode_placed, encode_mark
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document
 from stream_car.engine.fold import REJECTED
+from stream_car.engine.headers import FrontierHeader
 from stream_car.engine.hops import (
     DOCUMENTS,
     FRONTIER,
@@ -23,7 +24,7 @@ from stream_car.engine.hops import (
     generation_of,
 )
 from stream_car.engine.partitions import Partitions
-from stream_car.engine.state import FrontierHeader, State
+from stream_car.engine.state import State
 from stream_car.errors import Halted
 from stream_car.ports import Event, Message, Record
 from tests.engines import NOW, OTHER_RULESET, RULESET, document
