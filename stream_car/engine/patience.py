@@ -4,7 +4,7 @@ Promise: an answer that is not exact says so (`in_flight`), in the field that sa
 complete; one that has no such field is not given at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -43,10 +43,14 @@ class Attempts:
 
 
 class Waiting(Struct, frozen=True):
-    """What an answer must have seen, and how long it may wait for that and for exactness."""
+    """What an answer must have seen, how long it may wait for that and for exactness, and how it gives way.
+
+    `give_way` lets others go first where a question has taken long, and says whether it did.
+    """
 
     after: Sequence[After] = ()
     patience: Patience | None = None
+    give_way: Callable[[], Awaitable[bool]] | None = None
 
 
 AT_ONCE = Waiting()

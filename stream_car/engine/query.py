@@ -92,7 +92,7 @@ class Queries:
         """
         patience = waiting.patience or Attempts()
         while True:
-            reader = Reader((source or self.shards.source)(), self.ruleset, as_of=as_of)
+            reader = Reader((source or self.shards.source)(), self.ruleset, as_of=as_of, give_way=waiting.give_way)
             found: T | None = None
             is_seen = True
             with suppress(Moved):
@@ -128,18 +128,18 @@ class Queries:
                 return False
         return True
 
-    async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
+    async def relevance(self, text: str, k: int = 5, *, waiting: Waiting = AT_ONCE) -> tuple[Evidence, ...]:
         """What relevance alone would answer: the best `k` anchors, void or not."""
         _require(text, k, k)
 
         async def ask(reader: Reader) -> tuple[Evidence, ...]:
             hits, walks = await self._anchors(reader, text, k)
-            bodies = await self.index.documents([hit.id for hit in hits])
+            bodies = await reader.bodies(self.index, [hit.id for hit in hits])
             return tuple(
                 shown(walk.held, walk.anchor, bodies.get(walk.anchor), active=walk.is_active) for walk in walks
             )
 
-        return await self.steadily(None, ask)
+        return await self.steadily(None, ask, waiting)
 
     async def _anchors(self, reader: Reader, text: str, depth: int) -> tuple[list[Hit], list[Walked]]:
         """The first `depth` hits that are part of the corpus then, with their walks."""
@@ -191,7 +191,7 @@ class Queries:
         looked = await look(reader, self.index, asked, moved=self.moved)
         told = chosen([looked.walks[gist.anchor] for _, gist in looked.course.looked], asked.k)
         amended = await amended_by(reader, told.shown)
-        bodies = await self.index.documents(names_in(told.shown, amended))
+        bodies = await reader.bodies(self.index, names_in(told.shown, amended))
         groups = tuple(group_of(walk, bodies, amended) for walk in told.shown)
         best = {c.document.id: c.document for group in groups for c in group.controlling}
         left = [gist.anchor for _, gist in looked.course.looked[len(told.covered) :]]
@@ -234,7 +234,7 @@ class Queries:
         ids = list(dict.fromkeys(one for found in read for one in found.ids))
         walks = {name: walk for name, walk in zip(ids, await reader.walk(ids), strict=True) if walk is not None}
         amended = await amended_by(reader, walks.values())
-        bodies = await self.index.documents(names_in(walks.values(), amended))
+        bodies = await reader.bodies(self.index, names_in(walks.values(), amended))
         groups = {name: group_of(walk, bodies, amended) for name, walk in walks.items()}
         return tuple(_resolution(found, groups) for found in read)
 

@@ -5,10 +5,11 @@ If a shard moves between two rounds, `Moved` is raised, and whoever asked begins
 reader. Cost: one exchange a round.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 from stream_car.core.amendments import Amenders, amenders
+from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
 from stream_car.core.members import Scope
 from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
@@ -21,16 +22,25 @@ from stream_car.ranking.grouping import Hit
 
 T = TypeVar("T")
 R = TypeVar("R")
+AT_ONCE = 64  # keys or bodies read before others may go first
 UNKNOWN = -1  # the version of an index that was searched at several versions, or not at all
 
 
 class Reader:
     """Values as of one cut, read when they are first needed."""
 
-    def __init__(self, source: Source, ruleset: Ruleset, *, as_of: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        ruleset: Ruleset,
+        *,
+        as_of: int | None = None,
+        give_way: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self.source = source
         self.ruleset = ruleset
         self.as_of = as_of
+        self._give_way = give_way
         self.values: Values = {}
         self.rounds = 0
         self.lookups = 0
@@ -55,10 +65,30 @@ class Reader:
         lacking = [key for key in dict.fromkeys(keys) if key not in self.values]
         if not lacking:
             return
-        found = await self.source.read(lacking)
+        step = AT_ONCE if self._give_way is not None else len(lacking)
+        for at in range(0, len(lacking), step):
+            self.values.update(await self.source.read(lacking[at : at + step]))
+            await self.give_way()
         self.rounds += 1
         self.lookups += len(lacking)
-        self.values.update(found)
+
+    async def give_way(self) -> None:
+        """Let others go first where this question has taken long. Raises `Moved` where that made it begin again.
+
+        Before the first read there is no moment yet that what is at hand could be of.
+        """
+        if self._give_way is not None and self.source.cut and await self._give_way():
+            await self.source.read([])
+
+    async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
+        """What the index has of these documents."""
+        if self._give_way is None:
+            return await index.documents(names)
+        found: dict[str, Document] = {}
+        for at in range(0, len(names), AT_ONCE):
+            found |= await index.documents(names[at : at + AT_ONCE])
+            await self.give_way()
+        return found
 
     async def overview(self) -> Overview:
         """What the shards know of themselves; free after the first round."""
@@ -117,6 +147,7 @@ class Reader:
                     still.append((at, one))
                 except StopIteration as stop:
                     results[at] = stop.value
+                await self.give_way()
             running = still
             await self.load(wanted)
         return [results[at] for at in range(len(every))]
@@ -124,6 +155,7 @@ class Reader:
     async def with_pages(self, ask: Callable[[], T]) -> T:
         """The answer of a pure function over the values; pages that it lacks are read first."""
         while True:
+            await self.give_way()
             try:
                 return ask()
             except Absent as absent:

@@ -34,6 +34,7 @@ from stream_car.engine.answers import (
 from stream_car.engine.evidence import group_of, names_in, shown
 from stream_car.engine.fold import CHANGES, REJECTED
 from stream_car.engine.partitions import Partitions
+from stream_car.engine.patience import AT_ONCE, Waiting
 from stream_car.engine.query import Queries
 from stream_car.engine.reader import Reader
 from stream_car.engine.state import WAITING
@@ -77,7 +78,9 @@ class Scopes:
             raise InvalidRequest("scope", f"more than {SCOPES_MAX} scopes have {exact}; add another KEY=VALUE")
         return sorted({exact, *found})
 
-    async def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
+    async def frontier(
+        self, parts: Parts, *, as_of: int | None = None, waiting: Waiting = AT_ONCE
+    ) -> tuple[Frontier, ...]:
         """The active members of every scope that has these pairs, and apart those void elsewhere."""
         names = await self.named(parts)
 
@@ -85,13 +88,13 @@ class Scopes:
             found = [await self._frontier(reader, name) for name in names]
             return tuple(one for one in found if one.members)
 
-        return await self.queries.steadily(as_of, ask)
+        return await self.queries.steadily(as_of, ask, waiting)
 
     async def _frontier(self, reader: Reader, name: str) -> Frontier:
         scope = await reader.scope(name)
         held = await reader.with_pages(lambda: holding(scope, reader))
         walks = [walk for walk in await reader.walk([entry.id for entry in held[:MEMBERS_MAX]]) if walk is not None]
-        bodies = await self.queries.index.documents([walk.anchor for walk in walks])
+        bodies = await reader.bodies(self.queries.index, [walk.anchor for walk in walks])
         active = [w for w in walks if w.is_active]
         return Frontier(
             scope=name,
@@ -112,7 +115,7 @@ class Scopes:
             complete=len(held) <= MEMBERS_MAX,
         )
 
-    async def history(self, parts: Parts) -> tuple[History, ...]:
+    async def history(self, parts: Parts, *, waiting: Waiting = AT_ONCE) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs: who held from when, and what ended it."""
         names = await self.named(parts)
 
@@ -120,14 +123,14 @@ class Scopes:
             found = [await self._history(reader, name) for name in names]
             return tuple(one for one in found if one.members)
 
-        return await self.queries.steadily(None, ask)
+        return await self.queries.steadily(None, ask, waiting)
 
     async def _history(self, reader: Reader, name: str) -> History:
         scope = await reader.scope(name)
         entries = await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
         entries.sort(key=lambda e: (e.time, e.order, e.id))
         chosen = entries[-MEMBERS_MAX:]
-        bodies = await self.queries.index.documents([e.id for e in chosen])
+        bodies = await reader.bodies(self.queries.index, [e.id for e in chosen])
         walks = {walk.anchor: walk for walk in await reader.walk([e.id for e in chosen]) if walk is not None}
         members = []
         for entry in chosen:
@@ -226,9 +229,9 @@ class Scopes:
             found += await self.queries.steadily(None, lambda reader: _waiting(reader, limit), source=source)
         return tuple((name, revision, time) for time, name, revision in sorted(found)[:limit])
 
-    async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
+    async def explain(self, name: str, *, as_of: int | None = None, waiting: Waiting = AT_ONCE) -> Explanation:
         """Why a document is or is not active, scope by scope and link by link, and what controls it."""
-        return await self.queries.steadily(as_of, lambda reader: self._explain(reader, name))
+        return await self.queries.steadily(as_of, lambda reader: self._explain(reader, name), waiting)
 
     async def _explain(self, reader: Reader, name: str) -> Explanation:
         read = await self.queries.read_name(reader, name)
@@ -241,7 +244,7 @@ class Scopes:
             due = held.time if held is not None and read.status == "pending" else None
             return Explanation(asked=name, status=read.status if read.status != "active" else "pending", due=due)
         amended = await amended_by(reader, [walk])
-        bodies = await self.queries.index.documents([own, *names_in([walk], amended)])
+        bodies = await reader.bodies(self.queries.index, [own, *names_in([walk], amended)])
         return Explanation(
             asked=name,
             status="active" if walk.is_active else "void",

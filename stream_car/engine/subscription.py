@@ -28,8 +28,8 @@ from stream_car.engine.sources import Reached, Shards
 from stream_car.engine.telling import Expansion, Teller, decode_change, editions_of, members_of
 from stream_car.ports import AnchorIndex, Event, Listing, Retained
 
-EVENTS_AT_ONCE = 128
-ITEMS_AT_ONCE = 128
+EVENTS_AT_ONCE = 32
+ITEMS_AT_ONCE = 32
 FEW_MAX = 1000  # items of a snapshot that are told at once
 
 Cursor = tuple[int, ...]
@@ -97,6 +97,11 @@ class Subscription:
     def position(self, cursor: Cursor) -> str:
         """A cursor as subscribers have it."""
         return f"{self.generation}:{'.'.join(map(str, cursor))}"
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether the snapshot is not yet told to its end."""
+        return self._at.is_new or self._at.boundary is not None
 
     async def step(self) -> list[Notice]:
         """The next notices. Raises `Expired` where changes that were not told yet are gone.

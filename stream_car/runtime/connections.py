@@ -1,8 +1,9 @@
-"""Connections that do not wait for ever for a request to begin.
+"""Connections: not more than the service has files for, and none that waits for ever for a request to begin.
 
 Promise: a connection that has not brought the whole head of a request `HEAD_S` after it was opened, or
 after the first byte of a further one, is told so and closed; bytes that drip do not prolong it. Bodies and
-idle connections between requests have limits elsewhere.
+idle connections between requests have limits elsewhere. Where `limit_concurrency` are open, a further one is
+told so and closed.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 10.0
 _SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class Connection(H11Protocol):
@@ -22,7 +24,11 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its parent
         """Somebody has come."""
         super().connection_made(transport)
-        self._wait()
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            transport.write(_FULL)
+            transport.close()
+        else:
+            self._wait()
 
     def data_received(self, data: bytes) -> None:
         """They say something."""

@@ -9,7 +9,7 @@ used from several threads at once, `append` apart.
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -27,27 +27,17 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
 from stream_car.core.timeline import first_time
 from stream_car.engine.answers import (
-    Answer,
-    Audit,
-    Evidence,
-    Explanation,
-    Frontier,
-    History,
     Published,
     Receipt,
-    Rejected,
     Replayed,
-    Resolution,
-    Told,
 )
 from stream_car.engine.cache import BYTES_MAX
 from stream_car.engine.effects import Effects, Future, Reading
 from stream_car.engine.fold import CHANGES, TICK
 from stream_car.engine.headers import Header
 from stream_car.engine.notices import Notice, Selection
-from stream_car.engine.query import DEPTH
+from stream_car.engine.patience import AT_ONCE, Waiting
 from stream_car.engine.receipts import receipt_of
-from stream_car.engine.scopes import Parts
 from stream_car.engine.shard import BATCH_MAX, Handled
 from stream_car.engine.state import WAITING
 from stream_car.engine.subscription import Subscription
@@ -59,6 +49,7 @@ from stream_car.runtime import generation as generations
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.built import Built
 from stream_car.runtime.generation import Generation
+from stream_car.runtime.questions import Question, Questions
 from stream_car.runtime.rebuild import Rebuild
 from stream_car.runtime.replay import planned
 
@@ -70,7 +61,11 @@ ALL = 1 << 60
 T = TypeVar("T")
 
 
-class Engine:
+class _Switched(Exception):
+    """Other rules answer by now."""
+
+
+class Engine(Questions):
     """Publish documents and ask what is in force. Use it as a context manager, or `close` it."""
 
     def __init__(
@@ -256,16 +251,43 @@ class Engine:
     def _receipt(self, handled: Handled[Reading, Effects]) -> Receipt:
         return receipt_of(handled.record.offset, handled.read.statement, handled.effects, self.ruleset)
 
-    def _ask(self, question: Callable[[], Coroutine[object, object, T]]) -> T:
+    def _ask(self, question: Question[T]) -> T:
         """The answer, after what is due; a state or index found damaged is built anew from the log, once."""
         self._require_open()
         self._tick_if_due()
         try:
-            return at_once(question())
+            return at_once(question(self._built, AT_ONCE))
         except Halted as halted:
-            self._built.reset_if_damaged(halted)
-            self._apply(self._end())
-            return at_once(question())
+            self._mend(halted)
+            return at_once(question(self._built, AT_ONCE))
+
+    async def gently(self, question: Question[T], give_way: Callable[[], Awaitable[bool]]) -> T:
+        """The same answer, in pieces: `give_way` is awaited between them, and others may go first meanwhile.
+
+        The answer is of one moment all the same: where something was applied meanwhile it begins again.
+        """
+        while True:
+            self._require_open()
+            self._tick_if_due()
+            built = self._built
+
+            async def give_way_to_others(built: Built = built) -> bool:
+                has_waited = await give_way()
+                if self._built is not built:
+                    raise _Switched
+                return has_waited
+
+            try:
+                return await question(built, Waiting(give_way=give_way_to_others))
+            except _Switched:
+                continue
+            except Halted as halted:
+                self._mend(halted)
+                return at_once(question(self._built, AT_ONCE))
+
+    def _mend(self, halted: Halted) -> None:
+        self._built.reset_if_damaged(halted)
+        self._apply(self._end())
 
     def publish(self, documents: Iterable[Publishable]) -> Published:
         """Keep documents durably and apply them; a receipt for each, in order.
@@ -283,58 +305,10 @@ class Engine:
         """Say that a document should never have been said: its revision, or the one now stored."""
         return self.publish([Retraction(id=name, revision=revision)]).receipts[0]
 
-    def query(
-        self, text: str, *, k: int = 5, depth: int = DEPTH, as_of: int | None = None, budget: int | None = None
-    ) -> Answer:
-        """The documents in force for a question, best first, each with the path that leads to it.
-
-        Once it has read `budget` keys it looks at no further anchor; the certificate says what was left out.
-        """
-        return self._ask(lambda: self._built.queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget))
-
     def settle(self) -> None:
         """Wait until no vector is behind; without an encoder nothing ever is."""
         self._require_open()
         self._built.index.settle()
-
-    def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
-        """What plain search would answer, void or not: Stage 1 alone."""
-        return self._ask(lambda: self._built.queries.relevance(text, k))
-
-    def resolve(self, names: Sequence[str], *, as_of: int | None = None) -> tuple[Resolution, ...]:
-        """What controls these now: document ids, chunk ids (`doc#chunk`) or records."""
-        return self._ask(lambda: self._built.queries.resolve(names, as_of=as_of))
-
-    def check(
-        self, ids: Sequence[str], *, question: str | None = None, depth: int = 20, as_of: int | None = None
-    ) -> Audit:
-        """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
-        return self._ask(lambda: self._built.queries.check(ids, question=question, depth=depth, as_of=as_of))
-
-    def frontier(self, parts: Parts, *, as_of: int | None = None) -> tuple[Frontier, ...]:
-        """The active members of every scope that has these `key=value` pairs."""
-        return self._ask(lambda: self._built.scopes.frontier(parts, as_of=as_of))
-
-    def history(self, parts: Parts) -> tuple[History, ...]:
-        """The timeline of every scope that has these pairs: from when each member held, and what ended it."""
-        return self._ask(lambda: self._built.scopes.history(parts))
-
-    def changes(
-        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
-    ) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on.
-
-        `behind` is the position of a change to go on from instead.
-        """
-        return self._ask(lambda: self._built.scopes.changes(parts, after=after, limit=limit, behind=behind))
-
-    def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
-        """Why a document is or is not active, and what controls it."""
-        return self._ask(lambda: self._built.scopes.explain(name, as_of=as_of))
-
-    def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
-        """Input that was refused, with its bytes, oldest first."""
-        return self._ask(lambda: self._built.scopes.rejected(after=after, limit=limit))
 
     def replay(
         self, mended: Mapping[int, bytes] | None = None, *, only: Collection[int] = (), trial: bool = False
@@ -355,10 +329,6 @@ class Engine:
         )
         receipts = self._append(list(plan.sent.values())) if plan.sent and not trial else []
         return plan.told(dict(zip(plan.sent, receipts, strict=False)))
-
-    def pending(self) -> tuple[tuple[str, int, int], ...]:
-        """Documents that wait for their time: id, revision, time."""
-        return self._ask(self._built.scopes.pending)
 
     def rebuild(
         self, packs: Sequence[str | Path] | None = None, *, ruleset: Ruleset | None = None, future: Future | None = None

@@ -51,8 +51,9 @@ class _Publication:
 class Publisher:
     """Appends and applies for all; run it as one task beside the questions."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, still: asyncio.Lock) -> None:
         self.engine = engine
+        self.still = still  # held by whoever needs that nothing is applied
         self.waiting_bytes = 0
         self._queue: deque[_Publication] = deque()
         self._wake = asyncio.Event()
@@ -126,7 +127,8 @@ class Publisher:
             self._owners.update(enumerate(owners, first))
             self.hear([early[offset] for offset in sorted(early)])
             while self.engine.next_offset < first + len(messages):
-                self._advance()
+                async with self.still:
+                    self._advance()
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
         except StreamCarError as error:

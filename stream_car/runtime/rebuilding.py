@@ -29,9 +29,10 @@ TOLD_MAX = 1000  # differences kept to be looked at
 class Rebuilding:
     """The rebuilds of one service."""
 
-    def __init__(self, engine: Engine, bell: Bell) -> None:
+    def __init__(self, engine: Engine, bell: Bell, still: asyncio.Lock) -> None:
         self.engine = engine
         self.bell = bell
+        self.still = still
         self._task: asyncio.Task[None] | None = None
         self._progress = Progress()
 
@@ -74,7 +75,8 @@ class Rebuilding:
                 if dry_run:
                     await self._compare(rebuild)
                 else:
-                    rebuild.switch()
+                    async with self.still:  # nobody is in the middle of an answer
+                        rebuild.switch()
                     self._tell(state="switched", applied=rebuild.applied, end=rebuild.end)
                     self.bell.ring()
         except StreamCarError as error:

@@ -5,6 +5,8 @@ requests, finishes those it has (for `DRAIN_S` at most), closes the files and re
 """
 
 import asyncio
+import gc
+import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -23,13 +25,23 @@ from stream_car.runtime.service import EmbeddedService
 from stream_car.runtime.settings import ServerSettings
 
 DRAIN_S = 10
+OTHERS_MAX = 1000  # connections at a time that are no subscriptions
+FILES = 100  # that the engine itself may have open
 HEAD_MAX = 64 << 10  # bytes of a request's line and headers
-BACKLOG = 512
+BACKLOG = 512  # connections that may wait to be let in
+LET_IN = 4  # at once
+COLLECTED = (700, 10, 1000)  # the first two as always; all of memory a hundred times less often: that takes 50 ms
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals the caller handles."""
+    """A server whose signals the caller handles, and that lets few in at a time."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen. As many as may wait outside would also be let in together, before anybody else's turn."""
+        await super().startup(sockets)
+        for listener in sockets or []:
+            listener.listen(BACKLOG)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -104,6 +116,8 @@ async def served(
         lifespan="off",
         ws="none",
         timeout_keep_alive=30,
+        backlog=LET_IN,
+        limit_concurrency=_room(settings.subscriptions_max + OTHERS_MAX),
         timeout_graceful_shutdown=DRAIN_S,
         h11_max_incomplete_event_size=HEAD_MAX,
     )
@@ -130,6 +144,9 @@ async def until_signalled(
 
 async def signalled(serving: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Hand on an event that SIGTERM or SIGINT sets; a second one ends the process at once."""
+    gc.collect()
+    gc.freeze()  # what is there by now stays; to look through everything again and again keeps all waiting
+    gc.set_threshold(*COLLECTED)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
@@ -146,6 +163,14 @@ async def _end(running: uvicorn.Server, end: Callable[[], None], stop: asyncio.E
     await stop.wait()
     end()
     running.should_exit = True
+
+
+def _room(wanted: int) -> int:
+    """How many connections there may be: as many as wanted, if the system grants so many open files."""
+    _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = wanted + FILES if granted == resource.RLIM_INFINITY else min(wanted + FILES, granted)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, resource.getrlimit(resource.RLIMIT_NOFILE)[0]), granted))
+    return max(files - FILES, 1)
 
 
 def _hosts(settings: ServerSettings) -> frozenset[str]:

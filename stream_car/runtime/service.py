@@ -1,12 +1,13 @@
 """The service over the embedded engine: one process, one event loop, no server beside it.
 
 Promise: calls are those of the engine, and what one sees is of one moment. Questions are answered on
-the loop, each at once: SQLite and tantivy answer in a millisecond or so, and Python would not run two at a time anyway.
-Long lists of names are cut into pieces, so that nobody waits long for somebody else.
+the loop, the short ones each at once: SQLite and tantivy answer in a millisecond or so, and Python would not run two at
+a time anyway. Long ones go on in a lane of their own, see `lane`.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TypeVar
 
 import stream_car
 from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
@@ -30,13 +31,19 @@ from stream_car.errors import NotVisible
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
+from stream_car.runtime.lane import Lane, Pages, Spare
 from stream_car.runtime.publisher import Publisher
+from stream_car.runtime.questions import Question
 from stream_car.runtime.rebuilding import Rebuilding
 from stream_car.runtime.subscriptions import Folder, Subscriptions
 
-NAMES_AT_ONCE = 64
+NAMES_SHORT = 32
+TEXT_SHORT = 500  # characters; a question beyond one of these goes into the lane at once
+K_SHORT = 20
 FORGET_S = 10.0
 FORGET_AT_ONCE = 1000
+
+T = TypeVar("T")
 
 
 class EmbeddedService:
@@ -52,9 +59,13 @@ class EmbeddedService:
     ) -> None:
         self.engine = engine
         self.bell = Bell()
-        self.publisher = Publisher(engine)
-        self.subscriptions = Subscriptions(Folder(engine), self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
-        self.rebuilds = Rebuilding(engine, self.bell)
+        still = asyncio.Lock()
+        spare = Spare()
+        self.lane = Lane(spare, still)
+        self.publisher = Publisher(engine, still)
+        changing = Folder(engine, Pages(spare))
+        self.subscriptions = Subscriptions(changing, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
+        self.rebuilds = Rebuilding(engine, self.bell, still)
         self.changes_kept = changes_kept
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -130,6 +141,11 @@ class EmbeddedService:
             )
         return True
 
+    async def _ask(self, question: Question[T], *, is_long: bool = False) -> T:
+        """The answer: at once if it is short, in the lane if it is long."""
+        async with self.lane.turn(is_long=is_long) as turn:
+            return await self.engine.gently(question, turn.give_way)
+
     async def query(
         self,
         text: str,
@@ -143,25 +159,28 @@ class EmbeddedService:
     ) -> Answer:
         """The documents in force for a question, best first, each with the path that leads to it."""
         await self._see(after, timeout_ms)
-        return self.engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
+        return await self._ask(
+            lambda built, waiting: built.queries.query(
+                text, k=k, depth=depth, as_of=as_of, budget=budget, waiting=waiting
+            ),
+            is_long=_is_long(text, k, depth),
+        )
 
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not."""
-        return self.engine.relevance(text, k)
+        return await self._ask(
+            lambda built, waiting: built.queries.relevance(text, k, waiting=waiting), is_long=_is_long(text, k)
+        )
 
     async def resolve(
         self, names: Sequence[str], *, as_of: int | None = None, after: Sequence[Seen] = (), timeout_ms: int = 5000
     ) -> tuple[Resolution, ...]:
-        """What controls these now, each as of the moment at which it is looked up."""
+        """What controls these now."""
         await self._see(after, timeout_ms)
-        while True:
-            built = self.engine.going_by
-            found: list[Resolution] = []
-            for at in range(0, len(names), NAMES_AT_ONCE):
-                found += self.engine.resolve(names[at : at + NAMES_AT_ONCE], as_of=as_of)
-                await asyncio.sleep(0)
-            if self.engine.going_by is built:  # else some were answered by other rules
-                return tuple(found)
+        return await self._ask(
+            lambda built, waiting: built.queries.resolve(names, as_of=as_of, waiting=waiting),
+            is_long=len(names) > NAMES_SHORT,
+        )
 
     async def check(
         self,
@@ -175,15 +194,20 @@ class EmbeddedService:
     ) -> Audit:
         """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
         await self._see(after, timeout_ms)
-        return self.engine.check(ids, question=question, depth=depth, as_of=as_of)
+        return await self._ask(
+            lambda built, waiting: built.queries.check(
+                ids, question=question, depth=depth, as_of=as_of, waiting=waiting
+            ),
+            is_long=len(ids) > NAMES_SHORT or _is_long(question or "", 1, depth),
+        )
 
     async def frontier(self, parts: Mapping[str, str], *, as_of: int | None = None) -> tuple[Frontier, ...]:
         """The active members of every scope that has these `key=value` pairs."""
-        return self.engine.frontier(parts, as_of=as_of)
+        return await self._ask(lambda built, waiting: built.scopes.frontier(parts, as_of=as_of, waiting=waiting))
 
     async def history(self, parts: Mapping[str, str]) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs."""
-        return self.engine.history(parts)
+        return await self._ask(lambda built, waiting: built.scopes.history(parts, waiting=waiting))
 
     async def changes(
         self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
@@ -193,7 +217,7 @@ class EmbeddedService:
 
     async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
         """Why a document is or is not active, and what controls it."""
-        return self.engine.explain(name, as_of=as_of)
+        return await self._ask(lambda built, waiting: built.scopes.explain(name, as_of=as_of, waiting=waiting))
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
@@ -229,3 +253,8 @@ class EmbeddedService:
             subscriptions=len(self.subscriptions),
             lag=await self.subscriptions.lag(),
         )
+
+
+def _is_long(text: str, k: int, depth: int = DEPTH) -> bool:
+    """Whether a question asks for so much that it may keep others waiting."""
+    return len(text) > TEXT_SHORT or k > K_SHORT or depth > DEPTH

@@ -1,11 +1,13 @@
 """Subscribers: each reads the journal from its own cursor when it is ready for more.
 
 Promise: a subscriber that is slow, or gone, costs nobody else anything; one that asks from a cursor that
-cannot be gone on from is told so and begins anew. At most `most` at a time.
+cannot be gone on from is told so and begins anew. At most `most` at a time, of which `SNAPSHOTS_MAX` may be
+reading their snapshots.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from time import monotonic
 from typing import Protocol
 
 from stream_car.api.messages import Reset, Said
@@ -14,8 +16,11 @@ from stream_car.engine.subscription import Cursor, Expired, Subscription
 from stream_car.errors import InvalidRequest, TooMuch
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
+from stream_car.runtime.lane import Pages, Spare
 
 CURSOR_HINT = "leave the cursor out to begin with a snapshot of now"
+SNAPSHOTS_MAX = 64
+IDLE_S = 5.0  # whoever has taken nothing for so long does not keep others from beginning
 AGAIN_S = 0.05  # until what could not be read together is read again
 
 
@@ -49,10 +54,11 @@ class Changing(Protocol):
 
 
 class Folder:
-    """Implements `Changing` over the embedded engine."""
+    """Implements `Changing` over the embedded engine. Listeners take pages in turn, so that many keep none waiting."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, pages: Pages) -> None:
         self._engine = engine
+        self._pages = pages
 
     @property
     def generation(self) -> str:
@@ -77,7 +83,10 @@ class Folder:
 
     async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
         """The next notices."""
-        return self._engine.pull(subscription)
+        async with self._pages.one():
+            if subscription.generation != self._engine.generation:
+                return [], False  # it is to begin anew
+            return self._engine.pull(subscription)
 
 
 class Subscriptions:
@@ -115,10 +124,10 @@ class Subscriptions:
         if len(self._open) >= self.most:
             raise TooMuch(f"{self.most} subscriptions are open, and no more are taken; try again later")
         cursor, reason = await self._start(after)
-        listener = Listener(
-            self, selection, cursor, reason, with_snapshot=reason is not None or _wants(after, snapshot)
-        )
-        return listener.said()
+        with_snapshot = reason is not None or _wants(after, snapshot)
+        if with_snapshot and sum(one.is_beginning for one in self._open) >= SNAPSHOTS_MAX:
+            raise TooMuch(f"{SNAPSHOTS_MAX} subscribers are reading their snapshots; try again later")
+        return Listener(self, selection, cursor, reason, with_snapshot=with_snapshot).said()
 
     def opened(self, listener: "Listener") -> None:
         """Somebody listens."""
@@ -164,7 +173,7 @@ def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot:
     beginning = f"{engine.generation}:{engine.forgotten()}"
     cursor = after if after is not None or snapshot else beginning
     with asyncio.Runner() as runner:
-        everything = Subscriptions(Folder(engine), Bell(), heartbeat_s=0.0)
+        everything = Subscriptions(Folder(engine, Pages(Spare(rests=False))), Bell(), heartbeat_s=0.0)
         all_of_it = runner.run(everything.subscribe(selection, cursor, snapshot or None))
         while True:
             for said in runner.run(_next(all_of_it)):
@@ -187,6 +196,12 @@ class Listener:
         self.selection = selection
         self.reset = reset
         self.subscription = self._begin(cursor, with_snapshot=with_snapshot)
+        self._pulled = monotonic()
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether it is being told what is in force, and listens."""
+        return self.subscription.is_beginning and monotonic() - self._pulled < IDLE_S
 
     def _begin(self, cursor: Cursor, *, with_snapshot: bool) -> Subscription:
         return self.among.changing.subscription(self.selection, cursor=cursor, with_snapshot=with_snapshot)
@@ -203,6 +218,7 @@ class Listener:
                 heard = among.bell.listen()
                 if among.changing.generation != self.subscription.generation:
                     yield [await self._anew("generation")]
+                self._pulled = monotonic()
                 try:
                     notices, is_at_end = await among.changing.pull(self.subscription)
                 except Expired:

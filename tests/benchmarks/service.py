@@ -9,18 +9,21 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from time import perf_counter
 
 import msgspec
+from msgspec import Struct
 
 from stream_car.codec import encode
 from tests.benchmarks.embedded import _question
 from tests.benchmarks.feed import paragraphs
 from tests.benchmarks.report import Figure, quantile, show
+from tests.benchmarks.wire import wired
 from tests.server import Server
 
 DOCUMENTS = 100_000
@@ -29,33 +32,7 @@ BATCH = 500
 ASKED = 400
 SINGLES = 200
 HOSTILE = 200
-
-
-class Wire:
-    """One kept connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    async def post(self, path: str, body: bytes, kind: str = "application/json") -> bytes:
-        """The body of the answer to a POST; anything but 200 is a failure."""
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.writer.write(head.encode() + body)
-        said = (await self.reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(said.partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-        answer = await self.reader.readexactly(length)
-        assert said.startswith(b"http/1.1 200"), answer
-        return answer
-
-
-@asynccontextmanager
-async def wired(server: Server) -> AsyncIterator[Wire]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 26)
-    try:
-        yield Wire(reader, writer)
-    finally:
-        writer.close()
+SETTLING_S = 5.0
 
 
 async def load(server: Server, bodies: Sequence[bytes], stop: asyncio.Event | None = None) -> int:
@@ -65,7 +42,7 @@ async def load(server: Server, bodies: Sequence[bytes], stop: asyncio.Event | No
 
     async def one() -> None:
         nonlocal count
-        async with wired(server) as wire:
+        async with wired(server.port) as wire:
             for body in queue:
                 if stop is not None and stop.is_set():
                     return
@@ -76,17 +53,33 @@ async def load(server: Server, bodies: Sequence[bytes], stop: asyncio.Event | No
     return count
 
 
-async def ask(server: Server, documents: int, times: int, seed: int = 3) -> list[float]:
-    """Latencies of questions, one after the other, in milliseconds."""
+class Asked(Struct, frozen=True):
+    """Latencies of questions in milliseconds, and what the server computed from each question to its answer.
+
+    The latter is what the latency would be on a machine that does nothing else.
+    """
+
+    took: list[float]
+    computed: list[float]
+
+
+async def ask(server: Server, documents: int, times: int, seed: int = 3) -> Asked:
+    """Ask one question after the other."""
     random = Random(seed)
-    took = []
-    async with wired(server) as wire:
+    asked = Asked([], [])
+    async with wired(server.port) as wire:
         for _ in range(times):
             body = msgspec.json.encode({"text": _question(random, documents)})
-            begin = perf_counter()
+            begin, computed = perf_counter(), computing(server)
             await wire.post("/v1/query", body)
-            took.append((perf_counter() - begin) * 1e3)
-    return took
+            asked.took.append((perf_counter() - begin) * 1e3)
+            asked.computed.append((computing(server) - computed) * 1e3)
+    return asked
+
+
+def computing(server: Server) -> float:
+    """Seconds of processor time that the server has taken so far."""
+    return time.clock_gettime(~server.process.pid << 3 | 2)
 
 
 async def until_heard(server: Server, documents: Sequence[bytes]) -> list[float]:
@@ -95,7 +88,7 @@ async def until_heard(server: Server, documents: Sequence[bytes]) -> list[float]
     writer.write(b"GET /v1/subscribe?snapshot=false HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b"retry:")
     took = []
-    async with wired(server) as wire:
+    async with wired(server.port) as wire:
         for document in documents:
             begin = perf_counter()
             sending = asyncio.create_task(wire.post("/v1/documents", document))
@@ -108,28 +101,6 @@ async def until_heard(server: Server, documents: Sequence[bytes]) -> list[float]
                         await reader.read(65_536)
     writer.close()
     return took
-
-
-async def annoy(server: Server, n: int, stop: asyncio.Event) -> None:
-    """A client that means no good, of one of four kinds, again and again."""
-    subscribe = b"GET /v1/subscribe HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    post = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    huge = msgspec.json.encode({"text": "market notice " * 700, "depth": 200, "k": 100})
-    while not stop.is_set():
-        with suppress(OSError, asyncio.IncompleteReadError):
-            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            if n % 4 == 0:
-                writer.write(post + b"Content-Length: 1000\r\n\r\n")
-            elif n % 4 == 1:
-                writer.write(b"GET /v1/status HT")
-            elif n % 4 == 2:
-                writer.write(subscribe)
-            else:
-                writer.write(post + b"Content-Length: %d\r\n\r\n" % len(huge) + huge)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(5):
-                    await stop.wait()
-            writer.close()
 
 
 def resident(server: Server) -> float:
@@ -152,7 +123,7 @@ async def measure(server: Server, documents: int) -> int:
     )
     await ask(server, documents, 20)
     alone = await ask(server, documents, ASKED)
-    missed |= show(f"asked {ASKED} times", _latencies(alone, 5.0, 25.0))
+    missed |= show(f"asked {ASKED} times", _asked(alone, 5.0, 25.0))
     missed |= show("publish to event, one by one", _latencies(await until_heard(server, _singles()), 20.0, 100.0))
     stop = asyncio.Event()
     loading = asyncio.create_task(load(server, rest, stop))
@@ -162,27 +133,40 @@ async def measure(server: Server, documents: int) -> int:
     rate = await loading / (perf_counter() - begin)
     missed |= show(
         "asked while a bulk publish goes on",
-        [*_latencies(beside, None, 25.0), Figure(name="published meanwhile", value=rate, unit="docs/s")],
+        [*_asked(beside, None, 25.0), Figure(name="published meanwhile", value=rate, unit="docs/s")],
     )
     return missed | await _hostile(server, documents, alone)
 
 
-async def _hostile(server: Server, documents: int, alone: Sequence[float]) -> int:
+async def _hostile(server: Server, documents: int, alone: Asked) -> int:
     before = resident(server)
-    stop = asyncio.Event()
-    annoying = [asyncio.create_task(annoy(server, n, stop)) for n in range(HOSTILE)]
-    await asyncio.sleep(3)
-    honest = await ask(server, documents, ASKED, seed=5)
-    during = resident(server)
-    stop.set()
-    await asyncio.gather(*annoying)
+    command = [sys.executable, "-m", "tests.benchmarks.hostile", str(server.port), str(HOSTILE)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as hostile:
+        try:
+            await asyncio.sleep(SETTLING_S)
+            honest = await ask(server, documents, ASKED, seed=5)
+            during = resident(server)
+        finally:
+            hostile.kill()
     return show(
         f"asked beside {HOSTILE} hostile clients",
         [
-            *_latencies(honest, None, 2 * quantile(alone, 0.99)),
+            *_latencies(honest.took, None, 2 * quantile(alone.took, 0.99)),
+            *_computed(honest.computed, None, 2 * quantile(alone.computed, 0.99)),
             Figure(name="memory", value=during / before, unit="times", most=1.2),
         ],
     )
+
+
+def _asked(asked: Asked, p50: float | None, p99: float | None) -> list[Figure]:
+    return [*_latencies(asked.took, p50, p99), *_computed(asked.computed, p50, p99)]
+
+
+def _computed(took: Sequence[float], p50: float | None, p99: float | None) -> list[Figure]:
+    return [
+        Figure(name="p50 of computing", value=quantile(took, 0.5), unit="ms", most=p50),
+        Figure(name="p99 of computing", value=quantile(took, 0.99), unit="ms", most=p99),
+    ]
 
 
 def _latencies(took: Sequence[float], p50: float | None, p99: float | None) -> list[Figure]:

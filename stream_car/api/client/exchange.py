@@ -86,7 +86,7 @@ def _settled(ask: Ask, patience: Patience, url: str) -> Conversation[Heard]:
         reply = yield ask
         assert reply is not None
         if isinstance(reply, Heard):
-            if reply.status != 503 or tries >= patience.retries:
+            if reply.status not in (429, 503) or tries >= patience.retries:
                 return reply
             pause = asked_pause(reply.retry_after)
         else:

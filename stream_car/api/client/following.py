@@ -164,7 +164,7 @@ class Following:
     def pause(self, why: Heard | Lost | None) -> float:
         """How long to wait before asking again. Raises where that is of no use."""
         self._last = None
-        if isinstance(why, Heard) and not (why.status == 503 or (why.status == 429 and self._has_begun)):
+        if isinstance(why, Heard) and why.status not in (429, 503):
             raise self._refused(why)
         if not self._has_begun and self._failures >= self._patience.retries:
             raise failure(why) if isinstance(why, Heard) else unanswered(self._url, why.reason if why else "it ended")

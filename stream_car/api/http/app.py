@@ -4,6 +4,8 @@ Promise: bodies, depth, lists and times are bounded; what an operation takes and
 `/openapi.json`. Cost over the call itself: about half a millisecond.
 """
 
+import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from time import perf_counter
@@ -29,10 +31,11 @@ from stream_car.api.service import Service
 from stream_car.codec import read_parameters
 from stream_car.engine.answers import Receipt
 from stream_car.engine.notices import Selection
-from stream_car.errors import StreamCarError
+from stream_car.errors import StreamCarError, TooMuch
 
 STREAM_MAX = 1 << 30
 REQUEST_MAX = 4 << 20
+TOO_MUCH_S = 0.5  # somebody is told later that it is too much: who does not heed it cannot ask more often
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -188,6 +191,8 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, StreamCarError)
+    if isinstance(error, TooMuch):
+        await asyncio.sleep(TOO_MUCH_S * random.uniform(1, 3))  # not all at once
     return problem(refusal(error))
 
 

@@ -66,6 +66,8 @@ def test_patience_ends() -> None:
         carried_out(GET, *[CLOSED] * 4)
     with pytest.raises(Unavailable, match="do something else"):
         carried_out(GET, *[problem(503, "damaged")] * 4)
+    with pytest.raises(TooMuch, match="do something else"):
+        carried_out(GET, *[problem(429, "busy")] * 4)
 
 
 def test_what_must_not_be_done_twice_is_not_sent_again_once_it_may_have_been_heard() -> None:
@@ -83,7 +85,6 @@ def test_what_must_not_be_done_twice_is_not_sent_again_once_it_may_have_been_hea
         (409, "pending", NotVisible),
         (409, "cursor_ahead", InvalidRequest),
         (413, "size", TooMuch),
-        (429, "busy", TooMuch),
         (500, "internal", Unavailable),
         (504, "not_visible", NotVisible),
     ],

@@ -1,0 +1,135 @@
+"""How work that takes long leaves room for the rest.
+
+Promise: a short question is answered at once. One that is long, by what it asks for or by what it turns out to
+take, goes on in a lane: one question at a time, in pieces of a few milliseconds. Such pieces, and pages of
+events for those who listen, take turns, and after each the loop is left to others for as long as the
+piece took. So however many ask for much, half of the time belongs to short questions and to publishing, and they
+wait for one piece. Some long questions may wait for the lane; the rest are told that it is too much.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from time import thread_time
+
+from stream_car.errors import TooMuch
+
+PIECE_S = 0.001
+FIRST_S = 0.025  # of computing: what a question may take before it has to go on in the lane
+WAITING_MAX = 16
+WAIT_MAX_S = 5.0
+
+
+class Spare:
+    """The time that there is to spare. Whoever is inside has it alone; after a piece of work it rests for as long."""
+
+    def __init__(self, *, rests: bool = True) -> None:
+        self._free = asyncio.Lock()
+        self._rests = rests
+        self._begun = 0.0
+        self._owed = 0.0
+
+    @property
+    def taken(self) -> float:
+        """For how long somebody has been inside."""
+        return asyncio.get_running_loop().time() - self._begun
+
+    async def __aenter__(self) -> "Spare":
+        await self._free.acquire()
+        self._begun = asyncio.get_running_loop().time()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._owed += self.taken
+        if self._owed < PIECE_S or not self._rests:
+            self._free.release()
+        else:
+            asyncio.get_running_loop().call_later(self._owed, self._free.release)
+            self._owed = 0.0
+
+
+class Pages:
+    """Pages for many who listen: one each in turn."""
+
+    def __init__(self, spare: Spare) -> None:
+        self._spare = spare
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Time for one page."""
+        async with self._turn, self._spare:
+            yield
+
+
+class Lane:
+    """Long questions. `still` is held by the one inside, so that nothing changes what it reads."""
+
+    def __init__(self, spare: Spare, still: asyncio.Lock) -> None:
+        self.spare = spare
+        self.waiting = 0
+        self._still = still
+        self._free = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self, *, is_long: bool) -> AsyncIterator["Turn"]:
+        """One question's way. Raises `TooMuch` where too many wait for the lane."""
+        async with AsyncExitStack() as held:
+            turn = Turn(self, held)
+            if is_long:
+                if self.waiting >= WAITING_MAX:
+                    raise TooMuch("too many long questions are waiting; ask for less at once, or again later")
+                await turn.enter()
+            yield turn
+
+    async def enter(self, held: AsyncExitStack) -> None:
+        """Wait for the lane, and have it until `held` is left. Raises `TooMuch`."""
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(WAIT_MAX_S):
+                await held.enter_async_context(self._alone())
+                await held.enter_async_context(self._still)
+        except TimeoutError:
+            raise TooMuch("other long questions take too long; ask for less at once, or again later") from None
+        finally:
+            self.waiting -= 1
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """One at a time; afterwards those who apply documents have as long."""
+        await self._free.acquire()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            yield
+        finally:
+            loop.call_later(loop.time() - begun, self._free.release)
+
+
+class Turn:
+    """What one question may take."""
+
+    def __init__(self, lane: Lane, held: AsyncExitStack) -> None:
+        self._lane = lane
+        self._held = held
+        self._begun = thread_time()
+        self._piece: AsyncExitStack | None = None
+
+    async def enter(self) -> None:
+        """Go on in the lane, until the end of the turn."""
+        await self._lane.enter(self._held)
+        self._piece = await self._held.enter_async_context(AsyncExitStack())
+        await self._piece.enter_async_context(self._lane.spare)
+
+    async def give_way(self) -> bool:
+        """Let others go first where this question has taken long; whether they may have done something."""
+        if self._piece is None:
+            if thread_time() - self._begun < FIRST_S:
+                return False
+            await self.enter()
+        elif self._lane.spare.taken < PIECE_S:
+            return False
+        else:
+            await self._piece.aclose()
+            await self._piece.enter_async_context(self._lane.spare)
+        return True

@@ -1,0 +1,123 @@
+"""Long questions: one at a time, in pieces, and never in the way of what is short."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from time import perf_counter, thread_time
+
+import pytest
+
+from stream_car.errors import TooMuch
+from stream_car.runtime import lane as lanes
+from stream_car.runtime.lane import Lane, Pages, Spare, Turn
+
+
+def work(seconds: float) -> None:
+    begin = thread_time()
+    while thread_time() - begin < seconds:
+        pass
+
+
+def a_lane() -> tuple[Lane, asyncio.Lock]:
+    still = asyncio.Lock()
+    return Lane(Spare(), still), still
+
+
+async def long_question(lane: Lane, inside: list[int], number: int, pieces: int = 5) -> None:
+    async with lane.turn(is_long=True) as turn:
+        inside.append(number)
+        for _ in range(pieces):
+            work(lanes.PIECE_S)
+            await turn.give_way()
+        inside.append(number)
+
+
+async def test_one_long_question_is_inside_at_a_time_and_holds_still_what_it_reads() -> None:
+    lane, still = a_lane()
+    inside: list[int] = []
+    asking = [asyncio.create_task(long_question(lane, inside, number)) for number in range(4)]
+    while not inside:
+        await asyncio.sleep(0)
+    assert still.locked()
+    await asyncio.gather(*asking)
+
+    assert inside == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert not still.locked()
+
+
+async def test_between_two_pieces_others_have_as_long_as_a_piece_took() -> None:
+    lane, _ = a_lane()
+    async with lane.turn(is_long=True) as turn:
+        work(0.02)
+        begin = perf_counter()
+        assert await turn.give_way()
+        rested = perf_counter() - begin
+        assert not await turn.give_way()
+
+    assert rested >= 0.019
+
+
+async def test_more_than_may_wait_are_told_so_at_once_and_the_others_get_their_turn() -> None:
+    lane, _ = a_lane()
+    inside: list[int] = []
+    asking = [asyncio.create_task(long_question(lane, inside, n, 1)) for n in range(lanes.WAITING_MAX + 1)]
+    await asyncio.sleep(0)
+    assert lane.waiting >= lanes.WAITING_MAX
+    with pytest.raises(TooMuch, match="too many long questions"):
+        async with lane.turn(is_long=True):
+            pass
+    async with lane.turn(is_long=False) as short:
+        assert not await short.give_way()
+    await asyncio.gather(*asking)
+
+    assert len(inside) == 2 * len(asking)
+    assert lane.waiting == 0
+
+
+async def test_whoever_waits_too_long_for_the_lane_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "WAIT_MAX_S", 0.01)
+    lane, still = a_lane()
+    async with still:
+        with pytest.raises(TooMuch, match="take too long"):
+            async with lane.turn(is_long=True):
+                pass
+    await asyncio.sleep(0.03)
+    async with lane.turn(is_long=True):
+        assert still.locked()
+
+
+async def test_a_short_question_that_turns_out_long_goes_on_in_the_lane() -> None:
+    lane, still = a_lane()
+    async with lane.turn(is_long=False) as turn:
+        assert not await turn.give_way()
+        work(lanes.FIRST_S)
+        assert await turn.give_way()
+        assert still.locked()
+
+    assert not still.locked()
+
+
+async def test_listeners_and_a_long_question_take_turns() -> None:
+    spare = Spare()
+    lane, pages = Lane(spare, asyncio.Lock()), Pages(spare)
+    order: list[str] = []
+
+    async def listen() -> None:
+        for _ in range(4):
+            async with pages.one():
+                order.append("page")
+                work(lanes.PIECE_S)
+
+    async def ask() -> None:
+        async with AsyncExitStack() as held:
+            turn = Turn(lane, held)
+            await turn.enter()
+            for _ in range(4):
+                order.append("piece")
+                work(lanes.PIECE_S)
+                await turn.give_way()
+
+    await asyncio.gather(listen(), listen(), ask())
+
+    between = "".join(order).split("piece")[1:-1]
+    assert len(between) == 3
+    assert all(told in ("page", "pagepage") for told in between)
