@@ -120,7 +120,7 @@ class Fold:
         if isinstance(said, InvalidDocument):
             _reject(said, at, effects)
         elif said is not None:
-            if not state.is_whole and (lacking := state.lacking(said.id, scopes)):
+            if not state.is_whole and (lacking := self._lacking(state, said.id, scopes)):
                 yield lacking
             old = state.held.get(said.id)
             decision = self._decide(state, header, old, said, scopes, at, effects)
@@ -130,6 +130,10 @@ class Fold:
         counts = header.counts
         counts[effects.outcome] = counts.get(effects.outcome, 0) + 1
         return effects
+
+    def _lacking(self, state: State, name: str, scopes: Sequence[str]) -> list[bytes]:
+        """Keys to ask for before a statement can be decided and placed."""
+        return state.lacking(name, scopes)
 
     def _decide(
         self,

@@ -6,7 +6,7 @@ late they are repeated; `bounds` say before which input of every intake shard al
 Cost: the composed fold, and a record of about 300 bytes for every (document, scope).
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -56,7 +56,10 @@ class Arrival(Struct, frozen=True, gc=False):
 
 
 class _Collecting(Fold):
-    """The composed fold up to the seam: placements are handed on."""
+    """The composed fold up to the seam: placements are handed on, and scopes are the other hop's."""
+
+    def _lacking(self, state: State, name: str, scopes: Sequence[str]) -> list[bytes]:
+        return state.lacking(name, ())
 
     def _place(self, state: State, left: list[Placement], effects: Effects) -> list[bytes]:
         effects.placements += tuple(left)

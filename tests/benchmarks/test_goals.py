@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("benchmark", ["core_step", "growth", "embedded", "cache", "memory", "feeds", "hops"])
+@pytest.mark.parametrize(
+    "benchmark", ["core_step", "growth", "embedded", "cache", "memory", "feeds", "hops", "servers"]
+)
 def test_the_goals_are_met(benchmark: str) -> None:
     finished = subprocess.run([sys.executable, "-m", f"tests.benchmarks.{benchmark}"], check=False, cwd=ROOT)
 

@@ -30,6 +30,25 @@ class Client(Protocol):
         """Drop all connections; the next command makes new ones."""
         ...
 
+    def pipeline(self, transaction: bool = False) -> "Pipeline":  # redis-py's own
+        """Commands that go together."""
+        ...
+
+
+class Pipeline(Protocol):
+    """Commands that are sent at once and answered in order, each by itself."""
+
+    def execute_command(self, *args: str | bytes | int) -> object:
+        """One more."""
+        ...
+
+    async def execute(self, raise_on_error: bool = True) -> list[object]:  # redis-py's own
+        """The replies; errors too, if they are not to be raised."""
+        ...
+
+
+Question = tuple[bytes, Sequence[bytes]]  # a hash and fields of it
+
 
 class Script:
     """A program that the server keeps under its hash."""
@@ -77,6 +96,25 @@ class Calls:
         (values,) = await self._call(READ, key, fields)
         return cast(list[bytes | None], values)
 
+    async def read_all(self, questions: Sequence[Question]) -> list[list[bytes | None]]:
+        """As `read`, for many hashes in one exchange; each is of one moment of its own."""
+        numbers = [b"%d" % next(self._numbers) for _ in questions]
+        pipeline = self._client.pipeline(transaction=False)
+        for number, (key, fields) in zip(numbers, questions, strict=True):
+            pipeline.execute_command("EVALSHA", READ.hash, 1, key, number, *fields)
+        with translated():
+            replies = await pipeline.execute(raise_on_error=False)
+            told: list[list[bytes | None]] = []
+            for reply, number, question in zip(replies, numbers, questions, strict=True):
+                if isinstance(reply, exceptions.NoScriptError):
+                    told.append(await self.read(*question))
+                elif isinstance(reply, Exception):
+                    raise reply
+                else:
+                    (values,) = await self._answered(reply, number)
+                    told.append(cast(list[bytes | None], values))
+        return told
+
     async def swap(self, key: bytes, expected: bytes, pairs: Sequence[bytes]) -> tuple[bool, bytes]:
         """Write field, value, field, value ... if the first field starts so; whether it did, and what it held."""
         is_done, held = await self._call(SWAP, key, (expected, *pairs))
@@ -102,6 +140,10 @@ class Calls:
                 reply = await self._client.execute_command("EVALSHA", script.hash, 1, key, number, *arguments)
             except exceptions.NoScriptError:
                 reply = await self._client.execute_command("EVAL", script.text, 1, key, number, *arguments)
+        return await self._answered(reply, number)
+
+    async def _answered(self, reply: object, number: bytes) -> list[object]:
+        """What a reply says behind the number that it echoes."""
         if not isinstance(reply, list) or not reply or reply[0] != number:
             await self._client.aclose()
             raise Unavailable("Redis' client gave the reply to another command; its connections were dropped")

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from stream_car.adapters.redis.calls import ARGUMENTS_MAX, Calls, Client
+from stream_car.adapters.redis.calls import ARGUMENTS_MAX, Calls, Client, Question
 from stream_car.errors import ClaimLost, Halted, StreamCarError, Unavailable
 from stream_car.ports import Claim, Event
 
@@ -32,20 +32,20 @@ class RedisStore:
     """Shards of one namespace; another generation uses another namespace."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self._calls = Calls(client)
+        self.calls = Calls(client)
         self._namespace = namespace
         self._emptied: dict[int, list[bytes]] = {}
 
     async def claim(self, shard: int) -> Claim:
         """Take the shard from whoever holds it; a shard never seen starts at offset 0, event 1."""
         key, owner = self._key(shard), secrets.token_hex(16)
-        (value,) = await self._calls.read(key, [HEAD])
+        (value,) = await self.calls.read(key, [HEAD])
         held = value or b""
         for _ in range(CLAIM_TRIES):
             standing = _standing(shard, key, held)
             claim = msgspec.structs.replace(standing, owner=owner)
             head = _head(key, claim)
-            is_done, held = await self._calls.swap(key, _start(standing) if held else b"", (HEAD, head))
+            is_done, held = await self.calls.swap(key, _start(standing) if held else b"", (HEAD, head))
             if is_done or held == head:
                 self._emptied.pop(shard, None)
                 return claim
@@ -55,7 +55,7 @@ class RedisStore:
         """The values of those keys that have one, all as of the claim's offset."""
         found: dict[bytes, bytes] = {}
         for chunk in _chunks(keys):
-            head, *values = await self._calls.read(self._key(claim.shard), [HEAD, *map(_field, chunk)])
+            head, *values = await self.calls.read(self._key(claim.shard), [HEAD, *map(_field, chunk)])
             self._check(claim, head)
             found.update(_unguarded(chunk, values))
         return found
@@ -87,7 +87,7 @@ class RedisStore:
 
     async def outbox(self, claim: Claim) -> Sequence[Event]:
         """The events that are not trimmed, in order."""
-        head, packed = await self._calls.read(self._key(claim.shard), [HEAD, OUTBOX])
+        head, packed = await self.calls.read(self._key(claim.shard), [HEAD, OUTBOX])
         self._check(claim, head)
         kept = _unpacked(packed) if packed else ()
         events = tuple(event for event in kept if event.oseq > claim.trimmed)
@@ -118,16 +118,25 @@ class RedisStore:
             heads: set[bytes] = set()
             found: dict[bytes, bytes] = {}
             for chunk in _chunks(keys):
-                head, *values = await self._calls.read(key, [HEAD, *map(_field, chunk)])
+                head, *values = await self.calls.read(key, [HEAD, *map(_field, chunk)])
                 heads.add(head or b"")
                 found.update(_unguarded(chunk, values))
             if len(heads) == 1:
                 return _standing(shard, key, heads.pop()).next_offset, found
         raise Unavailable(f"shard {shard} moves too fast to be read at one moment; ask for fewer keys")
 
+    def question(self, shard: int, keys: Sequence[bytes]) -> Question:
+        """What `peek` asks, for whoever asks several shards at once; `answer` reads what came back."""
+        return self._key(shard), [HEAD, *map(_field, keys)]
+
+    def answer(self, shard: int, keys: Sequence[bytes], told: Sequence[bytes | None]) -> tuple[int, dict[bytes, bytes]]:
+        """The shard's next offset and the values of the keys of a `question`."""
+        head, *values = told
+        return _standing(shard, self._key(shard), head or b"").next_offset, dict(_unguarded(keys, values))
+
     async def drop(self, shards: Iterable[int]) -> None:
         """Forget these shards altogether: their state is rebuilt from the log."""
-        await self._calls.unlink([self._key(shard) for shard in shards])
+        await self.calls.unlink([self._key(shard) for shard in shards])
 
     def _key(self, shard: int) -> bytes:
         """Braces all around: a cluster keeps a shard in one slot, and spreads shards."""
@@ -136,7 +145,7 @@ class RedisStore:
     async def _move(self, claim: Claim, moved: Claim, pairs: Sequence[bytes]) -> None:
         key = self._key(claim.shard)
         head = _head(key, moved)
-        is_done, held = await self._calls.swap(key, _start(claim), (HEAD, head, *pairs))
+        is_done, held = await self.calls.swap(key, _start(claim), (HEAD, head, *pairs))
         if not is_done and held != head:  # equal: this very call was done before, and its reply was lost
             self._check(claim, held)
 
@@ -146,7 +155,7 @@ class RedisStore:
         waiting += emptied
         if len(waiting) >= SWEEP_AT:
             fields, self._emptied[shard] = waiting[:ARGUMENTS_MAX], []
-            await self._calls.sweep(self._key(shard), fields)
+            await self.calls.sweep(self._key(shard), fields)
 
     def _check(self, claim: Claim, head: bytes | None) -> None:
         if head is None or not head.startswith(_start(claim)):

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Redis
-from stream_car.adapters.redis.calls import Client
+from stream_car.adapters.redis.calls import Client, Pipeline
 from stream_car.adapters.redis.connect import connect
 from stream_car.adapters.redis.server import RedisServer
 from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
+from stream_car.adapters.redis.views import RedisViews
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings
-from stream_car.ports import Claim, Event
+from stream_car.ports import Claim, Event, Place
 from tests.certificates import Certificates
 from tests.servers import in_one_worker
 
@@ -173,6 +174,9 @@ class Twice:
         await self._client.execute_command(*args)
         return await self._client.execute_command(*args)
 
+    def pipeline(self, transaction: bool = False) -> Pipeline:
+        return self._client.pipeline(transaction)
+
     async def aclose(self) -> None:
         await self._client.aclose()
 
@@ -200,8 +204,26 @@ class Late:
         late, self._reply = self._reply, await self._client.execute_command(*args)
         return late
 
+    def pipeline(self, transaction: bool = False) -> Pipeline:
+        return LatePipeline(self, self._client.pipeline(transaction))
+
     async def aclose(self) -> None:
         self.dropped += 1
+
+
+class LatePipeline:
+    """Commands whose replies came before."""
+
+    def __init__(self, late: Late, pipeline: Pipeline) -> None:
+        self._late, self._pipeline = late, pipeline
+
+    def execute_command(self, *args: str | bytes | int) -> object:
+        return self._pipeline.execute_command(*args)
+
+    async def execute(self, raise_on_error: bool = True) -> list[object]:
+        found = [self._late._reply, *await self._pipeline.execute(raise_on_error)]
+        self._late._reply = found[-1]
+        return found[:-1]
 
 
 async def test_the_reply_to_another_call_is_never_used(client: Client, store: RedisStore) -> None:
@@ -214,6 +236,37 @@ async def test_the_reply_to_another_call_is_never_used(client: Client, store: Re
             await other.read(claim, [key])
 
     assert late.dropped == 3
+
+    views = RedisViews(intake=other, frontier=other)
+    with pytest.raises(Unavailable):
+        await views.peek({Place("intake", 0): [b"a"], Place("frontier", 0): [b"b"]})
+
+
+async def test_many_shards_are_read_in_one_exchange_also_by_a_server_that_forgot_the_script(client: Client) -> None:
+    intake, frontier = RedisStore(client, "in"), RedisStore(client, "out")
+    await intake.commit(await intake.claim(0), 5, {b"a": b"1"}, [])
+    many = {b"%d" % n: b"v%d" % n for n in range(3000)}
+    claim = await frontier.commit(await frontier.claim(2), 7, many, [])
+    for start in (3000, 6000):
+        more = {b"%d" % n: b"v%d" % n for n in range(start, start + 3000)}
+        claim = await frontier.commit(claim, 7, more, [])
+        many |= more
+    views = RedisViews(intake=intake, frontier=frontier)
+    few = {
+        Place("intake", 0): [b"a", b"a", b"absent"],
+        Place("intake", 1): [],
+        Place("frontier", 2): [b"1", b"2"],
+    }
+    expected = {
+        Place("intake", 0): (5, {b"a": b"1"}),
+        Place("intake", 1): (0, {}),
+        Place("frontier", 2): (7, {b"1": b"v1", b"2": b"v2"}),
+    }
+
+    assert await views.peek(few) == expected
+    await client.execute_command("SCRIPT", "FLUSH")
+    assert await views.peek(few) == expected
+    assert await views.peek({Place("frontier", 2): list(many)}) == {Place("frontier", 2): (7, many)}
 
 
 async def test_calls_cancelled_at_any_moment_mix_up_no_reply(store: RedisStore) -> None:
@@ -322,9 +375,12 @@ async def test_a_cluster_spreads_shards(redis_cluster: str) -> None:
         int(subprocess.run(["redis-cli", "-p", p, "dbsize"], capture_output=True, text=True, check=True).stdout)
         for p in ports
     ]
+    places = [Place("frontier", shard) for shard in range(16)]
+    found = await RedisViews(intake=store, frontier=store).peek({place: [b"a"] for place in places})
     await store.drop(range(16))
     await client.aclose()
 
+    assert found == {place: (1, {b"a": b"1"}) for place in places}
     assert len(sizes) == 3
     assert sum(sizes) >= 16
     assert min(sizes) > 0
