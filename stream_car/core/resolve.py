@@ -37,6 +37,7 @@ from stream_car.core.timeline import (
 
 Values = dict[bytes, object]
 Rounds = Generator[list[bytes], None, None]
+Bars = dict[tuple[str, str], tuple[Bearing, Bar]]  # by scope and type, as of one moment
 COUNTED_MAX = 2000  # members of one scope that a closure names; beyond, they are counted
 
 
@@ -62,9 +63,8 @@ class Reach(Struct, gc=False):
 class Walked(Struct, gc=False):
     """What a walk found. `paths` lead to each controlling document: (id, rule, scope), the anchor left out.
 
-    `closure` is `cl({anchor})`, and `around` the documents that share a scope with the anchor; where a
-    scope has too many to name, `closure_more` and `around_more` count them. `voiders` are the direct
-    ones that the walk met first: id, rule, scope.
+    `closure` is `cl({anchor})`; where a scope has too many to name, `closure_more` counts them. `voiders`
+    are the direct ones that the walk met first: id, rule, scope. `scopes` are the anchor's.
     """
 
     anchor: str
@@ -77,10 +77,21 @@ class Walked(Struct, gc=False):
     cycle: tuple[str, ...]
     closure: set[str]
     closure_more: int
-    around: set[str]
-    around_more: int
+    scopes: list[Scope]
+    as_of: int | None
     voiders: list[tuple[str, str, str]]
     over_budget: bool
+
+    @property
+    def around(self) -> set[str]:
+        """The documents that share a scope with the anchor (Definition 5's `D_sigma`), itself included."""
+        entries = (entry for scope in self.scopes for entry in scope.entries)
+        return {self.anchor, *(entry.id for entry in entries if self.as_of is None or entry.time <= self.as_of)}
+
+    @property
+    def around_more(self) -> int:
+        """How many these are in scopes that have too many to name."""
+        return sum(size(scope) for scope in self.scopes if scope.sheets)
 
 
 def known(values: Values, keys: Iterable[bytes]) -> Rounds:
@@ -120,6 +131,7 @@ class Walk:
         as_of: int | None = None,
         visits_max: int = 100_000,
         named_max: int = COUNTED_MAX,
+        bars: Bars | None = None,
     ) -> None:
         self.anchor = anchor
         self.values = values
@@ -134,18 +146,21 @@ class Walk:
         self.spans: dict[str, list[Span]] = {}
         self.link_edges: dict[str, list[str]] = {}
         self.missing: dict[str, None] = {}
-        self.bars: dict[tuple[str, str], Bar] = {}
+        self.bars: Bars = bars if bars is not None else {}
         self.todo: list[Node] = []
         self.visited: set[str] = set()
         self.over_budget = False
 
     def run(self) -> Generator[list[bytes], None, Walked | None]:
         """The walk; `None` where the anchor is not part of the corpus (then, or at all)."""
-        yield from known(self.values, [held_key(self.anchor)])
-        held = held_at(self.values, self.anchor)
-        if held is None or not self._counts(held.time):
+        stands = yield from self.standing()
+        if stands is None:
             return None
-        self._reach_node(Node(self.anchor, held, entry_of(held, None), None, "", ""))
+        held, is_active = stands
+        node = Node(self.anchor, held, entry_of(held, None), None, "", "")
+        if is_active:
+            return self._found(held, {self.anchor: (node.entry, None)}, {self.anchor: node}, {self.anchor}, 0)
+        self._reach_node(node)
         while self.todo:
             level, self.todo = self.todo, []
             if len(self.nodes) > self.visits_max:
@@ -156,13 +171,14 @@ class Walk:
 
     def standing(self) -> Generator[list[bytes], None, tuple[Held, bool] | None]:
         """The anchor alone: what is known of it, and whether it is active; `None` if it is not part of the corpus."""
-        yield from known(self.values, [held_key(self.anchor)])
+        yield from known(self.values, (held_key(self.anchor),))
         held = held_at(self.values, self.anchor)
         if held is None or not self._counts(held.time):
             return None
         node = Node(self.anchor, held, entry_of(held, None), None, "", "")
         yield from known(self.values, self._keys_of(node))
-        yield from self._load(list(self._named_scopes(node)))
+        if self.has_links or held.superseded_by:
+            yield from self._load(list(self._named_scopes(node)))
         return held, (yield from self._is_active(node))
 
     def _counts(self, time: int) -> bool:
@@ -327,53 +343,61 @@ class Walk:
         closure, uncounted = set(self.nodes), 0
         for (name, kind), reach in self.reach.items():
             scope = scope_at(self.values, name)
-            bearing = self.ruleset.bearing(name, kind)
-            bar = yield from self._bar(scope, kind, bearing)
+            _, bar = yield from self._bar(scope, kind)
             low = _after(reach.low)
-            members = yield from self._members(scope, kind, max(low, bar.plain), None, visited_only=False)
-            for member in members:
-                if member.id not in self.nodes and self._counts(member.time):
-                    controlling.setdefault(member.id, (member, name))
-            ids, more = yield from self._beyond(scope, kind, low)
-            closure |= ids
+            members, more = yield from self._beyond(scope, kind, low)
+            closure.update(member.id for member in members)
             uncounted += more
-        around, around_more = self._around(held)
-        paths = {name: self._path(name, entry, via) for name, (entry, via) in controlling.items()}
-        entries = {node.id: node.entry for node in self.nodes.values()}
+            if more:
+                members = yield from self._members(scope, kind, max(low, bar.plain), None, visited_only=False)
+            for member in members:
+                if member.pair >= bar.plain and member.id not in self.nodes and self._counts(member.time):
+                    controlling.setdefault(member.id, (member, name))
+        return self._found(held, controlling, self.nodes, closure, uncounted)
+
+    def _found(
+        self,
+        held: Held,
+        controlling: dict[str, tuple[Entry, str | None]],
+        nodes: dict[str, Node],
+        closure: set[str],
+        uncounted: int,
+    ) -> Walked:
         entered = {name: entry for name, (entry, _) in controlling.items()}
         return Walked(
             self.anchor,
             held,
             sorted(entered.values(), key=lambda e: (e.id == self.anchor, -e.time, -e.order, e.id)),
-            paths,
-            entries | entered,
+            {name: self._path(name, entry, via, nodes) for name, (entry, via) in controlling.items()},
+            {node.id: node.entry for node in nodes.values()} | entered,
             self.anchor in controlling,
             tuple(self.missing),
             tuple(self._cycle()),
             closure,
             uncounted,
-            around,
-            around_more,
-            [(n.id, n.rule, n.scope) for n in self.nodes.values() if n.parent == self.anchor],
+            [scope_at(self.values, name) for name in held.scopes],
+            self.as_of,
+            [(n.id, n.rule, n.scope) for n in nodes.values() if n.parent == self.anchor],
             self.over_budget,
         )
 
-    def _bar(self, scope: Scope, kind: str, bearing: Bearing) -> Generator[list[bytes], None, Bar]:
-        known_bar = self.bars.get((scope.name, kind))
-        while known_bar is None:
+    def _bar(self, scope: Scope, kind: str) -> Generator[list[bytes], None, tuple[Bearing, Bar]]:
+        found = self.bars.get((scope.name, kind))
+        while found is None:
+            bearing = self.ruleset.bearing(scope.name, kind)
             try:
-                known_bar = bar_of(scope, pages_of(self.values), bearing, self.ruleset, upto=self.as_of)
-                self.bars[scope.name, kind] = known_bar
+                bar = bar_of(scope, pages_of(self.values), bearing, self.ruleset, upto=self.as_of)
+                found = self.bars[scope.name, kind] = bearing, bar
                 break
             except Absent as absent:
                 lacking = absent.keys
             yield lacking
-        return known_bar
+        return found
 
     def _is_active(self, node: Node) -> Generator[list[bytes], None, bool]:
         for scope, entry in self._memberships(node):
-            bearing = self.ruleset.bearing(scope.name, entry.type)
-            if bearing.voiders and not holds(entry, (yield from self._bar(scope, entry.type, bearing)), bearing):
+            bearing, bar = yield from self._bar(scope, entry.type)
+            if bearing.voiders and not holds(entry, bar, bearing):
                 return False
         return not self._is_void_by_link(node)
 
@@ -388,36 +412,32 @@ class Walk:
         found = [entry for entry in self._named(name) if entry.id != own]
         return not found or any(self._counts(entry.time) for entry in found)
 
-    def _beyond(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[set[str], int]]:
-        """The members beyond `low`: their ids, or if they are many only how many."""
+    def _beyond(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[list[Entry], int]]:
+        """The members beyond `low`, or if they are many only how many."""
         high = (self.as_of + 1, LOWEST[1]) if self.as_of is not None else None
         while True:
             try:
-                total = count_between(scope, pages_of(self.values), kind, low, high)
-                if total > self.named_max:
-                    return set(), total
-                return {member.id for member in between(scope, pages_of(self.values), kind, low, high)}, 0
+                if scope.sheets or self.named_max < len(scope.entries):
+                    total = count_between(scope, pages_of(self.values), kind, low, high)
+                    if total > self.named_max:
+                        return [], total
+                return list(between(scope, pages_of(self.values), kind, low, high)), 0
             except Absent as absent:
                 lacking = absent.keys
             yield lacking
 
-    def _around(self, held: Held) -> tuple[set[str], int]:
-        """The documents that share a scope with the anchor (Definition 5's `D_sigma`), or how many they are."""
-        scopes = [scope_at(self.values, name) for name in held.scopes]
-        ids = {self.anchor}
-        ids.update(entry.id for scope in scopes for entry in scope.entries if self._counts(entry.time))
-        return ids, sum(size(scope) for scope in scopes if scope.sheets)
-
-    def _path(self, name: str, entry: Entry, via: str | None) -> tuple[tuple[str, str, str], ...]:
+    def _path(
+        self, name: str, entry: Entry, via: str | None, nodes: dict[str, Node]
+    ) -> tuple[tuple[str, str, str], ...]:
         steps: list[tuple[str, str, str]] = []
         if via is not None:
             reach = self.reach[via, entry.type]
             steps.append((name, reach.rule, via))
             name = reach.parent
-        node = self.nodes[name]
+        node = nodes[name]
         while node.parent is not None:
             steps.append((node.id, node.rule, node.scope))
-            node = self.nodes[node.parent]
+            node = nodes[node.parent]
         return tuple(reversed(steps))
 
     def _cycle(self) -> list[str]:

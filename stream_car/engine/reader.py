@@ -12,7 +12,7 @@ from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
 from stream_car.core.members import Scope
-from stream_car.core.resolve import COUNTED_MAX, Values, Walk, Walked
+from stream_car.core.resolve import COUNTED_MAX, Bars, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
 from stream_car.core.timeline import Absent, scope_key
@@ -42,6 +42,7 @@ class Reader:
         self.as_of = as_of
         self._give_way = give_way
         self.values: Values = {}
+        self.bars: Bars = {}
         self.rounds = 0
         self.lookups = 0
         self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
@@ -123,7 +124,15 @@ class Reader:
         await self.load([held_key(name) for name in anchors])
         has_links = (await self.overview()).has_links
         return [
-            Walk(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of, named_max=named_max)
+            Walk(
+                name,
+                self.values,
+                self.ruleset,
+                has_links=has_links,
+                as_of=self.as_of,
+                named_max=named_max,
+                bars=self.bars,
+            )
             for name in anchors
         ]
 

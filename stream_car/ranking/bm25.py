@@ -17,6 +17,7 @@ from stream_car.ranking.settings import Settings
 
 TERMS_MAX = 64  # distinct terms of a question that count
 NAMES_MAX = 32  # names in a question that count
+COMMON = 10_000  # documents; a word that fewer have is looked through in no time
 
 _FEW = 8  # so many terms are looked for one by one
 
@@ -64,6 +65,25 @@ def counted(said: Iterable[str], known: Mapping[str, int]) -> dict[str, int]:
     return {term: counts[term] for term in known}
 
 
+def proposing(counts: Mapping[str, int], having: Mapping[str, int], documents: int) -> dict[str, int]:
+    """Of a question's words those that candidates are looked for by; all of them count in the score.
+
+    Left out are the commonest, as far as more than `COMMON` documents have each, and together they carry
+    at most an eighth of the question's information: looking through them costs most and tells least.
+    """
+    kept = dict(counts)
+    if max(having.values(), default=0) <= COMMON:
+        return kept
+    weights = {term: count * idf(documents, having[term]) for term, count in counts.items()}
+    rest = sum(weights.values()) / 8
+    for term in sorted(counts, key=having.__getitem__, reverse=True):
+        rest -= weights[term]
+        if rest < 0 or having[term] <= COMMON:
+            break
+        del kept[term]
+    return kept
+
+
 def weighed(
     said: Sequence[str],
     terms: Mapping[str, int],
@@ -96,7 +116,8 @@ def score(question: Weighed, document: Analysed, settings: Settings) -> float:
     text, total = document.text, 0.0
     counts = _counts(question, text)
     for term, _, weight in question.terms:
-        if count := counts.get(term):
+        if term in counts:
+            count = counts[term]
             total += weight * count / (count + damping)
     for first, second, pair, weight in question.pairs:
         if first in counts and second in counts and (count := text.count(pair)):
@@ -110,7 +131,7 @@ def score(question: Weighed, document: Analysed, settings: Settings) -> float:
 def _counts(question: Weighed, text: str) -> dict[str, int]:
     """How often a document says each term of the question that it says at all."""
     if len(question.terms) <= _FEW:
-        return {term: text.count(alone) for term, alone, _ in question.terms if alone in text}
+        return {term: count for term, alone, _ in question.terms if (count := text.count(alone))}
     counts: dict[str, int] = {}
     for term in filter(question.known.__contains__, text.split()):
         counts[term] = counts.get(term, 0) + 1

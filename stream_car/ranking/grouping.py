@@ -65,7 +65,8 @@ def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float, step: i
     here.sort(key=lambda pair: -_merit(pair, moved))  # stable: equals stay in the order of Stage 1
     left = tuple(proposed[at : at + depth - len(here)])
     merits = [_merit(pair, moved) for pair in here]
-    unseen = [hit.score + _expected(here, moved) for hit in left]
+    expected = _expected(here, moved)
+    unseen = [hit.score + expected for hit in left]
     return Course(tuple(here), left, settled, beliefs(merits, unseen))
 
 

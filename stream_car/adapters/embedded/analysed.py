@@ -36,7 +36,7 @@ class AnalysedTexts:
     def __init__(self, path: Path) -> None:
         self._path = path
         with translated(path, CURE):
-            self._connection = connect(path, synchronous="NORMAL")
+            self._connection = connect(path, synchronous="NORMAL", mapped=True)
             try:
                 self._connection.execute(_SCHEMA)
                 row: tuple[int | None] = self._connection.execute("SELECT MAX(number) FROM analysed").fetchone()

@@ -23,7 +23,7 @@ import tantivy
 from msgspec import Struct
 
 from stream_car.adapters.embedded.analysed import AnalysedTexts
-from stream_car.adapters.embedded.candidates import Candidates
+from stream_car.adapters.embedded.committed import Committed
 from stream_car.adapters.embedded.lock import FileLock
 from stream_car.adapters.embedded.rows import (
     analysed,
@@ -34,7 +34,6 @@ from stream_car.adapters.embedded.rows import (
     row,
     schema,
     splitter,
-    stored,
 )
 from stream_car.adapters.embedded.scopes import ScopeParts
 from stream_car.adapters.embedded.segments import intact
@@ -45,7 +44,7 @@ from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Posting
 from stream_car.ranking.analysis import mentions, terms
-from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Analysed, Weighed, counted, rarest, score, weighed
+from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Analysed, Weighed, counted, proposing, rarest, score, weighed
 from stream_car.ranking.grouping import Hit
 from stream_car.ranking.settings import SETTINGS, Settings
 
@@ -130,9 +129,9 @@ class TantivyIndex:
         self._version += 1
         with reading():
             self._index.reload()
-            self._searcher = self._index.searcher()
-            self._statistics = read_statistics(self._schema, self._searcher)
-        self._candidates = Candidates(self._schema, self._searcher, self._statistics)
+            searcher = self._index.searcher()
+            self._statistics = read_statistics(self._schema, searcher)
+        self._disk = Committed(self._schema, searcher, self._statistics)
         self._committed = self._statistics.position
 
     async def apply(
@@ -157,7 +156,7 @@ class TantivyIndex:
     def _put(self, name: str, posting: Posting | None) -> None:
         """Take the place of whatever was there under this id."""
         is_pending = name in self._pending
-        number = self._numbers.pop(name, None) if is_pending else self._committed_number(name)
+        number = self._numbers.pop(name, None) if is_pending else self._disk.number(name)
         if number is not None:  # what is new need not be looked for by tantivy
             self._writer.delete(name)
             self._replaced.append(number)
@@ -165,14 +164,6 @@ class TantivyIndex:
             self._tail.remove(name)
             self._unread.pop(name, None)
         self._pending[name] = posting
-
-    def _committed_number(self, name: str) -> int | None:
-        is_empty = not self._statistics.documents
-        if is_empty or readable(name) != name or not self._searcher.doc_freq("id", name):
-            return None
-        query = tantivy.Query.term_query(self._schema, "id", name, "basic")
-        hits = self._searcher.search(query, 1, count=False).hits
-        return self._candidates.numbers_at([hits[0][1]])[0] if hits else None
 
     def _go_on(self, most: int) -> None:
         """Take up a commit that has ended, and begin one where as much as this is pending."""
@@ -240,7 +231,8 @@ class TantivyIndex:
         if not words and not names:
             return ()
         count = max(depth, self._settings.candidates)
-        found = self._candidates.best(counted(said, words), names, count, set(self._replaced))
+        proposed = proposing(counted(said, words), words, self._documents())
+        found = self._disk.candidates(proposed, names, count, set(self._replaced))
         question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
         every = [*found, *self._tail_candidates(question, count)]
         hits = [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in self._texts.get(every)]
@@ -260,7 +252,7 @@ class TantivyIndex:
 
     def _having(self, said: Iterable[str]) -> dict[str, int]:
         """How many documents have each of these terms."""
-        disk, tail = self._searcher.doc_freq, self._tail.having
+        disk, tail = self._disk.having, self._tail.having
         return {term: disk("words", term) + tail(term) for term in dict.fromkeys(said)}
 
     def _settle(self) -> None:
@@ -278,7 +270,7 @@ class TantivyIndex:
         """The names in a question that some scope or document has now, and how many have each."""
         if not self._settings.names:
             return {}
-        disk, tail = self._searcher.doc_freq, self._tail.having
+        disk, tail = self._disk.having, self._tail.having
         found = {name: disk("names", name) + tail(named_term(name)) for name in mentions(readable(text))}
         return rarest(found, NAMES_MAX)
 
@@ -305,23 +297,15 @@ class TantivyIndex:
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
         found: dict[str, Document] = {}
+        stored: list[str] = []
         for name in dict.fromkeys(ids):
-            if name in self._pending:
-                posting = self._pending[name]
-                document = posting.document if posting is not None else None
-            else:
-                document = self._stored(name)
-            if document is not None:
-                found[name] = document
+            if name not in self._pending:
+                stored.append(name)
+            elif (posting := self._pending[name]) is not None:
+                found[name] = posting.document
+        if stored:
+            found |= self._disk.documents(stored)
         return found
-
-    def _stored(self, name: str) -> Document | None:
-        if readable(name) != name:
-            return None
-        query = tantivy.Query.term_query(self._schema, "id", name, "basic")
-        with reading():
-            hits = self._searcher.search(query, 1, count=False).hits
-            return stored(name, self._searcher.doc(hits[0][1])) if hits else None
 
     async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Names of scopes that have all these pairs, in order of name; some may have become empty."""

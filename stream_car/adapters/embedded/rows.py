@@ -132,8 +132,9 @@ def row(posting: Posting, number: int, said: Analysed) -> tantivy.Document:
     return fields
 
 
-def stored(name: str, row: tantivy.Document) -> Document:
+def stored(row: tantivy.Document) -> Document:
     """The document of a row; `Halted` where the bytes are not those that were kept."""
+    name = str(row.get_first("id"))
     body = unguarded(name.encode(), bytes(row.get_first("body") or b""))
     if body is None:
         raise Halted("damaged", f"document {name!r} in the text index is damaged; {CURE}")

@@ -25,6 +25,9 @@ _ADVICE = {
 }
 
 
+_MAPPED_MAX = 2 << 30  # bytes of a file; what lies beyond is read as usual
+
+
 @contextmanager
 def translated(path: Path, cure: str) -> Iterator[None]:
     """Turns driver errors into ours. `cure` says what to do about a damaged file."""
@@ -37,8 +40,12 @@ def translated(path: Path, cure: str) -> Iterator[None]:
         raise StreamCarError(f"{path.name}: {_ADVICE.get(code, error)}") from error
 
 
-def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
-    """A connection in write-ahead mode and without implicit transactions, to a file of mode 0600."""
+def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool = False) -> sqlite3.Connection:
+    """A connection in write-ahead mode and without implicit transactions, to a file of mode 0600.
+
+    `mapped` is for files that are read here and there, row by row: their pages are not copied, and not
+    tested as a whole, so their rows must be `guarded`.
+    """
     if not path.exists():
         with suppress(OSError):  # SQLite's own error says more
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -50,7 +57,10 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Co
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute("PRAGMA wal_autocheckpoint=4000")
         connection.execute("PRAGMA cache_size=-65536")
-        connection.execute("PRAGMA cell_size_check=ON")
+        if mapped:
+            connection.execute(f"PRAGMA mmap_size={_MAPPED_MAX}")
+        else:
+            connection.execute("PRAGMA cell_size_check=ON")
     except sqlite3.Error:
         connection.close()
         raise

@@ -61,7 +61,7 @@ class StateFile:
 
     def _open(self) -> sqlite3.Connection:
         with self.translated():
-            connection = connect(self.path, synchronous="NORMAL")
+            connection = connect(self.path, synchronous="NORMAL", mapped=True)
         try:
             with self.translated():
                 found: tuple[int] = connection.execute("PRAGMA user_version").fetchone()

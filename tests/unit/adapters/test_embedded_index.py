@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded import candidates
+from stream_car.adapters.embedded import committed
 from stream_car.adapters.embedded import index as indexes
 from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.tail import Tail, named_term
@@ -78,16 +78,17 @@ def test_a_tail_proposes_the_best_and_all_that_tie_with_the_last() -> None:
 
 
 async def test_however_many_documents_tie_only_some_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "TIED_MAX", 30)
+    """All of them, as far as a limit, if nearly everything ties; the oldest if only the last candidates do."""
+    monkeypatch.setattr(committed, "TIED_MAX", 30)
     index = TantivyIndex(tmp_path)
     await index.apply([posting(f"t{n:03d}", "kernel panic") for n in range(400)], (), 400)
-    await index.apply([posting("best", "kernel panic kernel")], (), 401)
     index._commit()
+    assert len(index._disk.candidates({"kernel": 1}, {}, 8, set())) == 8 + 30
 
-    found = index._candidates.best({"kernel": 1}, {}, 7, set())
-
-    assert len(found) == 7 + 30
-    assert [hit.id for hit in await index.search("kernel", 1)] == ["best"]
+    await index.apply([posting(f"best{n}", "kernel panic kernel") for n in range(3)], (), 403)
+    index._commit()
+    assert set(index._disk.candidates({"kernel": 1}, {}, 8, set())) == {1, 2, 3, 4, 5, 401, 402, 403}
+    assert [hit.id for hit in await index.search("kernel", 1)] == ["best0"]
     index.close()
 
 
@@ -373,7 +374,7 @@ async def test_a_second_opener_is_refused_and_harms_nothing(tmp_path: Path) -> N
 FEEDING = """
 import asyncio, sys
 from pathlib import Path
-from stream_car.adapters.embedded import candidates
+from stream_car.adapters.embedded import committed
 from stream_car.adapters.embedded import index as indexes
 from tests.unit.adapters.test_embedded_index import posting
 

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from stream_car.ranking.bm25 import Analysed, Weighed, counted, idf, joined, rarest, score, weighed
+from stream_car.ranking.bm25 import COMMON, Analysed, Weighed, counted, idf, joined, proposing, rarest, score, weighed
 from stream_car.ranking.settings import Settings
 
 SETTINGS = Settings(k1=1.0, b=0.5, pairs=0.5, names=0.5)
 DOCUMENTS = 1000
-COMMON, RARE, NAMED = idf(DOCUMENTS, 300), idf(DOCUMENTS, 3), idf(DOCUMENTS, 1)
+USUAL, RARE, NAMED = idf(DOCUMENTS, 300), idf(DOCUMENTS, 3), idf(DOCUMENTS, 1)
 
 
 def document(text: str, names: str = "") -> Analysed:
@@ -28,10 +28,10 @@ def test_rarer_terms_weigh_more() -> None:
 
 def test_a_score_is_the_sum_that_the_formula_says() -> None:
     """Of average length the damping is k1 = 1: a term of weight 1 said n times gives 2 n / (n + 1)."""
-    assert score(question("x"), document("x a b c"), SETTINGS) == pytest.approx(COMMON)
-    assert score(question("x"), document("x x x c"), SETTINGS) == pytest.approx(1.5 * COMMON)
-    assert score(question("x x"), document("x a b c"), SETTINGS) == pytest.approx(2.0 * COMMON)
-    assert score(question("x"), document("x a b c d e f g"), SETTINGS) == pytest.approx(2 / 2.5 * COMMON)
+    assert score(question("x"), document("x a b c"), SETTINGS) == pytest.approx(USUAL)
+    assert score(question("x"), document("x x x c"), SETTINGS) == pytest.approx(1.5 * USUAL)
+    assert score(question("x x"), document("x a b c"), SETTINGS) == pytest.approx(2.0 * USUAL)
+    assert score(question("x"), document("x a b c d e f g"), SETTINGS) == pytest.approx(2 / 2.5 * USUAL)
     assert score(question("x"), document("xx ax xa c"), SETTINGS) == 0.0
 
 
@@ -39,7 +39,7 @@ def test_two_neighbouring_words_add_a_share_of_the_rarer_one() -> None:
     apart = score(question("x rare"), document("x a rare b"), SETTINGS)
     together = score(question("x rare"), document("a x rare b"), SETTINGS)
 
-    assert apart == pytest.approx(COMMON + RARE)
+    assert apart == pytest.approx(USUAL + RARE)
     assert together == pytest.approx(apart + 0.5 * RARE)
     assert score(question("x rare", settings=Settings(k1=1.0, pairs=0.0)), document("a x rare b"), SETTINGS) == apart
 
@@ -65,3 +65,14 @@ def test_words_that_no_document_has_and_of_many_the_commonest_do_not_count() -> 
     assert rarest({"b": 3, "a": 0, "c": 1}, 2) == {"b": 3, "c": 1}
     assert rarest({"d": 9, "b": 3, "a": 1, "c": 3}, 2) == {"b": 3, "a": 1}
     assert counted(["a", "x", "b", "a"], {"b": 3, "a": 1}) == {"b": 1, "a": 2}
+
+
+def test_the_commonest_words_propose_nothing_where_they_tell_little() -> None:
+    having = {"axios": 60, "memory": 20_000, "report": 900_000, "use": 950_000}
+    counts = dict.fromkeys(having, 1)
+
+    assert proposing(counts, having, 1_000_000) == {"axios": 1, "memory": 1}
+    alone = {"report": 900_000, "use": 950_000}
+    assert "report" in proposing(dict.fromkeys(alone, 1), alone, 1_000_000)  # most of what the question says
+    few = {word: number // 100 for word, number in having.items()}
+    assert few["use"] < COMMON and proposing(counts, few, 10_000) == counts
