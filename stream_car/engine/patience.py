@@ -5,6 +5,7 @@ complete; one that has no such field is not given at all.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from msgspec import Struct
@@ -24,10 +25,17 @@ from stream_car.engine.answers import (
 from stream_car.ports import Patience
 
 ATTEMPTS = 20
+_NOTHING = nullcontext()
 IN_FLIGHT: Incomplete = "in_flight"
 
+Timed = Callable[[str], AbstractContextManager[None]]
 T = TypeVar("T")
 Marked = TypeVar("Marked", Certificate, Frontier, History)
+
+
+def unwatched(_: str) -> AbstractContextManager[None]:
+    """Nobody measures this."""
+    return _NOTHING
 
 
 class Attempts:
@@ -45,12 +53,14 @@ class Attempts:
 class Waiting(Struct, frozen=True):
     """What an answer must have seen, how long it may wait for that and for exactness, and how it gives way.
 
-    `give_way` lets others go first where a question has taken long, and says whether it did.
+    `give_way` lets others go first where a question has taken long, and says whether it did. `timed` is a watch
+    to be held over a stage of the work.
     """
 
     after: Sequence[After] = ()
     patience: Patience | None = None
     give_way: Callable[[], Awaitable[bool]] | None = None
+    timed: Timed = unwatched
 
 
 AT_ONCE = Waiting()
@@ -83,4 +93,4 @@ def _incomplete(found: Marked) -> Marked:
     return replace(found, complete=False, reasons=(*found.reasons, IN_FLIGHT))
 
 
-__all__ = ["ATTEMPTS", "AT_ONCE", "Attempts", "Waiting", "with_reservation"]
+__all__ = ["ATTEMPTS", "AT_ONCE", "Attempts", "Timed", "Waiting", "unwatched", "with_reservation"]

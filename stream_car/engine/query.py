@@ -92,7 +92,13 @@ class Queries:
         """
         patience = waiting.patience or Attempts()
         while True:
-            reader = Reader((source or self.shards.source)(), self.ruleset, as_of=as_of, give_way=waiting.give_way)
+            reader = Reader(
+                (source or self.shards.source)(),
+                self.ruleset,
+                as_of=as_of,
+                give_way=waiting.give_way,
+                timed=waiting.timed,
+            )
             found: T | None = None
             is_seen = True
             with suppress(Moved):

@@ -16,6 +16,7 @@ from stream_car.core.resolve import COUNTED_MAX, Bars, Values, Walk, Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
 from stream_car.core.timeline import Absent, scope_key
+from stream_car.engine.patience import Timed, unwatched
 from stream_car.engine.sources import Moved, Overview, Source
 from stream_car.ports import AnchorIndex
 from stream_car.ranking.grouping import Hit
@@ -36,11 +37,13 @@ class Reader:
         *,
         as_of: int | None = None,
         give_way: Callable[[], Awaitable[bool]] | None = None,
+        timed: Timed = unwatched,
     ) -> None:
         self.source = source
         self.ruleset = ruleset
         self.as_of = as_of
         self._give_way = give_way
+        self._timed = timed
         self.values: Values = {}
         self.bars: Bars = {}
         self.rounds = 0
@@ -55,7 +58,8 @@ class Reader:
 
     async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
         """Stage 1, remembered with the version of the index that answered: whoever keeps answers compares it."""
-        found = await index.search(text, depth)
+        with self._timed("search"):
+            found = await index.search(text, depth)
         version = await index.version()
         self.version = version if not self.searches or version == self.version else UNKNOWN
         self.searches[text, depth] = found
@@ -83,13 +87,14 @@ class Reader:
 
     async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
         """What the index has of these documents."""
-        if self._give_way is None:
-            return await index.documents(names)
-        found: dict[str, Document] = {}
-        for at in range(0, len(names), AT_ONCE):
-            found |= await index.documents(names[at : at + AT_ONCE])
-            await self.give_way()
-        return found
+        with self._timed("documents"):
+            if self._give_way is None:
+                return await index.documents(names)
+            found: dict[str, Document] = {}
+            for at in range(0, len(names), AT_ONCE):
+                found |= await index.documents(names[at : at + AT_ONCE])
+                await self.give_way()
+            return found
 
     async def overview(self) -> Overview:
         """What the shards know of themselves; free after the first round."""
@@ -112,8 +117,9 @@ class Reader:
 
         A closure names at most `named_max` members of one scope; beyond, they are counted.
         """
-        walks = await self._walks(anchors, named_max)
-        return await self._together([walk.run() for walk in walks])
+        with self._timed("walk"):
+            walks = await self._walks(anchors, named_max)
+            return await self._together([walk.run() for walk in walks])
 
     async def standing(self, names: Sequence[str]) -> list[tuple[Held, bool] | None]:
         """What is known of each id that is part of the corpus, and whether it is active."""

@@ -31,12 +31,12 @@ from stream_car.engine.answers import (
     Receipt,
     Replayed,
 )
-from stream_car.engine.cache import BYTES_MAX
+from stream_car.engine.cache import BYTES_MAX, Cache
 from stream_car.engine.effects import Effects, Future, Reading
 from stream_car.engine.fold import CHANGES, TICK
 from stream_car.engine.headers import Header
 from stream_car.engine.notices import Notice, Selection
-from stream_car.engine.patience import AT_ONCE, Waiting
+from stream_car.engine.patience import AT_ONCE, Timed, Waiting, unwatched
 from stream_car.engine.receipts import receipt_of
 from stream_car.engine.shard import BATCH_MAX, Handled
 from stream_car.engine.state import WAITING
@@ -136,6 +136,26 @@ class Engine(Questions):
     def next_offset(self) -> int:
         """How many records of the log have been applied."""
         return self._built.next_offset
+
+    @property
+    def lag(self) -> int:
+        """How many records of the log have not been applied yet."""
+        return self._end() - self.next_offset
+
+    @property
+    def index_lag(self) -> int:
+        """How many records would be fed to the index again after a crash."""
+        return self.next_offset - self._built.index.committed
+
+    @property
+    def cache(self) -> Cache | None:
+        """The answers that are remembered."""
+        return self._built.queries.cache
+
+    @property
+    def built_in(self) -> Path:
+        """Where what follows from the log is kept."""
+        return self._built.folder
 
     def __enter__(self) -> "Engine":
         return self
@@ -261,7 +281,9 @@ class Engine(Questions):
             self._mend(halted)
             return at_once(question(self._built, AT_ONCE))
 
-    async def gently(self, question: Question[T], give_way: Callable[[], Awaitable[bool]]) -> T:
+    async def gently(
+        self, question: Question[T], give_way: Callable[[], Awaitable[bool]], timed: Timed = unwatched
+    ) -> T:
         """The same answer, in pieces: `give_way` is awaited between them, and others may go first meanwhile.
 
         The answer is of one moment all the same: where something was applied meanwhile it begins again.
@@ -278,7 +300,7 @@ class Engine(Questions):
                 return has_waited
 
             try:
-                return await question(built, Waiting(give_way=give_way_to_others))
+                return await question(built, Waiting(give_way=give_way_to_others, timed=timed))
             except _Switched:
                 continue
             except Halted as halted:

@@ -15,6 +15,7 @@ from time import thread_time
 
 from stream_car.engine.answers import Receipt
 from stream_car.engine.fold import TICK
+from stream_car.engine.patience import Timed, unwatched
 from stream_car.errors import StreamCarError
 from stream_car.ports import Message
 from stream_car.runtime.embedded import Engine
@@ -51,8 +52,9 @@ class _Publication:
 class Publisher:
     """Appends and applies for all; run it as one task beside the questions."""
 
-    def __init__(self, engine: Engine, still: asyncio.Lock) -> None:
+    def __init__(self, engine: Engine, still: asyncio.Lock, timed: Timed = unwatched) -> None:
         self.engine = engine
+        self._timed = timed
         self.still = still  # held by whoever needs that nothing is applied
         self.waiting_bytes = 0
         self._queue: deque[_Publication] = deque()
@@ -122,7 +124,8 @@ class Publisher:
         owners, messages = self._taken()
         self._early = {}
         try:
-            first = await asyncio.to_thread(self.engine.append, messages)
+            with self._timed("append"):
+                first = await asyncio.to_thread(self.engine.append, messages)
             early, self._early = self._early, None
             self._owners.update(enumerate(owners, first))
             self.hear([early[offset] for offset in sorted(early)])
@@ -140,7 +143,8 @@ class Publisher:
     def _advance(self) -> None:
         """Apply some documents, as many as seem to take `STEP_S`."""
         begin = thread_time()
-        self.engine.advance(self._step)
+        with self._timed("apply"):
+            self.engine.advance(self._step)
         took = thread_time() - begin
         fitting = int(self._step * STEP_S / took) if took else STEP_MAX
         self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))

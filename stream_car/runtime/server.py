@@ -17,10 +17,12 @@ import uvicorn
 import stream_car
 from stream_car.api.http import application
 from stream_car.api.http.guard import LOOPBACK, is_loopback
+from stream_car.api.http.measures import Measures
 from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.runtime.connections import Connection
 from stream_car.runtime.embedded import Engine
+from stream_car.runtime.gauges import metrics_of
 from stream_car.runtime.service import EmbeddedService
 from stream_car.runtime.settings import ServerSettings
 
@@ -85,13 +87,17 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set; `ready` hears the address when requests are taken."""
     stop = stop if stop is not None else asyncio.Event()
+    measures = Measures()
     async with EmbeddedService(
         engine,
+        timed=measures.stage,
         subscriptions_max=settings.subscriptions_max,
         heartbeat_s=settings.heartbeat_s,
         changes_kept=settings.changes_kept,
     ) as service:
-        await served(service, listener, settings, token=token, ready=ready, stop=stop, end=service.subscriptions.end)
+        measures.others += metrics_of(service)
+        end = service.subscriptions.end
+        await served(service, listener, settings, token=token, ready=ready, stop=stop, end=end, measures=measures)
 
 
 async def served(
@@ -103,9 +109,10 @@ async def served(
     ready: Callable[[str], None],
     stop: asyncio.Event,
     end: Callable[[], None],
+    measures: Measures | None = None,
 ) -> None:
     """Serve any service until `stop` is set; `end` lets those go who listen for long."""
-    app = application(service, version=stream_car.__version__, hosts=_hosts(settings), token=token)
+    app = application(service, version=stream_car.__version__, measures=measures, hosts=_hosts(settings), token=token)
     config = uvicorn.Config(
         app,
         http=Connection,

@@ -26,6 +26,7 @@ from stream_car.engine.answers import (
 )
 from stream_car.engine.effects import Future
 from stream_car.engine.notices import Selection
+from stream_car.engine.patience import Timed, unwatched
 from stream_car.engine.query import DEPTH
 from stream_car.errors import NotVisible
 from stream_car.ports import Message
@@ -56,13 +57,15 @@ class EmbeddedService:
         subscriptions_max: int = 1000,
         heartbeat_s: float = 15.0,
         changes_kept: int = 1_000_000,
+        timed: Timed = unwatched,
     ) -> None:
         self.engine = engine
         self.bell = Bell()
         still = asyncio.Lock()
         spare = Spare()
         self.lane = Lane(spare, still)
-        self.publisher = Publisher(engine, still)
+        self.publisher = Publisher(engine, still, timed)
+        self._timed = timed
         changing = Folder(engine, Pages(spare))
         self.subscriptions = Subscriptions(changing, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
         self.rebuilds = Rebuilding(engine, self.bell, still)
@@ -144,7 +147,7 @@ class EmbeddedService:
     async def _ask(self, question: Question[T], *, is_long: bool = False) -> T:
         """The answer: at once if it is short, in the lane if it is long."""
         async with self.lane.turn(is_long=is_long) as turn:
-            return await self.engine.gently(question, turn.give_way)
+            return await self.engine.gently(question, turn.give_way, self._timed)
 
     async def query(
         self,

@@ -1,7 +1,9 @@
 """The service over a real socket: every call, and what a bad request gets."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import msgspec
@@ -250,3 +252,36 @@ async def test_measures_count_what_happened() -> None:
     assert 'stream_car_messages_total{outcome="rejected"} 1' in told
     assert "stream_car_documents 2" in told
     assert 'stream_car_request_seconds_count{operation="query"} 1' in told
+
+
+async def test_stages_cache_index_and_files_are_measured() -> None:
+    def numbers(text: str) -> dict[str, float]:
+        lines = (line.rpartition(" ") for line in text.splitlines() if line[0] != "#")
+        return {name: float(value) for name, _, value in lines}
+
+    async with serving() as running:
+        fresh = numbers((await running.client.get("/metrics")).text)
+        await published(running, CLAIM, DENIAL)
+        for _ in range(3):
+            await running.post("/v1/query", {"text": "tea"})
+        told = numbers((await running.client.get("/metrics")).text)
+
+    for stage in ("append", "apply", "search", "walk", "documents"):
+        assert told[f'stream_car_stage_seconds_count{{stage="{stage}"}}'] == 1, stage
+        assert told[f'stream_car_stage_seconds_sum{{stage="{stage}"}}'] > 0, stage
+    assert (told["stream_car_cache_hits_total"], told["stream_car_cache_misses_total"]) == (2, 1)
+    assert (told["stream_car_cache_answers"], fresh["stream_car_cache_answers"]) == (1, 0)
+    assert told["stream_car_cache_bytes"] > 0
+    assert (told["stream_car_index_lag"], fresh["stream_car_index_lag"]) == (2, 0)
+    assert told["stream_car_log_lag"] == told["stream_car_publish_bytes"] == told["stream_car_long_questions"] == 0
+    assert all(told[f"stream_car_{part}_bytes"] > 0 for part in ("index", "state", "log"))
+
+
+async def test_every_metric_is_in_the_reference_and_the_other_way_round() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
+    async with serving() as running:
+        await published(running, CLAIM)
+        told = (await running.client.get("/metrics")).text
+
+    measured = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
+    assert measured == set(re.findall(r"`(stream_car_\w+)", page))

@@ -38,6 +38,11 @@ class HybridIndex:
         """The input offset from which to feed after opening."""
         return min(await self._texts.position(), self.vectors.position)
 
+    @property
+    def committed(self) -> int:
+        """The input offset from which to feed after a crash."""
+        return min(self._texts.committed, self.vectors.position)
+
     async def version(self) -> int:
         """A number that goes up whenever a search could answer otherwise than before."""
         return await self._texts.version() + self.vectors.version

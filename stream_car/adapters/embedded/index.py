@@ -205,6 +205,11 @@ class TantivyIndex:
         self._begin_commit()
         self._end_commit()
 
+    @property
+    def committed(self) -> int:
+        """The input offset from which to feed after a crash."""
+        return self._committed
+
     async def version(self) -> int:
         """A number that goes up whenever a search could answer otherwise than before, scores included."""
         return self._version

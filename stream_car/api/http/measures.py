@@ -4,6 +4,10 @@ Promise: outcomes and changes are those of the state itself, so they survive a r
 those of this process.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
 from stream_car.api.http.metrics import Counter, Gauge, Histogram, Metric, exposition
 from stream_car.api.messages import Standing
 
@@ -15,6 +19,15 @@ class Measures:
         self.requests = Histogram("stream_car_request_seconds", "How long operations took, by name.")
         self.stages = Histogram("stream_car_stage_seconds", "How long the stages of answering and publishing took.")
         self.others: list[Metric] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """A watch to hold over a stage."""
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self.stages.observe(perf_counter() - begin, stage=name)
 
     def exposition(self, standing: Standing) -> str:
         """Everything in the text format."""

@@ -48,6 +48,12 @@ class Gauge:
         yield f"{self.name} {_number(self._read())}"
 
 
+class Total(Gauge):
+    """A count that somebody else keeps."""
+
+    kind = "counter"
+
+
 class Histogram:
     """How long things took, in seconds, by labels."""
 
