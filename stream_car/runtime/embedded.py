@@ -372,9 +372,8 @@ class Engine(Questions):
         while self.next_offset < built.next_offset:
             self._step(min(BATCH_MAX, built.next_offset - self.next_offset))
         generations.remember(self.path, generation)
-        old, self._built, self.going_by = self._built, built, generation
+        self._built, self.going_by = built, generation
         self._note_due()
-        old.remove()
 
 
 def _temporary(opened: ExitStack) -> Path:

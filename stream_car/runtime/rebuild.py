@@ -84,8 +84,11 @@ class Rebuild:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.is_switched:
-            self.built.remove()
+        self.close()
+
+    def close(self) -> None:
+        """Remove the generation that nobody is answered from. It waits for disks; another thread may do it."""
+        (self.old if self.is_switched else self.built).remove()
 
 
 def _merged(*sources: Iterator[str]) -> Iterator[str]:

@@ -70,20 +70,21 @@ class Rebuilding:
 
     async def _run(self, rebuild: Rebuild, *, dry_run: bool) -> None:
         try:
-            with rebuild:
-                await self._build(rebuild)
-                if dry_run:
-                    await self._compare(rebuild)
-                else:
-                    async with self.still:  # nobody is in the middle of an answer
-                        rebuild.switch()
-                    self._tell(state="switched", applied=rebuild.applied, end=rebuild.end)
-                    self.bell.ring()
+            await self._build(rebuild)
+            if dry_run:
+                await self._compare(rebuild)
+            else:
+                async with self.still:  # nobody is in the middle of an answer
+                    rebuild.switch()
+                self._tell(state="switched", applied=rebuild.applied, end=rebuild.end)
+                self.bell.ring()
         except StreamCarError as error:
             self._tell(state="failed", detail=str(error))
         except BaseException:
             self._tell(state="failed", detail="it was stopped; nothing has changed, begin again")
             raise
+        finally:
+            await asyncio.to_thread(rebuild.close)
 
     async def _build(self, rebuild: Rebuild) -> None:
         """All but the last few records, which the switch applies: to wait for none would be to race the publishers."""
