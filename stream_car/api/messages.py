@@ -146,6 +146,27 @@ class RejectedAfter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limit: Limit = 100
 
 
+class Base64(Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes that are no text."""
+
+    base64: Annotated[str, Meta(max_length=400_000, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
+
+
+class Mended(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be sent in place of a refused input: its text, or its bytes as base64."""
+
+    offset: Place
+    value: Annotated[str, Meta(max_length=300_000)] | Base64
+
+
+class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Refused inputs to be sent again, by their offsets as `rejected` tells them, as they came or mended."""
+
+    offsets: Annotated[tuple[Place, ...], Meta(max_length=PAGE_MAX)] = ()
+    mended: Annotated[tuple[Mended, ...], Meta(max_length=PAGE_MAX)] = ()
+    dry_run: Annotated[bool, Meta(description="Send nothing, only tell what would become of it.")] = False
+
+
 class Nothing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No parameters."""
 

@@ -18,6 +18,7 @@ from stream_car.engine.answers import (
     History,
     Published,
     Rejected,
+    Replayed,
     Resolution,
     Told,
 )
@@ -120,6 +121,15 @@ class Service(Protocol):
 
     async def status(self) -> Standing:
         """Where the service stands."""
+        ...
+
+    async def replay(
+        self, only: Sequence[int], mended: Mapping[int, bytes], *, trial: bool = False
+    ) -> tuple[Replayed, ...]:
+        """Send refused input again, each at most once: as it came, or with mended bytes by offset.
+
+        What would be refused again is not sent. Raises `InvalidRequest` (`offset`) for one that was not refused.
+        """
         ...
 
     async def rebuild(

@@ -24,13 +24,17 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.argument("folder", type=FOLDER)
 @options.data
+@options.url
 @options.as_json
-def backup(folder: Path, data: Path, as_json: bool) -> None:
+def backup(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
     """Copy the data to a new folder, while it is in use.
 
     The copy holds the log as of one moment, its chain of hashes verified, the rules, and how far feeds were
     read. State and index follow from these and are not copied.
     """
+    options.refuse_url(
+        url, "a copy is made beside the files, also while a service has them in use: on its machine, with --data"
+    )
     said = copy(data, folder)
     options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the first command builds the rest"))
 
@@ -44,13 +48,17 @@ def backup(folder: Path, data: Path, as_json: bool) -> None:
 )
 @click.argument("folder", type=FOLDER)
 @options.data
+@options.url
 @options.as_json
-def restore(folder: Path, data: Path, as_json: bool) -> None:
+def restore(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
     """Make the data from a backup.
 
     Verifies it first, and refuses where there is data already: move that away. The next command builds
     state and index from the log.
     """
+    options.refuse_url(
+        url, "data is restored before a service begins: restore it on that machine with --data, then: stream-car up"
+    )
     said = copy(folder, data)
     options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the next command builds the rest"))
 

@@ -26,13 +26,19 @@ WRONG = 1
     ),
 )
 @options.data
+@options.url
 @options.as_json
-def command(data: Path, as_json: bool) -> None:
+def command(data: Path, url: str | None, as_json: bool) -> None:
     """Check the data, and say what to do.
 
     Rules, the chain of the log, the state against a replay of the whole log, the index against both.
     Changes nothing; the data must not be in use. Exit code 1 where something is wrong.
     """
+    options.refuse_url(
+        url,
+        "a service has its files in use: stop it and look at its folder with --data, or look at a copy, "
+        "which can be made while it runs: stream-car backup COPY --data FOLDER",
+    )
     is_sound = True
     with progress() as bar:
         task = bar.add_task("replaying the log", total=None)

@@ -194,17 +194,30 @@ def existing(path: Path, packs: Sequence[str], encoder: str | None = None) -> st
     return engine_over(path, packs, encoder)
 
 
-def connected(url: str | None) -> "stream_car.Client | None":
-    """The service that a command is to ask, if any: an address on the command line, or one in the environment."""
-    context = click.get_current_context()
-    typed = {name for name in ("url", "data", "rules", "encoder") if context.get_parameter_source(name) is COMMANDLINE}
+def connected(url: str | None, *, with_rules: bool = False) -> "stream_car.Client | None":
+    """The service that a command is to ask, if any: an address on the command line, or one in the environment.
+
+    `with_rules` says that the rules of the command line are for the service.
+    """
+    typed = {name for name in ("url", "data", "rules", "encoder") if is_typed(name)}
     if not url or ("data" in typed and "url" not in typed):
         return None
-    if typed & {"data", "rules", "encoder"}:
+    if typed & ({"data", "encoder"} if with_rules else {"data", "rules", "encoder"}):
         raise click.UsageError(
             "a service has its own data, rules and encoder: give --url, or --data, --rules and --encoder"
         )
     return stream_car.connect(url, token=read_token(None))
+
+
+def refuse_url(url: str | None, why: str) -> None:
+    """For commands that work on files alone: none is made of the wrong data where a service was meant."""
+    if url and (is_typed("url") or not is_typed("data")):
+        raise click.UsageError(why)
+
+
+def is_typed(name: str) -> bool:
+    """Whether an option is on the command line, and not from the environment."""
+    return click.get_current_context().get_parameter_source(name) is COMMANDLINE
 
 
 def engine_over(path: Path, packs: Sequence[str], encoder: str | None = None) -> stream_car.Engine:

@@ -6,6 +6,7 @@ Promise: nothing changes before the last step, and an interrupted command change
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import sleep
 from typing import Literal
 
 import click
@@ -14,16 +15,20 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
+from stream_car.api.client import Client
+from stream_car.api.messages import Progress
 from stream_car.api.plain import line
 from stream_car.cli import options
-from stream_car.cli.console import emit, show, words
+from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.pieces import FAINT, IN_FORCE, VOID, counted
 from stream_car.cli.publish import progress
 from stream_car.cli.tables import Rows
-from stream_car.engine.answers import Difference
+from stream_car.engine.answers import Difference, Stands
+from stream_car.errors import StreamCarError
 from stream_car.runtime.rebuild import Rebuild
 
 SHOWN = 50
+AGAIN_S = 0.1  # until a service is asked again how far it is
 STYLES = {"active": IN_FORCE, "void": VOID, "pending": FAINT, "absent": FAINT}
 
 
@@ -43,6 +48,7 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
         "stream-car rebuild --rules ./mine.toml --dry-run     what would be in force, or void, and why",
         "stream-car rebuild --rules ./mine.toml --rules security",
         "stream-car rebuild                                   the same packs, read again",
+        "stream-car rebuild --rules ./mine.toml --url http://127.0.0.1:8377     beside the requests, with its token",
         "stream-car rebuild --dry-run --json | jq -r 'select(.after == \"void\") | .id'",
     ),
 )
@@ -52,20 +58,27 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
     type=click.Choice(["wait", "apply"]),
     help="Whether documents ahead of their time wait for it, or count at once.  [default: as before]",
 )
-@options.reading
+@options.asking
 def command(
     dry_run: bool,
     future: Literal["wait", "apply"] | None,
     data: Path,
     rules: Sequence[str],
+    url: str | None,
     as_json: bool,
 ) -> None:
     """Change the rules that the data goes by.
 
     Builds state and index from the log under other rules, beside the old ones, then switches at once.
     What the old rules refused is looked at again. Without --rules the packs that the data goes by are
-    read again, after a file was edited or a new release has come.
+    read again, after a file was edited or a new release has come. A service does it while it answers.
     """
+    if service := options.connected(url, with_rules=True):
+        with service:
+            _in_service(
+                service, _packs(rules) if options.is_typed("rules") else (), future, dry_run=dry_run, as_json=as_json
+            )
+        return
     with options.existing(data, ()) as engine, engine.rebuild(rules or None, future=future) as rebuild:
         _build(rebuild)
         if dry_run:
@@ -83,6 +96,58 @@ def command(
     options.answer_one(said, as_json=as_json, draw=_draw)
 
 
+def _packs(rules: Sequence[str]) -> tuple[str | Path, ...]:
+    """Names of shipped packs as they are, files as paths."""
+    return tuple(Path(one) if one.endswith(".toml") or "/" in one else one for one in rules)
+
+
+def _in_service(
+    service: Client,
+    packs: Sequence[str | Path],
+    future: Literal["wait", "apply"] | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Have a service do it, and wait until it is done."""
+    said = _followed(service, service.rebuild(packs, future=future, dry_run=dry_run))
+    if said.state == "failed":
+        raise StreamCarError(said.detail)
+    if dry_run:
+        _tell(said, as_json=as_json)
+        return
+    standing = service.status()
+    rebuilt = Rebuilt(
+        generation=standing.generation,
+        packs=tuple(domain.name for domain in service.rules().domains),
+        records=standing.next_offset,
+        documents=standing.documents,
+        rejected=standing.outcomes.get("rejected", 0),
+    )
+    options.answer_one(rebuilt, as_json=as_json, draw=_draw)
+
+
+def _followed(service: Client, said: Progress) -> Progress:
+    with progress() as bar:
+        task = bar.add_task("reading the log", total=said.end)
+        while said.state in ("building", "comparing"):
+            bar.update(task, completed=said.applied, total=said.end)
+            sleep(AGAIN_S)
+            said = service.rebuilding()
+    return said
+
+
+def _tell(said: Progress, *, as_json: bool) -> None:
+    if not as_json:
+        counts = Counter({(one.before, one.after): one.documents for one in said.counts})
+        show(Lines(*_differences(counts, said.differences[:SHOWN])))
+        return
+    for one in said.differences:
+        emit(line(one))
+    if (left := sum(one.documents for one in said.counts) - len(said.differences)) > 0:
+        err().print(f"and {left:,} more, which a service counts and does not list", style=FAINT)
+
+
 def _build(rebuild: Rebuild) -> None:
     with progress() as bar:
         task = bar.add_task("reading the log", total=rebuild.end)
@@ -95,7 +160,7 @@ def _compare(rebuild: Rebuild, *, as_json: bool) -> None:
         for one in rebuild.differences():
             emit(line(one))
         return
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[Stands, Stands]] = Counter()
     shown: list[Difference] = []
     for one in rebuild.differences():
         counts[one.before, one.after] += 1
@@ -104,7 +169,7 @@ def _compare(rebuild: Rebuild, *, as_json: bool) -> None:
     show(Lines(*_differences(counts, shown)))
 
 
-def _differences(counts: Counter[tuple[str, str]], shown: Sequence[Difference]) -> Iterator[RenderableType]:
+def _differences(counts: Counter[tuple[Stands, Stands]], shown: Sequence[Difference]) -> Iterator[RenderableType]:
     if not counts:
         yield Text("✔ every document would stand as it does now", IN_FORCE)
         return

@@ -9,7 +9,6 @@ import click
 import msgspec
 from msgspec import Struct
 
-import stream_car
 from stream_car.api.plain import line
 from stream_car.cli import options, render
 from stream_car.cli.console import emit, show
@@ -73,6 +72,7 @@ def show_rejected(
         "stream-car rejected replay                     send that again",
         "stream-car rejected replay 17 --edit           mend one in $EDITOR",
         "stream-car rejected replay 17 --from mended.json",
+        "stream-car rejected replay --url http://127.0.0.1:8377",
         "stream-car rejected list --json > refused.jsonl",
         "stream-car rejected replay --from refused.jsonl     after mending the field `value` of some lines",
     ),
@@ -86,7 +86,7 @@ def show_rejected(
     help='Mended bytes: those of the one OFFSET that is given, or lines of {"offset": ..., "value": ...}.',
 )
 @click.option("--dry-run", is_flag=True, help="Send nothing, only say what would become of it.")
-@options.reading
+@options.asking
 def replay_rejected(
     offsets: Sequence[int],
     edit: bool,
@@ -94,6 +94,7 @@ def replay_rejected(
     dry_run: bool,
     data: Path,
     rules: Sequence[str],
+    url: str | None,
     as_json: bool,
 ) -> None:
     """Send refused input again, as it came or mended.
@@ -102,7 +103,7 @@ def replay_rejected(
     code 1 where something still is refused. New rules need no replay: building the state anew with
     them looks at every input again.
     """
-    with options.existing(data, rules) as engine:
+    with options.opened(data, rules, url) as engine:
         mended = _mended_lines(source) if source is not None and not offsets else {}
         if source is not None and offsets:
             mended = _mended_file(source, offsets)
@@ -149,7 +150,7 @@ def _mended_lines(source: Path) -> dict[int, bytes]:
         raise InvalidRequest("mended", f"{source}: {error}; write it as `rejected list --json` does") from error
 
 
-def _edited(engine: stream_car.Engine, offsets: Sequence[int]) -> dict[int, bytes]:
+def _edited(engine: "options.Car", offsets: Sequence[int]) -> dict[int, bytes]:
     """What an editor made of them; what it left as it was stays out."""
     if not offsets:
         raise InvalidRequest("offset", "name the inputs to edit; see: stream-car rejected list")

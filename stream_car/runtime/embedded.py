@@ -51,7 +51,7 @@ from stream_car.runtime.built import Built
 from stream_car.runtime.generation import Generation
 from stream_car.runtime.questions import Question, Questions
 from stream_car.runtime.rebuild import Rebuild
-from stream_car.runtime.replay import planned
+from stream_car.runtime.replay import Plan, planned
 
 LOG = "documents.sqlite"
 PUBLISH_MAX = 4000  # messages appended to the log at once
@@ -340,17 +340,14 @@ class Engine(Questions):
         Without `mended` or `only` all refused input is meant. What would be refused again is not sent, and
         neither is anything in a `trial`.
         """
-        self._require_open()
-        plan = planned(
-            self._log,
-            self._built.fold,
-            self.standing,
-            [one.offset for one in self.rejected(limit=ALL)],
-            mended or {},
-            only,
-        )
+        plan = self.replaying(mended or {}, only)
         receipts = self._append(list(plan.sent.values())) if plan.sent and not trial else []
         return plan.told(dict(zip(plan.sent, receipts, strict=False)))
+
+    def replaying(self, mended: Mapping[int, bytes], only: Collection[int]) -> Plan:
+        """What `replay` would send."""
+        rejected = [one.offset for one in self.rejected(limit=ALL)]
+        return planned(self._log, self._built.fold, self.standing, rejected, mended, only)
 
     def rebuild(
         self, packs: Sequence[str | Path] | None = None, *, ruleset: Ruleset | None = None, future: Future | None = None

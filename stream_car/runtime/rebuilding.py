@@ -69,22 +69,24 @@ class Rebuilding:
                 await self._task
 
     async def _run(self, rebuild: Rebuild, *, dry_run: bool) -> None:
+        """What ended is told when nothing is left of it: then the next may begin."""
+        ended: dict[str, object] = {"state": "failed", "detail": "it was stopped; nothing has changed, begin again"}
         try:
             await self._build(rebuild)
             if dry_run:
-                await self._compare(rebuild)
+                ended = await self._compared(rebuild)
             else:
                 async with self.still:  # nobody is in the middle of an answer
                     rebuild.switch()
-                self._tell(state="switched", applied=rebuild.applied, end=rebuild.end)
                 self.bell.ring()
+                ended = {"state": "switched", "applied": rebuild.applied, "end": rebuild.end}
         except StreamCarError as error:
-            self._tell(state="failed", detail=str(error))
-        except BaseException:
-            self._tell(state="failed", detail="it was stopped; nothing has changed, begin again")
-            raise
+            ended = {"state": "failed", "detail": str(error)}
         finally:
-            await asyncio.to_thread(rebuild.close)
+            try:
+                await asyncio.to_thread(rebuild.close)
+            finally:
+                self._tell(**ended)
 
     async def _build(self, rebuild: Rebuild) -> None:
         """All but the last few records, which the switch applies: to wait for none would be to race the publishers."""
@@ -92,7 +94,7 @@ class Rebuilding:
             self._tell(applied=rebuild.applied, end=rebuild.end)
             await _turn()
 
-    async def _compare(self, rebuild: Rebuild) -> None:
+    async def _compared(self, rebuild: Rebuild) -> dict[str, object]:
         self._tell(state="comparing")
         counts: Counter[tuple[Stands, Stands]] = Counter()
         told: list[Difference] = []
@@ -101,7 +103,7 @@ class Rebuilding:
             told += some[: TOLD_MAX - len(told)]
             await _turn()
         found = tuple(Moved(before=before, after=after, documents=n) for (before, after), n in counts.most_common())
-        self._tell(state="compared", counts=found, differences=tuple(told))
+        return {"state": "compared", "counts": found, "differences": tuple(told)}
 
     def _tell(self, **changed: object) -> None:
         self._progress = replace(self._progress, **changed)

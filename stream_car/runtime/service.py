@@ -21,6 +21,7 @@ from stream_car.engine.answers import (
     Published,
     Receipt,
     Rejected,
+    Replayed,
     Resolution,
     Told,
 )
@@ -61,6 +62,7 @@ class EmbeddedService:
     ) -> None:
         self.engine = engine
         self.bell = Bell()
+        self._replaying = asyncio.Lock()
         still = asyncio.Lock()
         spare = Spare()
         self.lane = Lane(spare, still)
@@ -94,6 +96,18 @@ class EmbeddedService:
     def _hear(self, receipts: Sequence[Receipt]) -> None:
         self.publisher.hear(receipts)
         self.bell.ring()
+
+    async def replay(
+        self, only: Sequence[int], mended: Mapping[int, bytes], *, trial: bool = False
+    ) -> tuple[Replayed, ...]:
+        """Send refused input again, each at most once: as it came, or with mended bytes by offset."""
+        if not only and not mended:
+            return ()
+        async with self._replaying:  # or two would send the same
+            plan = self.engine.replaying(mended, only)
+            sent = {} if trial else plan.sent
+            receipts = await self.publisher.publish(list(sent.values()))
+        return plan.told(dict(zip(sent, receipts, strict=True)))
 
     async def rebuild(
         self,

@@ -12,6 +12,7 @@ from stream_car.codec import encode
 from stream_car.core.documents import Document
 from stream_car.runtime import demo
 from tests.engines import document
+from tests.integration.test_service_rebuild import PEACE, TOKEN
 from tests.serving import Running, serving
 
 CLAIM = document("c1", topic="tea")
@@ -77,7 +78,7 @@ async def test_a_folder_on_the_command_line_goes_before_a_service_in_the_environ
     assert local.exit_code == 1
     assert "type_unknown" in local.stdout
     assert both.exit_code == 2
-    assert "own data and rules" in both.stderr
+    assert "own data, rules and encoder" in both.stderr
 
 
 async def test_a_token_in_the_environment_is_sent() -> None:
@@ -157,3 +158,57 @@ def plain_of(one: Document) -> object:
 def said(result: Result) -> list[dict[str, object]]:
     assert result.exit_code == 0, result.output
     return [msgspec.json.decode(text, type=dict[str, object]) for text in result.stdout.splitlines()]
+
+
+async def test_refused_input_is_replayed_in_the_service(tmp_path: Path) -> None:
+    mended = tmp_path / "mended.jsonl"
+    mended.write_text('{"offset": 0, "value": ' + encode(CLAIM).decode() + "}\n")
+    async with serving() as running:
+        running.engine.publish([b"{half"])
+        refused = await run(running.url, "rejected", "replay")
+        replayed = await run(running.url, "rejected", "replay", "--from", str(mended), "--json")
+
+        assert (refused.exit_code, replayed.exit_code) == (1, 0), replayed.output
+        assert "refused again" in refused.stdout or "syntax" in refused.stdout
+        assert msgspec.json.decode(replayed.stdout, type=dict[str, object])["outcome"] == "replayed"
+        assert running.engine.header().documents == 1
+
+
+async def test_a_service_changes_its_rules_while_it_runs(tmp_path: Path) -> None:
+    file = tmp_path / "peace.toml"
+    file.write_text(PEACE)
+    async with serving(token=TOKEN) as running:
+        running.engine.publish([CLAIM, DENIAL])
+        dry = await run(running.url, "rebuild", "--rules", str(file), "--dry-run", token=TOKEN)
+        listed = await run(running.url, "rebuild", "--rules", str(file), "--dry-run", "--json", token=TOKEN)
+        done = await run(running.url, "rebuild", "--rules", str(file), "--json", token=TOKEN)
+
+        assert (dry.exit_code, listed.exit_code, done.exit_code) == (0, 0, 0), done.output
+        assert "1 document: void now, active then" in dry.stdout
+        assert [msgspec.json.decode(text, type=dict[str, object])["id"] for text in listed.stdout.splitlines()] == [
+            "c1"
+        ]
+        assert msgspec.json.decode(done.stdout, type=dict[str, object])["generation"] == running.engine.generation
+        assert running.engine.resolve(["c1"])[0].status == "active"
+
+
+async def test_a_service_without_a_token_does_not_change_its_rules() -> None:
+    async with serving() as running:
+        result = await run(running.url, "rebuild")
+
+    assert result.exit_code == 2
+    assert "started with a token" in result.stderr
+
+
+def test_what_works_on_files_says_what_to_do_instead(tmp_path: Path) -> None:
+    for arguments in (("doctor",), ("backup", str(tmp_path / "copy")), ("restore", str(tmp_path))):
+        for result in (
+            invoked("http://127.0.0.1:1", *arguments),
+            invoked("", *arguments, "--url", "http://127.0.0.1:1"),
+        ):
+            assert result.exit_code == 2
+            assert "--data" in result.stderr
+    with stream_car.open(tmp_path / "data"):
+        pass
+    sound = invoked("http://127.0.0.1:1", "doctor", "--data", str(tmp_path / "data"))
+    assert sound.exit_code == 0, sound.output

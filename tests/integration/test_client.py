@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import stream_car
 from stream_car import AsyncClient, Client, Engine, InvalidRequest, NotVisible, Unavailable
+from stream_car.api.messages import Progress
 from stream_car.codec import DEFAULTS, encode
 from stream_car.runtime.settings import ServerSettings
 from tests.engines import day, document, engine
+from tests.integration.test_service_rebuild import PEACE, TOKEN
 from tests.relay import relaying
 from tests.serving import serving
 
@@ -90,6 +93,68 @@ async def test_the_asynchronous_client_makes_the_same_calls() -> None:
         assert [(one.id, one.revision, one.time) for one in await car.pending()] == list(own.pending())
         assert (await car.rules()).domains == own.ruleset.domains
         assert (await car.status()).generation == own.generation
+
+
+def mended(name: str) -> bytes:
+    return encode(document(name, topic="tea"))
+
+
+async def test_refused_input_is_replayed_once_as_it_came_or_mended() -> None:
+    async with serving() as running:
+        running.engine.publish([b"{", b"\xff", {"id": "no-type"}, document("c1", topic="tea")])
+        with stream_car.connect(running.url) as car:
+            as_it_came = await asyncio.to_thread(car.replay)
+            tried = await asyncio.to_thread(lambda: car.replay({0: mended("m0"), 1: b"\xfe"}, only=[2], trial=True))
+            sent = await asyncio.to_thread(lambda: car.replay({0: mended("m0"), 1: mended("m1")}))
+            again = await asyncio.to_thread(lambda: car.replay({0: mended("m0")}))
+            with pytest.raises(InvalidRequest, match="input 3 was not rejected"):
+                await asyncio.to_thread(lambda: car.replay(only=[3]))
+
+        assert [one.outcome for one in as_it_came] == ["refused"] * 3
+        assert [(one.outcome, one.receipt) for one in tried] == [
+            ("replayed", None),
+            ("refused", None),
+            ("refused", None),
+        ]
+        assert [one.receipt.id if one.receipt is not None else None for one in sent] == ["m0", "m1"]
+        assert [(one.outcome, one.at) for one in again] == [("before", sent[0].at)]
+        assert running.engine.next_offset == 6
+
+
+async def test_many_refused_inputs_are_replayed_in_pieces_by_the_asynchronous_client_too() -> None:
+    async with serving() as running, stream_car.connect_async(running.url) as car:
+        running.engine.publish([b"{"] * 2100)
+        told = await car.replay({n: mended(f"m{n}") for n in range(2100)})
+
+        assert [one.receipt.id for one in told if one.receipt is not None] == [f"m{n}" for n in range(2100)]
+        assert running.engine.header().documents == 2100
+
+
+async def test_rules_are_changed_from_afar(tmp_path: Path) -> None:
+    file = tmp_path / "peace.toml"
+    file.write_text(PEACE)
+    async with serving(token=TOKEN) as running, stream_car.connect_async(running.url, token=TOKEN) as car:
+        await car.publish(DOCUMENTS)
+        before = (await car.status()).generation
+        begun = await car.rebuild([file], dry_run=True)
+        assert (begun.state, begun.dry_run) == ("building", True)
+        assert [one.id for one in (await followed(car)).differences] == ["..", "c1"]
+        await car.rebuild([str(file)])
+        assert (await followed(car)).state == "switched"
+        assert (await car.status()).generation != before
+        with stream_car.connect(running.url, token=TOKEN) as other:
+            with pytest.raises(InvalidRequest, match=r"nowhere\.toml cannot be read"):
+                other.rebuild([tmp_path / "nowhere.toml"])
+            with pytest.raises(InvalidRequest, match="nothing-of-the-kind"):
+                await asyncio.to_thread(lambda: other.rebuild(["nothing-of-the-kind"]))
+            assert (await asyncio.to_thread(other.rebuilding)).state == "switched"
+
+
+async def followed(car: AsyncClient) -> Progress:
+    async with asyncio.timeout(30):
+        while (said := await car.rebuilding()).state in ("building", "comparing"):
+            await asyncio.sleep(0.01)
+    return said
 
 
 async def test_what_is_published_arrives_byte_for_byte_with_the_receipts_of_the_engine() -> None:

@@ -4,7 +4,7 @@ Promise: the synchronous client awaited; see there. Belongs to one event loop.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -122,6 +122,33 @@ class AsyncClient:
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[a.Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
         return await self._carried_out(calls.rejected(after, limit))
+
+    async def replay(
+        self, mended: Mapping[int, bytes] | None = None, *, only: Collection[int] = (), trial: bool = False
+    ) -> tuple[a.Replayed, ...]:
+        """Send refused input again, each at most once: as it came, or with mended bytes by offset.
+
+        Without `mended` or `only` all refused input is meant. What would be refused again is not sent, and
+        neither is anything in a `trial`.
+        """
+        return await self._carried_out(calls.replay(mended or {}, only, trial=trial))
+
+    async def rebuild(
+        self,
+        packs: Sequence[str | Path] = (),
+        *,
+        future: Literal["wait", "apply"] | None = None,
+        dry_run: bool = False,
+    ) -> m.Progress:
+        """Begin to build under other rules: shipped packs by name, others as files, or those of now read again.
+
+        It goes on in the service, which needs a token for that; see `rebuilding`.
+        """
+        return await self._carried_out(calls.rebuild(packs, future, dry_run=dry_run))
+
+    async def rebuilding(self) -> m.Progress:
+        """How far a rebuild is, or how the last one ended."""
+        return await self._carried_out(calls.rebuilding())
 
     async def pending(self) -> tuple[m.Waiting, ...]:
         """Documents that wait for their time, the next one due first."""

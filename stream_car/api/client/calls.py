@@ -3,7 +3,10 @@
 Promise: one description of each call for both clients. Long lists are asked for in pieces that the service takes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -16,6 +19,9 @@ from stream_car.engine import answers as a
 from stream_car.errors import InvalidRequest
 
 Parts = Mapping[str, str] | str
+ALL = 1 << 60
+MENDED_BYTES = 1 << 20  # of mended input sent at once
+TOML = ".toml"
 Seen = m.Seen | tuple[str, int]
 
 
@@ -103,6 +109,62 @@ def rejected(after: int, limit: int) -> Plan[tuple[a.Rejected, ...]]:
             break
         after = page[-1].oseq
     return found
+
+
+def replay(mended: Mapping[int, bytes], only: Collection[int], *, trial: bool) -> Plan[tuple[a.Replayed, ...]]:
+    """Refused input again: those mended or named, or else all, some at a time."""
+    named = sorted({*only, *mended})
+    if not named:
+        named = sorted([one.offset for one in (yield from rejected(0, ALL))])
+    found: tuple[a.Replayed, ...] = ()
+    for some in _portions(named, mended):
+        sent = tuple(m.Mended(offset=at, value=_value(mended[at])) for at in some if at in mended)
+        as_it_came = tuple(at for at in some if at not in mended)
+        body = m.Replay(offsets=as_it_came, mended=sent, dry_run=trial)
+        found += answer((yield _post("replay", body)), tuple[a.Replayed, ...])
+    return found
+
+
+def _portions(named: Sequence[int], mended: Mapping[int, bytes]) -> Iterator[list[int]]:
+    """As many inputs as the service takes at once."""
+    portion: list[int] = []
+    size = 0
+    for at in named:
+        size += len(mended.get(at, b""))
+        if portion and (len(portion) == m.PAGE_MAX or size > MENDED_BYTES):
+            yield portion
+            portion, size = [], len(mended.get(at, b""))
+        portion.append(at)
+    if portion:
+        yield portion
+
+
+def _value(sent: bytes) -> str | m.Base64:
+    try:
+        return sent.decode()
+    except UnicodeDecodeError:
+        return m.Base64(b64encode(sent).decode())
+
+
+def rebuild(packs: Sequence[str | Path], future: Literal["wait", "apply"] | None, *, dry_run: bool) -> Plan[m.Progress]:
+    """Other rules; packs that are files are sent along."""
+    files = [Path(pack) for pack in packs if isinstance(pack, Path) or pack.endswith(TOML)]
+    names = tuple(str(pack) for pack in packs if Path(pack) not in files)
+    body = m.Rebuild(packs=names, texts=tuple(map(_text, files)), future=future, dry_run=dry_run)
+    ask = Ask(method="POST", path="/v1/rebuild", body=as_body(body), repeatable=False)
+    return answer((yield ask), m.Progress)
+
+
+def _text(file: Path) -> m.PackText:
+    try:
+        return m.PackText(name=file.name, text=file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest("packs", f"{file} cannot be read: {error}") from error
+
+
+def rebuilding() -> Plan[m.Progress]:
+    """How far a rebuild is."""
+    return answer((yield _get("rebuild")), m.Progress)
 
 
 def pending() -> Plan[tuple[m.Waiting, ...]]:

@@ -4,7 +4,7 @@ Promise: the calls, values and errors of `stream_car.open`; see `exchange` for w
 from several threads. Cost over the embedded engine: about a millisecond a call.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import sleep
 from typing import Literal, TypeVar
@@ -123,6 +123,33 @@ class Client:
     def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[a.Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
         return self._carried_out(calls.rejected(after, limit))
+
+    def replay(
+        self, mended: Mapping[int, bytes] | None = None, *, only: Collection[int] = (), trial: bool = False
+    ) -> tuple[a.Replayed, ...]:
+        """Send refused input again, each at most once: as it came, or with mended bytes by offset.
+
+        Without `mended` or `only` all refused input is meant. What would be refused again is not sent, and
+        neither is anything in a `trial`.
+        """
+        return self._carried_out(calls.replay(mended or {}, only, trial=trial))
+
+    def rebuild(
+        self,
+        packs: Sequence[str | Path] = (),
+        *,
+        future: Literal["wait", "apply"] | None = None,
+        dry_run: bool = False,
+    ) -> m.Progress:
+        """Begin to build under other rules: shipped packs by name, others as files, or those of now read again.
+
+        It goes on in the service, which needs a token for that; see `rebuilding`.
+        """
+        return self._carried_out(calls.rebuild(packs, future, dry_run=dry_run))
+
+    def rebuilding(self) -> m.Progress:
+        """How far a rebuild is, or how the last one ended."""
+        return self._carried_out(calls.rebuilding())
 
     def pending(self) -> tuple[m.Waiting, ...]:
         """Documents that wait for their time, the next one due first."""

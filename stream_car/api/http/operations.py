@@ -4,6 +4,7 @@ Promise: one table; the routes and their description both follow from it.
 """
 
 import inspect
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -168,6 +169,19 @@ async def _status(service: Service, _: m.Nothing, __: Request) -> m.Standing:
     return await service.status()
 
 
+async def _replay(service: Service, said: m.Replay, _: Request) -> Sequence[a.Replayed]:
+    return await service.replay(said.offsets, {one.offset: _bytes(one) for one in said.mended}, trial=said.dry_run)
+
+
+def _bytes(one: m.Mended) -> bytes:
+    if isinstance(one.value, str):
+        return one.value.encode()
+    try:
+        return b64decode(one.value.base64, validate=True)
+    except ValueError:
+        raise InvalidRequest("mended", f"the `value` of {one.offset} is no base64") from None
+
+
 async def _rebuild(service: Service, said: m.Rebuild, _: Request) -> m.Progress:
     return await service.rebuild(said.packs, said.texts, future=said.future, dry_run=said.dry_run)
 
@@ -190,6 +204,7 @@ OPERATIONS = (
     _operation("GET", "/v1/changes", m.ChangesAfter, tuple[a.Told, ...], _changes),
     _operation("GET", "/v1/explain/{id:anything}", m.AsOf, a.Explanation, _explain),
     _operation("GET", "/v1/rejected", m.RejectedAfter, tuple[a.Rejected, ...], _rejected),
+    _operation("POST", "/v1/replay", m.Replay, tuple[a.Replayed, ...], _replay, BODY),
     _operation("GET", "/v1/pending", m.Nothing, tuple[m.Waiting, ...], _pending),
     _operation("GET", "/v1/rules", m.Nothing, m.Rules, _rules),
     _operation("GET", "/v1/status", m.Nothing, m.Standing, _status),

@@ -24,6 +24,7 @@ from stream_car.engine.answers import (
     History,
     Published,
     Rejected,
+    Replayed,
     Resolution,
     Told,
 )
@@ -176,6 +177,15 @@ class ServersService:
         if not self.is_ready:
             done, what = sum(self.feeder.fed), "documents are in the index so far; ask again when it has caught up"
             raise Unavailable(f"{done} {what}", "catching_up")
+
+    async def replay(
+        self, only: Sequence[int], mended: Mapping[int, bytes], *, trial: bool = False
+    ) -> tuple[Replayed, ...]:
+        """Not here: what was refused lies in a topic of its own."""
+        raise InvalidRequest(
+            "not_here",
+            "over Kafka and Redis nothing is replayed from here; mend what was refused and publish it again",
+        )
 
     async def rebuild(
         self,
