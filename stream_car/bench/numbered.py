@@ -18,7 +18,21 @@ from stream_car.bench.sheets import ABSENT, Sheet, bare, figure, spread
 from stream_car.bench.worded import hinted, templated
 from stream_car.ranking.analysis import STOP_WORDS, words
 
-NUMBERS = tuple(range(2, 14))
+ABOUT: Mapping[int, str] = {
+    2: "FinSuperQA",
+    3: "the same, contaminated",
+    4: "vocabulary gap",
+    5: "GHSA, structured questions",
+    6: "GHSA, free-form",
+    7: "encoders",
+    8: "styles of question",
+    9: "T1 in three sets",
+    10: "SCOTUS",
+    11: "FDA",
+    12: "a language model's answers",
+    13: "real collections",
+}
+NUMBERS = tuple(ABOUT)
 SYNTHETIC = ("finsuperqa", "cvepatchqa", "legalprecedentqa")
 
 

@@ -58,7 +58,13 @@ def group() -> None:
     metavar="NAME",
     help=f"A set; may be repeated: {', '.join(one.name for one in COLLECTIONS)}.  [default: all]",
 )
-@click.option("--table", type=click.IntRange(2, 13), metavar="N", help="One table of the paper, by its number.")
+@click.option(
+    "--table",
+    type=click.IntRange(2, 13),
+    metavar="N",
+    help="One table of the paper, by its number: "
+    + "; ".join(f"{number} {what}" for number, what in numbered.ABOUT.items()),
+)
 @click.option("--split", type=click.Choice(get_args(Split)), default="dev", show_default=True, help="Which questions.")
 @click.option("--curve", "is_curve", is_flag=True, help="Instead: coverage and risk as the budget of look-ups grows.")
 @click.option("--failures", is_flag=True, help="Also list every question that fails, and why.")
