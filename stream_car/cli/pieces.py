@@ -33,7 +33,7 @@ REASONS: Mapping[Incomplete, str] = {
     "unknown": "no document has that name",
     "retracted": "the document was retracted",
     "no_anchor": "no document matches the question",
-    "limit": "more documents are in force than --k returns",
+    "limit": "more documents are in force than are listed",
 }
 assert set(REASONS) == set(get_args(Incomplete))
 

@@ -8,8 +8,8 @@ links) that a link may name are visited one by one. Cost: rules times log n a sc
 members and the output. Reads are asked for in rounds, by yielding keys.
 """
 
-from collections.abc import Generator, Iterable, Iterator
-from typing import cast
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TypeVar, cast
 
 from msgspec import Struct
 
@@ -29,16 +29,19 @@ from stream_car.core.timeline import (
     count_between,
     everyone,
     greatest,
+    latest_from,
     require_everyone,
     scope_key,
     size,
     visited,
 )
 
+T = TypeVar("T")
 Values = dict[bytes, object]
 Rounds = Generator[list[bytes], None, None]
 Bars = dict[tuple[str, str], tuple[Bearing, Bar]]  # by scope and type, as of one moment
 COUNTED_MAX = 2000  # members of one scope that a closure names; beyond, they are counted
+LATEST_MAX = 1000  # controlling members of such a scope that are named
 
 
 class Node(Struct, gc=False):
@@ -61,17 +64,21 @@ class Reach(Struct, gc=False):
 
 
 class Walked(Struct, gc=False):
-    """What a walk found. `paths` lead to each controlling document: (id, rule, scope), the anchor left out.
+    """What a walk found. `nodes` are the documents that it visited; `via` says for each controlling document
+    in which scope, as one of which type, it was reached without a visit, if it was.
 
-    `closure` is `cl({anchor})`; where a scope has too many to name, `closure_more` counts them. `voiders`
-    are the direct ones that the walk met first: id, rule, scope. `scopes` are the anchor's.
+    `closure` is `cl({anchor})`; where a scope has too many to name, `closure_more` counts them, and of the
+    controlling ones there the latest are named and `controlling_more` counts the others. `voiders` are the
+    direct ones that the walk met first: id, rule, scope. `scopes` are the anchor's.
     """
 
     anchor: str
     held: Held
     controlling: list[Entry]
-    paths: dict[str, tuple[tuple[str, str, str], ...]]
-    entries: dict[str, Entry]
+    controlling_more: int
+    via: dict[str, tuple[str, str] | None]
+    nodes: dict[str, Node]
+    reach: dict[tuple[str, str], Reach]
     is_active: bool
     missing: tuple[str, ...]
     cycle: tuple[str, ...]
@@ -81,6 +88,25 @@ class Walked(Struct, gc=False):
     as_of: int | None
     voiders: list[tuple[str, str, str]]
     over_budget: bool
+
+    def path(self, name: str) -> tuple[tuple[str, str, str], ...]:
+        """The steps that lead to a controlling document: (id, rule, scope), the anchor left out."""
+        steps: list[tuple[str, str, str]] = []
+        if (place := self.via[name]) is not None:
+            reach = self.reach[place]
+            steps.append((name, reach.rule, place[0]))
+            name = reach.parent
+        node = self.nodes[name]
+        while node.parent is not None:
+            steps.append((node.id, node.rule, node.scope))
+            node = self.nodes[node.parent]
+        return tuple(reversed(steps))
+
+    def entry(self, name: str) -> Entry | None:
+        """A document that was visited, or controls, as a member of a scope."""
+        if name in self.nodes:
+            return self.nodes[name].entry
+        return next((entry for entry in self.controlling if entry.id == name), None)
 
     @property
     def around(self) -> set[str]:
@@ -159,7 +185,7 @@ class Walk:
         held, is_active = stands
         node = Node(self.anchor, held, entry_of(held, None), None, "", "")
         if is_active:
-            return self._found(held, {self.anchor: (node.entry, None)}, {self.anchor: node}, {self.anchor}, 0)
+            return self._found(held, {self.anchor: (node.entry, None)}, {self.anchor: node}, {self.anchor}, 0, 0)
         self._reach_node(node)
         while self.todo:
             level, self.todo = self.todo, []
@@ -287,10 +313,14 @@ class Walk:
         self, scope: Scope, kind: str, low: Pair, high: Pair | None, *, visited_only: bool
     ) -> Generator[list[bytes], None, list[Entry]]:
         """Members in a span: all, or the first and those that may be void elsewhere."""
+        members = visited if visited_only else between
+        return (yield from self._with_pages(lambda: list(members(scope, pages_of(self.values), kind, low, high))))
+
+    def _with_pages(self, ask: Callable[[], T]) -> Generator[list[bytes], None, T]:
+        """The answer of a pure function over the values; pages that it lacks are read first."""
         while True:
             try:
-                members = visited if visited_only else between
-                return list(members(scope, pages_of(self.values), kind, low, high))
+                return ask()
             except Absent as absent:
                 lacking = absent.keys
             yield lacking
@@ -336,11 +366,11 @@ class Walk:
         return found + self._link_members(scope_at(self.values, record_scope(name)))
 
     def _finish(self, held: Held) -> Generator[list[bytes], None, Walked]:
-        controlling: dict[str, tuple[Entry, str | None]] = {}
+        controlling: dict[str, tuple[Entry, tuple[str, str] | None]] = {}
         for node in self.nodes.values():
             if node.id in self.visited and (yield from self._is_active(node)):
                 controlling[node.id] = (node.entry, None)
-        closure, uncounted = set(self.nodes), 0
+        closure, uncounted, unnamed = set(self.nodes), 0, 0
         for (name, kind), reach in self.reach.items():
             scope = scope_at(self.values, name)
             _, bar = yield from self._bar(scope, kind)
@@ -349,27 +379,31 @@ class Walk:
             closure.update(member.id for member in members)
             uncounted += more
             if more:
-                members = yield from self._members(scope, kind, max(low, bar.plain), None, visited_only=False)
+                members, left = yield from self._latest(scope, kind, max(low, bar.plain))
+                unnamed += left
             for member in members:
                 if member.pair >= bar.plain and member.id not in self.nodes and self._counts(member.time):
-                    controlling.setdefault(member.id, (member, name))
-        return self._found(held, controlling, self.nodes, closure, uncounted)
+                    controlling.setdefault(member.id, (member, (name, kind)))
+        return self._found(held, controlling, self.nodes, closure, uncounted, unnamed)
 
     def _found(
         self,
         held: Held,
-        controlling: dict[str, tuple[Entry, str | None]],
+        controlling: dict[str, tuple[Entry, tuple[str, str] | None]],
         nodes: dict[str, Node],
         closure: set[str],
         uncounted: int,
+        unnamed: int,
     ) -> Walked:
-        entered = {name: entry for name, (entry, _) in controlling.items()}
+        entries = [entry for entry, _ in controlling.values()]
         return Walked(
             self.anchor,
             held,
-            sorted(entered.values(), key=lambda e: (e.id == self.anchor, -e.time, -e.order, e.id)),
-            {name: self._path(name, entry, via, nodes) for name, (entry, via) in controlling.items()},
-            {node.id: node.entry for node in nodes.values()} | entered,
+            sorted(entries, key=lambda e: (e.id == self.anchor, -e.time, -e.order, e.id)),
+            unnamed,
+            {name: via for name, (_, via) in controlling.items()},
+            nodes,
+            self.reach,
             self.anchor in controlling,
             tuple(self.missing),
             tuple(self._cycle()),
@@ -383,15 +417,10 @@ class Walk:
 
     def _bar(self, scope: Scope, kind: str) -> Generator[list[bytes], None, tuple[Bearing, Bar]]:
         found = self.bars.get((scope.name, kind))
-        while found is None:
-            bearing = self.ruleset.bearing(scope.name, kind)
-            try:
-                bar = bar_of(scope, pages_of(self.values), bearing, self.ruleset, upto=self.as_of)
-                found = self.bars[scope.name, kind] = bearing, bar
-                break
-            except Absent as absent:
-                lacking = absent.keys
-            yield lacking
+        if found is None:
+            bearing, pages = self.ruleset.bearing(scope.name, kind), pages_of(self.values)
+            bar = yield from self._with_pages(lambda: bar_of(scope, pages, bearing, self.ruleset, upto=self.as_of))
+            found = self.bars[scope.name, kind] = bearing, bar
         return found
 
     def _is_active(self, node: Node) -> Generator[list[bytes], None, bool]:
@@ -414,31 +443,26 @@ class Walk:
 
     def _beyond(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[list[Entry], int]]:
         """The members beyond `low`, or if they are many only how many."""
-        high = (self.as_of + 1, LOWEST[1]) if self.as_of is not None else None
-        while True:
-            try:
-                if scope.sheets or self.named_max < len(scope.entries):
-                    total = count_between(scope, pages_of(self.values), kind, low, high)
-                    if total > self.named_max:
-                        return [], total
-                return list(between(scope, pages_of(self.values), kind, low, high)), 0
-            except Absent as absent:
-                lacking = absent.keys
-            yield lacking
+        if scope.sheets or self.named_max < len(scope.entries):
+            total = yield from self._count(scope, kind, low, self._end())
+            if total > self.named_max:
+                return [], total
+        return (yield from self._members(scope, kind, low, self._end(), visited_only=False)), 0
 
-    def _path(
-        self, name: str, entry: Entry, via: str | None, nodes: dict[str, Node]
-    ) -> tuple[tuple[str, str, str], ...]:
-        steps: list[tuple[str, str, str]] = []
-        if via is not None:
-            reach = self.reach[via, entry.type]
-            steps.append((name, reach.rule, via))
-            name = reach.parent
-        node = nodes[name]
-        while node.parent is not None:
-            steps.append((node.id, node.rule, node.scope))
-            node = nodes[node.parent]
-        return tuple(reversed(steps))
+    def _latest(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[list[Entry], int]]:
+        """Of the members from `low` on the latest, and how many others there are that were not visited."""
+        pages, most = pages_of(self.values), self.named_max if self.named_max > COUNTED_MAX else LATEST_MAX
+        start = yield from self._with_pages(lambda: latest_from(scope, pages, kind, low, self._end(), most))
+        left = yield from self._count(scope, kind, low, start)
+        nodes = (node.entry for node in self.nodes.values() if node.scope == scope.name)
+        left -= sum(1 for entry in nodes if entry.type == kind and low <= entry.pair < start)
+        return (yield from self._members(scope, kind, start, self._end(), visited_only=False)), left
+
+    def _count(self, scope: Scope, kind: str, low: Pair, high: Pair | None) -> Generator[list[bytes], None, int]:
+        return (yield from self._with_pages(lambda: count_between(scope, pages_of(self.values), kind, low, high)))
+
+    def _end(self) -> Pair | None:
+        return (self.as_of + 1, LOWEST[1]) if self.as_of is not None else None
 
     def _cycle(self) -> list[str]:
         """The documents of this walk that void one another in a ring."""

@@ -213,6 +213,16 @@ def _count(scope: Scope, pages: Pages, sheets: list[Sheet], low: Pair, high: Pai
     return total
 
 
+def latest_from(scope: Scope, pages: Pages, kind: str, low: Pair, high: Pair | None, most: int) -> Pair:
+    """The pair from which on the last `most` members of a type before `high` stand, and the rest of their page."""
+    count = 0
+    for sheet in reversed(sheets_between(scope, pages, kind, low, high)):
+        count += sheet.count
+        if count >= most:
+            return max(low, sheet.first[:2])
+    return low
+
+
 def greatest(scope: Scope, kind: str) -> Pair:
     """The greatest pair of a type; `LOWEST` if it has no member."""
     if not scope.sheets:

@@ -55,4 +55,4 @@ def _listed(name: str, direct: Sequence[Amending], followed: Mapping[str, Walked
 
 def _path(amending: Amending, walk: Walked, target: str) -> tuple[Step, ...]:
     first = Step(id=amending.id, rule=amending.rule, scope=amending.scope, effect="amend")
-    return (first, *(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.paths[target]))
+    return (first, *(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.path(target)))

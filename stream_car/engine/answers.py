@@ -78,15 +78,17 @@ class Controlling(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Group(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An anchor and what controls it now: the active documents of `cl({anchor})` (Definition 3).
 
-    `passed` are superseded documents on the paths, as evidence; `missing` names successors that are
-    not here; `cycle` lists documents that void one another. `belief` is the probability that this
-    anchor is the one meant, given the question.
+    Of very many the latest are listed, and `controlling_more` counts the others. `passed` are superseded
+    documents on the paths, as evidence; `missing` names successors that are not here; `cycle` lists
+    documents that void one another. `belief` is the probability that this anchor is the one meant, given
+    the question.
     """
 
     anchor: Evidence
     score: float = 0.0
     belief: float = 0.0
     controlling: tuple[Controlling, ...] = ()
+    controlling_more: int = 0
     passed: tuple[Evidence, ...] = ()
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()

@@ -1,7 +1,10 @@
 """From what a walk found to what an answer shows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
+from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document
 from stream_car.core.members import Entry
 from stream_car.core.resolve import Walked
@@ -30,7 +33,19 @@ def shown(entry: Entry | Held, name: str, body: Document | None, *, active: bool
 
 def steps_of(walked: Walked, name: str) -> tuple[Step, ...]:
     """The path from the anchor to one of the documents that control it."""
-    return tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walked.paths[name])
+    return tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walked.path(name))
+
+
+def listed(walked: Walked, needed: Collection[str] = ()) -> Walked:
+    """The walk with as many controlling documents as a group lists, the needed ones among them; the rest is counted."""
+    if len(walked.controlling) <= LISTED_MAX:
+        return walked
+    kept = [entry for at, entry in enumerate(walked.controlling) if at < LISTED_MAX or entry.id in needed]
+    return replace(
+        walked,
+        controlling=kept,
+        controlling_more=walked.controlling_more + len(walked.controlling) - len(kept),
+    )
 
 
 def names_in(walks: Iterable[Walked], amended: Mapping[str, Amended]) -> list[str]:
@@ -39,7 +54,7 @@ def names_in(walks: Iterable[Walked], amended: Mapping[str, Amended]) -> list[st
     for walked in walks:
         names[walked.anchor] = None
         names.update(dict.fromkeys(entry.id for entry in walked.controlling))
-        names.update(dict.fromkeys(one for path in walked.paths.values() for one, _, _ in path))
+        names.update(dict.fromkeys(one for entry in walked.controlling for one, _, _ in walked.path(entry.id)))
     return list(names)
 
 
@@ -48,7 +63,8 @@ def group_of(
 ) -> Group:
     """The group of an anchor: what controls it, and the superseded documents on the way."""
     inside = {entry.id for entry in walked.controlling}
-    passed = dict.fromkeys(one for path in walked.paths.values() for one, _, _ in path if one not in inside)
+    paths = {entry.id: steps_of(walked, entry.id) for entry in walked.controlling}
+    passed = dict.fromkeys(step.id for path in paths.values() for step in path if step.id not in inside)
     reasons = _reasons(walked)
     return Group(
         anchor=shown(walked.held, walked.anchor, bodies.get(walked.anchor), active=walked.is_active),
@@ -56,13 +72,14 @@ def group_of(
         controlling=tuple(
             Controlling(
                 document=shown(entry, entry.id, bodies.get(entry.id), active=True),
-                path=steps_of(walked, entry.id),
+                path=paths[entry.id],
                 amendments=_amendments(amended.get(entry.id, UNAMENDED), bodies),
                 amendments_more=amended.get(entry.id, UNAMENDED).more,
             )
             for entry in walked.controlling
         ),
-        passed=tuple(shown(walked.entries[one], one, bodies.get(one), active=False) for one in passed),
+        controlling_more=walked.controlling_more,
+        passed=tuple(shown(walked.nodes[one].entry, one, bodies.get(one), active=False) for one in passed),
         complete=not reasons,
         reasons=tuple(reasons),
         missing=walked.missing,
@@ -77,6 +94,8 @@ def _reasons(walked: Walked) -> list[Incomplete]:
         found.append("successor_missing")
     if walked.over_budget:
         found.append("budget")
+    if walked.controlling_more:
+        found.append("limit")
     return found
 
 

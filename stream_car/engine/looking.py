@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from stream_car.core.resolve import Walked
 from stream_car.engine.answers import Answer, Plausible
+from stream_car.engine.evidence import listed
 from stream_car.engine.reader import Reader
 from stream_car.ports import AnchorIndex
 from stream_car.ranking.grouping import STEP, Course, Gist, Hit, Looking, by_scope, course
@@ -115,9 +116,9 @@ def chosen(walks: Sequence[Walked], k: int) -> Chosen:
         room = k - len(results)
         results.update(dict.fromkeys(new[:room]))
         passed |= {*walk.closure, *results}
-        is_prefix = is_prefix and len(new) <= room
+        is_prefix = is_prefix and len(new) <= room and not walk.controlling_more
         covered += is_prefix
-    return Chosen(tuple(results), tuple(shown), tuple(walks[:covered]))
+    return Chosen(tuple(results), tuple(listed(walk, results) for walk in shown), tuple(walks[:covered]))
 
 
 def believed(answer: Answer, course: Course) -> Answer:

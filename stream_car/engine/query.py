@@ -32,7 +32,7 @@ from stream_car.engine.answers import (
     Violation,
 )
 from stream_car.engine.cache import Cache
-from stream_car.engine.evidence import certificate_of, group_of, names_in, shown, steps_of
+from stream_car.engine.evidence import certificate_of, group_of, listed, names_in, shown, steps_of
 from stream_car.engine.looking import Asked, believed, chosen, look
 from stream_car.engine.patience import AT_ONCE, Attempts, Waiting, with_reservation
 from stream_car.engine.reader import Moved, Reader
@@ -238,7 +238,7 @@ class Queries:
         await reader.load([held_key(name) for name in names])
         read = [await self.read_name(reader, name) for name in names]
         ids = list(dict.fromkeys(one for found in read for one in found.ids))
-        walks = {name: walk for name, walk in zip(ids, await reader.walk(ids), strict=True) if walk is not None}
+        walks = {one.anchor: listed(one) for one in await reader.walk(ids) if one is not None}
         amended = await amended_by(reader, walks.values())
         bodies = await reader.bodies(self.index, names_in(walks.values(), amended))
         groups = {name: group_of(walk, bodies, amended) for name, walk in walks.items()}
@@ -349,7 +349,7 @@ def _ignored(walks: dict[str, Walked], inside: set[str]) -> list[Violation]:
         above = walk.closure - {name} | {one for one in walk.cycle if one == name}
         if (above or walk.closure_more) and not above & inside:
             repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(above))
-            path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.paths else ()
+            path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.via else ()
             found.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
     return found
 

@@ -31,7 +31,7 @@ from stream_car.engine.answers import (
     Step,
     Told,
 )
-from stream_car.engine.evidence import group_of, names_in, shown
+from stream_car.engine.evidence import group_of, listed, names_in, shown
 from stream_car.engine.fold import CHANGES, REJECTED
 from stream_car.engine.partitions import Partitions
 from stream_car.engine.patience import AT_ONCE, Waiting
@@ -139,7 +139,7 @@ class Scopes:
             walk = walks.get(entry.id)
             if ended is None and walk is not None and not walk.is_active:
                 cause = _cause(walk)
-                by = walk.entries.get(cause.id)
+                by = walk.entry(cause.id)
                 ended = Ending(time=by.time if by is not None else entry.time, id=cause.id, rule=cause.rule)
             body = bodies.get(entry.id)
             members.append(
@@ -243,6 +243,7 @@ class Scopes:
             held = await reader.held(own)
             due = held.time if held is not None and read.status == "pending" else None
             return Explanation(asked=name, status=read.status if read.status != "active" else "pending", due=due)
+        walk = listed(walk)
         amended = await amended_by(reader, [walk])
         bodies = await reader.bodies(self.queries.index, [own, *names_in([walk], amended)])
         return Explanation(

@@ -117,7 +117,7 @@ def test_a_long_chain_of_links_leads_to_its_end(number: int) -> None:
     found, _ = walked(link_chain(number), "n0")
 
     assert [one.id for one in found.controlling] == [f"n{number - 1}"]
-    assert len(found.paths[f"n{number - 1}"]) == number - 1
+    assert len(found.path(f"n{number - 1}")) == number - 1
     assert (found.cycle, found.over_budget) == ((), False)
 
 
@@ -126,7 +126,33 @@ def test_a_long_chain_in_one_scope_leads_to_its_end_in_one_step(number: int) -> 
     found, _ = walked(rule_chain(number), "n0")
 
     assert [one.id for one in found.controlling] == [f"n{number - 1}"]
-    assert found.paths[f"n{number - 1}"] == ((f"n{number - 1}", "edited", "record=r"),)
+    assert found.path(f"n{number - 1}") == ((f"n{number - 1}", "edited", "record=r"),)
+
+
+def patched(number: int) -> Iterator[Document]:
+    """An advisory, and so many later patches, all of them in force."""
+    scope = ({"package": ("linux",)},)
+    yield Document(id="flaw", type="advisory", time=0, scope=scope)
+    for n in range(number):
+        yield Document(id=f"n{n}", type="patch", time=n + 1, scope=scope)
+
+
+@pytest.mark.parametrize("number", [1_500, 10_000])
+@pytest.mark.parametrize("as_of", [None, 1_200])
+def test_of_very_many_controlling_documents_the_latest_are_named_and_all_are_counted(
+    number: int, as_of: int | None
+) -> None:
+    memory = Memory(Fold(RULESET, future="apply"))
+    for one in patched(number):
+        memory.feed(one)
+
+    found, _ = walk("flaw", memory.values, RULESET, as_of, has_links=False)
+
+    assert found is not None
+    there = number if as_of is None else as_of
+    assert len(found.controlling) + found.controlling_more == there
+    assert [one.time for one in found.controlling[:1000]] == list(range(there, there - 1000, -1))
+    assert len(found.controlling) < 2_100
 
 
 @slow

@@ -67,9 +67,9 @@ def check_amenders(found: Amenders, name: str, here: dict[str, Document], rulese
 
 
 def check_paths(found: Walked, corpus: dict[str, Document], ruleset: Ruleset) -> None:
-    for target, path in found.paths.items():
+    for target in (entry.id for entry in found.controlling):
         at = found.anchor
-        for name, rule, _ in path:
+        for name, rule, _ in found.path(target):
             reason = authority.voids(later=corpus[name], earlier=corpus[at], ruleset=ruleset)
             assert reason is not None, (at, name, rule)
             at = name

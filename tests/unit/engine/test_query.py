@@ -338,6 +338,19 @@ def crowd(number: int) -> list[Document]:
     return [document(f"d{n}", "denial", at=1, topic="moon", order=n) for n in range(number)]
 
 
+def test_of_very_many_controlling_documents_the_latest_are_listed_and_the_others_counted() -> None:
+    matter = [document("comet", at=0, topic="moon", text="comet"), *crowd(400)]
+    answer = asked(matter, "comet", k=300)
+    [resolution] = resolved(matter, "comet")
+
+    latest = [f"d{n}" for n in range(399, -1, -1)]
+    for group, many in ((answer.groups[0], 300), (resolution.groups[0], 256)):
+        assert names(group) == latest[:many]
+        assert (group.controlling_more, group.complete, group.reasons) == (400 - many, False, ("limit",))
+    assert ids(answer) == latest[:300]
+    assert answer.certificate.covered == ()
+
+
 @pytest.mark.parametrize("text", ["", "  \n", "x" * (TEXT_MAX + 1)])
 def test_a_question_that_cannot_be_read_is_refused(text: str) -> None:
     with engine() as here, pytest.raises(InvalidRequest) as caught:
