@@ -10,8 +10,9 @@
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
+#   make native   a wheel whose core is compiled to machine code, in build/native, and its tests (needs a C compiler)
 #   make slow     the long suites
-#   make bench    the measurements
+#   make bench    the measurements; bench-native those of the compiled core
 
 VENV ?= .venv
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -20,8 +21,9 @@ JOBS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy topics
+NATIVE := build/native
 
-.PHONY: demo test check lint format servers stack chaos dense sentence-transformers simulate slow bench clean
+.PHONY: demo test check lint format servers stack chaos dense sentence-transformers native simulate slow bench bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -60,6 +62,16 @@ dense: $(VENV)/.installed-dense
 
 sentence-transformers: $(VENV)/.installed-sentence-transformers
 	$(BIN)/python -m pytest -q tests/dense/test_sentence_transformers.py
+
+native: $(VENV)/.installed-dev
+	rm -rf $(NATIVE) && mkdir -p $(NATIVE)/source $(NATIVE)/whole
+	cp -r pyproject.toml README.md LICENSE stream_car $(NATIVE)/source
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(PIP) wheel --no-deps --wheel-dir $(NATIVE) ./$(NATIVE)/source
+	$(BIN)/python -m zipfile -e $(NATIVE)/*.whl $(NATIVE)/whole && cp -r tests pyproject.toml $(NATIVE)/whole
+	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m pytest -n $(JOBS) -q tests/native tests/properties tests/unit/engine
+
+bench-native: native $(VENV)/.installed-bench
+	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m tests.benchmarks.core_step
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10

@@ -37,13 +37,22 @@ Steps = Generator[list[bytes], None, None]
 
 
 class Fold:
-    """`frontier ∘ intake` for one shard of one generation."""
+    """`frontier ∘ intake` for one shard of one generation; intake alone if it `hands_on` the placements."""
 
-    def __init__(self, ruleset: Ruleset, *, future: Future = "wait", skew: int = SKEW, shard: int = 0) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        *,
+        future: Future = "wait",
+        skew: int = SKEW,
+        shard: int = 0,
+        hands_on: bool = False,
+    ) -> None:
         self.ruleset = ruleset
         self.future = future
         self.skew = skew
         self.shard = shard
+        self.hands_on = hands_on
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     @property
@@ -120,7 +129,7 @@ class Fold:
         if isinstance(said, InvalidDocument):
             _reject(said, at, effects)
         elif said is not None:
-            if not state.is_whole and (lacking := self._lacking(state, said.id, scopes)):
+            if not state.is_whole and (lacking := state.lacking(said.id, () if self.hands_on else scopes)):
                 yield lacking
             old = state.held.get(said.id)
             decision = self._decide(state, header, old, said, scopes, at, effects)
@@ -130,10 +139,6 @@ class Fold:
         counts = header.counts
         counts[effects.outcome] = counts.get(effects.outcome, 0) + 1
         return effects
-
-    def _lacking(self, state: State, name: str, scopes: Sequence[str]) -> list[bytes]:
-        """Keys to ask for before a statement can be decided and placed."""
-        return state.lacking(name, scopes)
 
     def _decide(
         self,
@@ -187,6 +192,9 @@ class Fold:
 
         Takes out of `left` what is placed. Gives the keys that must be read before the rest can be.
         """
+        if self.hands_on:
+            effects.placements += tuple(left)
+            return []
         return place_all(state, left, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched)
 
     def _requeue(self, state: State, header: Header, old: Held | None, new: Held, effects: Effects) -> Steps:

@@ -6,7 +6,7 @@ late they are repeated; `bounds` say before which input of every intake shard al
 Cost: the composed fold, and a record of about 300 bytes for every (document, scope).
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 import msgspec
 from msgspec import Struct
@@ -15,7 +15,6 @@ from stream_car.codec.placements import Mark, Placed, decode_placed, encode_plac
 from stream_car.core.changes import FrontierChange
 from stream_car.core.intake import SKEW, held_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Placement
 from stream_car.core.timeline import scope_key
 from stream_car.engine.effects import Effects, Future, Reading
 from stream_car.engine.fold import CHANGES, FORMAT, REJECTED, Fold, Steps, place_all
@@ -55,17 +54,6 @@ class Arrival(Struct, frozen=True, gc=False):
     origin: tuple[int, int] | None
 
 
-class _Collecting(Fold):
-    """The composed fold up to the seam: placements are handed on, and scopes are the other hop's."""
-
-    def _lacking(self, state: State, name: str, scopes: Sequence[str]) -> list[bytes]:
-        return state.lacking(name, ())
-
-    def _place(self, state: State, left: list[Placement], effects: Effects) -> list[bytes]:
-        effects.placements += tuple(left)
-        return []
-
-
 class IntakeFold:
     """One intake shard: revisions, waiting documents, placements, what is rejected and what lies elsewhere."""
 
@@ -81,7 +69,7 @@ class IntakeFold:
         self.partitions = partitions
         self.shard = shard
         self.generation = generation_of(ruleset, partitions, future)
-        self._fold = _Collecting(ruleset, future=future, skew=skew, shard=shard)
+        self._fold = Fold(ruleset, future=future, skew=skew, shard=shard, hands_on=True)
 
     def read(self, record: Record) -> Arrival:
         """The record decoded, and whether it lies where its id belongs."""

@@ -1,6 +1,7 @@
 """Random streams of statements over random rules: corrections, retractions, links, cycles, several scopes."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Literal, Protocol
 
@@ -13,18 +14,20 @@ TYPES = ("a", "b", "c", "d")
 KEYS = (("x",), ("y",), ("x", "y"), ("record",))
 
 
-class RememberedRuleset(Ruleset):
-    """The same rules; scopes of a document are worked out once (documents are kept alive by the table)."""
+def with_memory(ruleset: Ruleset) -> Ruleset:
+    """The same rules; the scopes of a document are worked out once, unless the class is compiled and lets nobody in."""
+    known: dict[int, tuple[Document, tuple[str, ...]]] = {}
+    work_out = ruleset.scopes
 
-    def __init__(self, domains: list[Domain]) -> None:
-        super().__init__(domains)
-        self.known: dict[int, tuple[Document, tuple[str, ...]]] = {}
-
-    def scopes(self, document: Document) -> tuple[str, ...]:
-        found = self.known.get(id(document))
+    def scopes(document: Document) -> tuple[str, ...]:
+        found = known.get(id(document))
         if found is None:
-            found = self.known[id(document)] = (document, super().scopes(document))
+            found = known[id(document)] = (document, work_out(document))
         return found[1]
+
+    with suppress(AttributeError):
+        ruleset.scopes = scopes  # type: ignore[method-assign]
+    return ruleset
 
 
 class Asked(Protocol):
@@ -46,7 +49,7 @@ def remembered(function: Asked) -> Asked:
     return ask
 
 
-def random_rules(random: Random, *, amending: float = 0.1) -> RememberedRuleset:
+def random_rules(random: Random, *, amending: float = 0.1) -> Ruleset:
     """Two to six rules over four types; `differ_on` agrees per superseded type and key set."""
     differ = {(kind, keys): random.random() < 0.4 for kind in TYPES for keys in KEYS}
     rules: dict[tuple[str, str, tuple[str, ...]], Rule] = {}
@@ -58,7 +61,7 @@ def random_rules(random: Random, *, amending: float = 0.1) -> RememberedRuleset:
         rules[new, old, keys] = Rule(
             name=name, superseding_type=new, superseded_type=old, scope_keys=keys, differ_on=on, effect=effect
         )
-    return RememberedRuleset([Domain(name="random", types=TYPES, rules=tuple(rules.values()))])
+    return with_memory(Ruleset([Domain(name="random", types=TYPES, rules=tuple(rules.values()))]))
 
 
 def random_document(random: Random, ids: int, *, links: float = 0.15, times: int = 12) -> Document:
