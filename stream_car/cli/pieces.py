@@ -165,8 +165,8 @@ def certificate_line(said: Certificate) -> Text:
 
 
 def left_out(scopes: Sequence[Plausible]) -> Iterator[Text]:
-    """The likeliest scopes that the question may mean and that the answer does not cover, if there are any."""
-    found = [f"{one.scope or 'what is in no scope'} ({one.belief:.2f})" for one in scopes if not one.covered]
+    """The likeliest scopes that the question may mean and of which the answer covers nothing, if there are any."""
+    found = [f"{one.scope or 'what is in no scope'} ({one.belief:.2f})" for one in scopes if not one.coverage]
     if found:
         more = f"; and {counted(len(found) - LEFT_MAX, 'other')}" if len(found) > LEFT_MAX else ""
         yield words(f"It may also mean what is not covered: {'; '.join(found[:LEFT_MAX])}{more}.", FAINT)

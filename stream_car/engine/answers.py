@@ -125,11 +125,14 @@ class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Plausible(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A scope that the question may mean, and the probability that it does (Definition 8)."""
+    """A scope that the question may mean, and the probability that it does (Definition 8).
+
+    `coverage` is how much of that probability is with anchors that the answer covers.
+    """
 
     scope: str
     belief: float
-    covered: bool = True  # whether every anchor that was looked at in it is covered
+    coverage: float = 0.0
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -135,10 +135,12 @@ def believed(answer: Answer, course: Course) -> Answer:
 
 
 def _plausible(course: Course, covered: frozenset[str]) -> tuple[Plausible, ...]:
-    partly = {scope for _, gist in course.looked if gist.anchor not in covered for scope in gist.scopes or (UNSCOPED,)}
+    told = [pair for pair in zip(course.looked, course.beliefs, strict=True) if pair[0][1].anchor in covered]
+    part = replace(course, looked=tuple(looked for looked, _ in told), beliefs=tuple(belief for _, belief in told))
+    coverage = by_scope(part, UNSCOPED)
     likely = list(by_scope(course, UNSCOPED).items())[:SCOPES_MAX]
     return tuple(
-        Plausible(scope=scope, belief=_rounded(belief), covered=scope not in partly)
+        Plausible(scope=scope, belief=_rounded(belief), coverage=_rounded(coverage.get(scope, 0.0)))
         for scope, belief in likely
         if belief >= PLAUSIBLE
     )

@@ -48,7 +48,7 @@ def test_an_answer_that_is_not_complete_says_why() -> None:
 
 
 def test_an_answer_names_the_likeliest_scopes_that_it_does_not_cover() -> None:
-    likely = [Plausible(scope=f"topic=t{n}", belief=0.2, covered=n == 0) for n in range(5)]
+    likely = [Plausible(scope=f"topic=t{n}", belief=0.2, coverage=0.1 if n == 0 else 0.0) for n in range(5)]
     certificate = Certificate(covered=("a",), not_covered=("b", "c"), complete=False, reasons=("budget",), cut=(9,))
     said = Answer(question="?", results=(), groups=(), certificate=certificate, scopes=tuple(likely))
     text = drawn(render.answer(said), width=200)

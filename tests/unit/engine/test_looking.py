@@ -48,16 +48,24 @@ def test_an_answer_carries_the_scopes_that_may_be_meant() -> None:
     answer = asked(claims(4, 3), k=2)
     [first, *others] = answer.scopes
 
-    assert (first.scope, first.covered) == ("topic=t3", True)
+    assert (first.scope, first.coverage) == ("topic=t3", first.belief)
     assert first.belief == pytest.approx(0.87, abs=0.01)
-    assert [(one.scope, one.covered) for one in others] == [
-        ("topic=t0", True),
-        ("topic=t1", False),
-        ("topic=t2", False),
+    assert [(one.scope, one.coverage) for one in others] == [
+        ("topic=t0", others[0].belief),
+        ("topic=t1", 0.0),
+        ("topic=t2", 0.0),
     ]
     assert answer.groups[0].belief == first.belief
     assert answer.certificate.coverage == pytest.approx(first.belief + others[0].belief, abs=1e-3)
     assert sum(one.belief for one in answer.scopes) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_scope_may_be_covered_in_part() -> None:
+    said = [document(f"c{n}", at=1, topic="tea", text="comet seen") for n in range(4)]
+    [scope] = asked(said, k=1).scopes
+
+    assert scope.belief == pytest.approx(1.0)
+    assert scope.coverage == pytest.approx(0.25)
 
 
 def test_a_question_that_names_its_scope_is_believed_to_mean_it() -> None:
