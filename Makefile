@@ -6,7 +6,7 @@
 #   make format   let ruff lay the code out
 #   make servers  install what the tests of Kafka and Redis run on (Debian)
 #   make stack    everything on this machine, Kafka, Redis and workers, to play with
-#   make chaos    workers, Redis and the broker killed over and over, and everything compared, half an hour
+#   make chaos    workers, Redis and the broker killed, frozen, cut and filled over and over, and all compared, half an hour
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
@@ -52,7 +52,7 @@ stack: $(VENV)/.installed-dev
 	$(BIN)/python -m deploy.local stack
 
 chaos: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.chaos --kills 200 --cuts 20 --wipes 3 --brokers 5
+	$(BIN)/python -m tests.chaos --kills 140 --points 60 --freezes 10 --ends 10 --churns 5 --cuts 20 --wipes 3 --fulls 5 --brokers 5
 
 simulate: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.simulation.two_hops --seeds 0 20000 --processes 2

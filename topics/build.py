@@ -147,6 +147,7 @@ def _message(topic: Topic) -> Json:
                 "ce_specversion": {"const": "1.0"},
                 "ce_id": {"type": "string"},
                 "ce_source": {"type": "string"},
+                "ce_subject": {"type": "string", "description": "The scope."},
                 "ce_type": {"const": kind.decode()},
             },
         }

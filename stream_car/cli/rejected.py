@@ -1,20 +1,68 @@
-"""`rejected list`, `show` and `replay`: refused input is kept, with its bytes, and can be mended and sent again."""
+"""`rejected list`, `show` and `replay`: refused input is kept, with its bytes, and can be mended and sent again.
+
+Of a folder, of a service (but for `replay`), or with `--kafka` of the topic `rejected`.
+"""
 
 import sys
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import ParamSpec, Protocol, TypeVar
 
 import click
 import msgspec
 from msgspec import Struct
 
+from stream_car import domains
+from stream_car.adapters.kafka.specification import PREFIX
 from stream_car.api.plain import line
 from stream_car.cli import options, render
 from stream_car.cli.console import emit, show
+from stream_car.cli.topics import require_driver
+from stream_car.engine.answers import Rejected, Replayed
 from stream_car.errors import InvalidRequest
+from stream_car.runtime.settings import kafka_server
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 EVERY = 1_000_000_000
+
+
+class Keeper(Protocol):
+    """Whoever keeps refused input and takes it again."""
+
+    def rejected(self, *, limit: int) -> Sequence[Rejected]:
+        """Input that was refused."""
+        ...
+
+    def replay(
+        self, mended: Mapping[int, bytes] | None = None, *, only: Collection[int] = (), trial: bool = False
+    ) -> Sequence[Replayed]:
+        """Send it again."""
+        ...
+
+
+def _in_kafka(command: Callable[P, R]) -> Callable[P, R]:
+    """`--kafka HOST:PORT`, `--prefix NAME`"""
+    for option in (
+        click.option("--prefix", default=PREFIX, show_default=True, help="With --kafka: what the topics begin with."),
+        click.option(
+            "--kafka",
+            metavar="HOST:PORT",
+            help="What workers over Kafka refused: the topic `rejected` there; its offsets are meant. User, password "
+            "and certificates come from $STREAM_CAR_KAFKA_USER and its like.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _topic(address: str, prefix: str, rules: Sequence[str]) -> Keeper:
+    require_driver()
+    from stream_car.runtime.refused import Refused
+
+    return Refused(kafka_server(address), prefix, domains.load(rules))
 
 
 @click.group("rejected")
@@ -25,15 +73,19 @@ def group() -> None:
 @group.command(
     "list",
     epilog=options.examples(
-        "stream-car rejected list", "stream-car rejected list --json | jq -r .code | sort | uniq -c"
+        "stream-car rejected list",
+        "stream-car rejected list --json | jq -r .code | sort | uniq -c",
+        "stream-car rejected list --kafka localhost:9092       what workers over Kafka refused",
     ),
 )
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
+@_in_kafka
 @options.asking
-def list_rejected(limit: int, data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
+def list_rejected(
+    limit: int, kafka: str | None, prefix: str, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+) -> None:
     """List refused input: its place in the log, a stable code, and why."""
-    with options.opened(data, rules, url) as engine:
-        items = engine.rejected(limit=limit)
+    items = _rejected(kafka, prefix, data, rules, url, limit)
     if as_json:
         for item in items:
             emit(line(item))
@@ -50,13 +102,21 @@ def list_rejected(limit: int, data: Path, rules: Sequence[str], url: str | None,
 )
 @click.argument("offset", type=click.IntRange(min=0))
 @click.option("--bytes", "as_bytes", is_flag=True, help="Write exactly the bytes that came, and nothing else.")
+@_in_kafka
 @options.asking
 def show_rejected(
-    offset: int, as_bytes: bool, data: Path, rules: Sequence[str], url: str | None, as_json: bool
+    offset: int,
+    as_bytes: bool,
+    kafka: str | None,
+    prefix: str,
+    data: Path,
+    rules: Sequence[str],
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Show one refused input with its bytes."""
-    with options.opened(data, rules, url) as engine:
-        item = next((item for item in engine.rejected(limit=EVERY) if item.offset == offset), None)
+    items = _rejected(kafka, prefix, data, rules, url, EVERY)
+    item = next((item for item in items if item.offset == offset), None)
     if item is None:
         raise InvalidRequest("offset", f"input {offset} was not rejected; see: stream-car rejected list")
     if as_bytes:
@@ -75,6 +135,7 @@ def show_rejected(
         "stream-car rejected replay --url http://127.0.0.1:8377",
         "stream-car rejected list --json > refused.jsonl",
         "stream-car rejected replay --from refused.jsonl     after mending the field `value` of some lines",
+        "stream-car rejected replay --kafka localhost:9092 --dry-run",
     ),
 )
 @click.argument("offsets", nargs=-1, type=click.IntRange(min=0), metavar="[OFFSET...]")
@@ -86,12 +147,15 @@ def show_rejected(
     help='Mended bytes: those of the one OFFSET that is given, or lines of {"offset": ..., "value": ...}.',
 )
 @click.option("--dry-run", is_flag=True, help="Send nothing, only say what would become of it.")
+@_in_kafka
 @options.asking
 def replay_rejected(
     offsets: Sequence[int],
     edit: bool,
     source: Path | None,
     dry_run: bool,
+    kafka: str | None,
+    prefix: str,
     data: Path,
     rules: Sequence[str],
     url: str | None,
@@ -99,23 +163,41 @@ def replay_rejected(
 ) -> None:
     """Send refused input again, as it came or mended.
 
-    Each input is replayed once, however often you ask. What would be refused again is not sent. Exit
-    code 1 where something still is refused. New rules need no replay: building the state anew with
-    them looks at every input again.
+    Each input is replayed once, however often you ask; with --kafka as often, and what comes again is a duplicate.
+    What would be refused again is not sent. Exit code 1 where something still is refused. New rules need no replay:
+    building the state anew with them looks at every input again.
     """
-    with options.opened(data, rules, url) as engine:
-        mended = _mended_lines(source) if source is not None and not offsets else {}
-        if source is not None and offsets:
-            mended = _mended_file(source, offsets)
-        if edit:
-            mended |= _edited(engine, offsets)
-        replayed = engine.replay(mended, only=offsets, trial=dry_run)
+    if kafka is not None:
+        replayed = _replayed(_topic(kafka, prefix, rules), offsets, source, edit=edit, dry_run=dry_run)
+    else:
+        with options.opened(data, rules, url) as engine:
+            replayed = _replayed(engine, offsets, source, edit=edit, dry_run=dry_run)
     if as_json:
         for one in replayed:
             emit(line(one))
     else:
         show(render.replayed(replayed, is_trial=dry_run))
     options.end(is_found=all(one.outcome != "refused" for one in replayed))
+
+
+def _rejected(
+    kafka: str | None, prefix: str, data: Path, rules: Sequence[str], url: str | None, limit: int
+) -> Sequence[Rejected]:
+    if kafka is not None:
+        return _topic(kafka, prefix, rules).rejected(limit=limit)
+    with options.opened(data, rules, url) as engine:
+        return engine.rejected(limit=limit)
+
+
+def _replayed(
+    keeper: Keeper, offsets: Sequence[int], source: Path | None, *, edit: bool, dry_run: bool
+) -> Sequence[Replayed]:
+    mended = _mended_lines(source) if source is not None and not offsets else {}
+    if source is not None and offsets:
+        mended = _mended_file(source, offsets)
+    if edit:
+        mended |= _edited(keeper, offsets)
+    return keeper.replay(mended, only=offsets, trial=dry_run)
 
 
 class Mended(Struct, frozen=True):
@@ -150,11 +232,11 @@ def _mended_lines(source: Path) -> dict[int, bytes]:
         raise InvalidRequest("mended", f"{source}: {error}; write it as `rejected list --json` does") from error
 
 
-def _edited(engine: "options.Car", offsets: Sequence[int]) -> dict[int, bytes]:
+def _edited(keeper: Keeper, offsets: Sequence[int]) -> dict[int, bytes]:
     """What an editor made of them; what it left as it was stays out."""
     if not offsets:
         raise InvalidRequest("offset", "name the inputs to edit; see: stream-car rejected list")
-    found = {item.offset: item.value for item in engine.rejected(limit=EVERY) if item.offset in offsets}
+    found = {item.offset: item.value for item in keeper.rejected(limit=EVERY) if item.offset in offsets}
     texts = {offset: value.decode("utf-8", "backslashreplace") for offset, value in found.items()}
     saved = {offset: click.edit(text, extension=".json") for offset, text in texts.items()}
     return {offset: text.strip().encode() for offset, text in saved.items() if text is not None}

@@ -16,10 +16,7 @@ cut and stays in `time_original`.
 Retractions. `retracted: true` needs nothing but the id, and a `revision` to retract another than the one
 then stored. The rest of such an object must be sound JSON and is not read.
 
-CloudEvents 1.0, structured: an object with `specversion` and `data` is an envelope and `data` is the
-document, which is never unwrapped again. Where the document lacks them, `type`, `time` and `source` come
-from the envelope, and `id` from its `subject` or else its `id`. Everything else in an envelope is about the
-delivery and is dropped: kept, it would make a second delivery of one document look like a conflict.
+A document may come in a CloudEvent, structured or in binary mode: `envelopes` says what it lends.
 """
 
 from collections.abc import Sequence
@@ -27,6 +24,7 @@ from sys import intern
 from typing import Any
 
 from stream_car.codec.characters import has_control, is_normal, normal, shown
+from stream_car.codec.envelopes import unwrapped
 from stream_car.codec.syntax import DEFAULTS, GREATEST, Limits, parse
 from stream_car.codec.times import finer_than_microseconds, parse_time
 from stream_car.core.documents import Document, Retraction, ScopeMap, Statement
@@ -38,7 +36,6 @@ _LINKS = ("supersedes", "superseded_by", "amends")
 _LINES = ("type", "title", "source", "url")
 _OTHERS = ("id", "time", "order", "revision", "scope", "text", "retracted", "attributes", "v")
 _FIELDS = frozenset((*_LINKS, *_LINES, *_OTHERS))
-_ENVELOPE_FIELDS = ("type", "time", "source")
 _RESERVED_KEYS = frozenset({"document", "amended"})  # the scopes in which explicit links are kept
 
 
@@ -51,7 +48,7 @@ def decode(
 ) -> Statement:
     """The document or retraction that a record holds; raises `InvalidDocument` and nothing else.
 
-    A null value retracts the document that the key names. Headers are weighed and otherwise ignored.
+    A null value retracts the document that the key names. Headers are weighed, and those of CloudEvents read.
     """
     name: str | None = None
     try:
@@ -59,7 +56,7 @@ def decode(
             _require_light(headers, limits)
         if value is None:
             return Retraction(id=_key_id(key, limits))
-        said = _unwrapped(parse(value, limits))
+        said = unwrapped(parse(value, limits), headers)
         version = said.get("v", FORMAT)
         if version.__class__ is not int or version != FORMAT:
             raise InvalidDocument("version", f"`v` must be {FORMAT} or absent; this reader knows no other format")
@@ -121,24 +118,6 @@ def _document(name: str, said: dict[str, Any], limits: Limits) -> Document:
         source=_line(said, "source"),
         url=_line(said, "url"),
     )
-
-
-def _unwrapped(said: dict[str, Any]) -> dict[str, Any]:
-    if "specversion" not in said or ("data" not in said and "data_base64" not in said):
-        return said
-    if said["specversion"] != "1.0":
-        raise InvalidDocument("version", "the envelope must be CloudEvents 1.0")
-    if "data" not in said:
-        raise InvalidDocument("field", "send the document as a JSON object in `data`, not as `data_base64`")
-    document = said["data"]
-    if document.__class__ is not dict:
-        raise InvalidDocument("not_object", "the `data` of the envelope must be a JSON object")
-    lent = {field: said[field] for field in _ENVELOPE_FIELDS if field in said}
-    for field in ("subject", "id"):
-        if field in said:
-            lent["id"] = said[field]
-            break
-    return lent | document
 
 
 def _require_light(headers: Sequence[tuple[str, bytes]], limits: Limits) -> None:

@@ -36,7 +36,7 @@ def main() -> None:
     print(
         f"all as the definition has it, after {time.monotonic() - begin:.0f} s: {found.acknowledged} acknowledged of "
         f"{found.inputs} inputs, {found.changes} changes, {found.repeats} repeats, {found.rejected} rejected; "
-        f"{chaos.deaths} workers died at work"
+        f"{chaos.deaths} workers died at work, at points {chaos.reached}"
     )
 
 

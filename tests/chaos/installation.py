@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from stream_car import domains
+from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.server import KafkaServer
@@ -24,7 +25,7 @@ from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.engine.partitions import Partitions
 from stream_car.errors import Unavailable
-from stream_car.ports import Hop, Message
+from stream_car.ports import Hop, Message, Record
 from tests.chaos.judge import Judge, Verdict
 from tests.chaos.workers import QueryWorker, Worker
 from tests.properties.streams import random_document
@@ -137,6 +138,19 @@ class Installation:
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(0.2)
+
+    async def records(self, topic: str, partition: int) -> list[Record]:
+        """All there are."""
+        reader = await Reader.open(self.server)
+        try:
+            log = KafkaLog(reader, self.sender, self.layout.named(topic))
+            _, end = await log.range(partition)
+            found: list[Record] = []
+            while len(found) < end:
+                found += await log.fetch(partition, len(found), 1000)
+            return found
+        finally:
+            await reader.close()
 
     async def judge(self, timeout_s: float = REST_S) -> Verdict:
         """Wait until nothing is left to do, then compare with the definitions. Raises `Violation`."""

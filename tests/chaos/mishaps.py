@@ -22,7 +22,8 @@ WORKERS = 3
 CUT_MAX = 1 << 16
 REST_S = 150.0
 AT_WORK_S = 60.0  # how long a worker that is to be killed is waited for to have shards
-POINT_TIMES = 6
+AT_A_POINT_S = 12.0  # how long one is waited for to come to its point
+POINT_TIMES = 3
 FROZEN_S = 1.3  # times the session
 FULL_S = 3.0
 CHURN_S = 3.0
@@ -63,6 +64,7 @@ class Chaos:
         self.here = Installation(kafka.address, redis.url, folder)
         self.here.environment["CHAOS_SESSION_MS"] = str(int(session_s * 1000))
         self.deaths = 0  # of workers that had shards
+        self.reached: dict[str, int] = {}  # how many died at each point
         self._session_s = session_s
         self._points = list(POINTS)
         self._say = say
@@ -120,14 +122,15 @@ class Chaos:
         return [worker for worker in self.here.workers if worker.is_running]
 
     async def _at_work(self) -> Worker:
-        """A worker that has shards; where the group is slow, any."""
+        """A worker that has shards. Raises `Violation` where the group gives nobody any."""
         deadline = asyncio.get_running_loop().time() + AT_WORK_S
         while True:
             self._replace()
-            running = self._running()
-            working = [worker for worker in running if worker.shards and not worker.is_frozen]
-            if working or asyncio.get_running_loop().time() > deadline:
-                return self.random.choice(working or running)
+            working = [worker for worker in self._running() if worker.shards and not worker.is_frozen]
+            if working:
+                return self.random.choice(working)
+            if asyncio.get_running_loop().time() > deadline:
+                raise Violation(f"no worker has shards for {AT_WORK_S:.0f} s; see {self.here.folder}")
             await asyncio.sleep(0.1)
 
     async def kill(self) -> None:
@@ -137,17 +140,19 @@ class Chaos:
         victim.kill()
 
     async def kill_at_a_point(self) -> None:
-        """A worker joins and dies when it comes to the next of the named points."""
+        """A worker joins and dies when it comes to the next of the named points; else where it is."""
         point = self._points[0]
         self._points = [*self._points[1:], point]
-        victim = self.here.doomed(point, self.random.randint(1, POINT_TIMES))
-        deadline = asyncio.get_running_loop().time() + AT_WORK_S
+        victim = self.here.doomed(point, 1 if "claim" in point else self.random.randint(1, POINT_TIMES))
+        deadline = asyncio.get_running_loop().time() + AT_A_POINT_S
         while victim.is_running and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.1)
-        self.deaths += victim.was_killed
         if victim.is_running:
-            self._say(f"{point}: it never came there")
+            self._say(f"it did not come {point}")
             victim.kill()
+        else:
+            self.reached[point] = self.reached.get(point, 0) + 1
+        self.deaths += victim.shards > 0
 
     async def freeze(self) -> None:
         """A worker stands still until the group has given its shards to others, then goes on as if nothing were."""
@@ -168,7 +173,12 @@ class Chaos:
         await self._ended(victim)
 
     async def _ended(self, worker: Worker) -> None:
-        if not worker.is_frozen and (code := await worker.stop()):
+        """It has ended in order, unless it had not even begun."""
+        if worker.is_frozen:
+            return
+        has_begun = bool(worker.said("started"))
+        code = await worker.stop()
+        if has_begun and code:
             raise Violation(f"a worker that was told to end ended with {code}; see {worker.log}")
 
     async def rebalance(self) -> None:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from stream_car.codec import content_digest, decode, encode, encode_mapping, format_time
 from stream_car.core.documents import Document, Retraction
@@ -42,6 +43,59 @@ def test_an_envelope_inside_an_envelope_is_only_data() -> None:
         "specversion": "1.0",
         "data": {"id": "x"},
     }
+
+
+EVENT = (
+    ("ce_specversion", b"1.0"),
+    ("ce_id", b"event-1"),
+    ("ce_source", b"https://feeds.example"),
+    ("ce_type", b"published"),
+    ("ce_time", WHEN.encode()),
+    ("content-type", b"application/json"),
+    ("traceparent", b"00-1"),
+)
+
+
+def test_in_binary_mode_the_headers_lend_what_the_document_lacks() -> None:
+    lent = decode(b'{"title": "t"}', headers=EVENT)
+
+    assert isinstance(lent, Document)
+    assert (lent.id, lent.type, lent.time, lent.source) == ("event-1", "published", MICROS, "https://feeds.example")
+    assert decode(b'{"title": "t"}', headers=(*EVENT, ("ce_subject", b"doc-1"))) == replace(lent, id="doc-1")
+    assert decode(text(), headers=EVENT) == replace(document(text()), source="https://feeds.example")
+    assert decode(None, key=b"d", headers=EVENT) == Retraction(id="d")
+    assert decode(b'{"retracted": true}', headers=(*EVENT, ("ce_subject", b"d"))) == Retraction(id="d")
+
+
+def test_in_binary_mode_the_value_is_the_document_whatever_it_looks_like() -> None:
+    looks = {**LEAST, "specversion": "1.0", "data": {"id": "x"}}
+    said = decode(text(**looks), headers=EVENT)
+
+    assert isinstance(said, Document)
+    assert said.id == "d"
+    assert said.attributes == {"specversion": "1.0", "data": {"id": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("code", "headers"),
+    [
+        ("version", (("ce_specversion", b"0.3"),)),
+        ("field", (*EVENT, ("ce_type", b"other"))),
+        ("encoding", (*EVENT, ("ce_subject", b"\xff"))),
+        ("time", (*EVENT[:4], ("ce_time", b"yesterday"))),
+    ],
+)
+def test_an_event_in_binary_mode_of_another_version_or_shape_is_refused(
+    code: str, headers: tuple[tuple[str, bytes], ...]
+) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        decode(b'{"id": "d", "type": "advisory"}', headers=headers)
+
+    assert refused.value.code == code
+
+
+def test_headers_that_only_look_like_those_of_an_event_lend_nothing() -> None:
+    assert decode(text(), headers=(("ce_source", b"other"), ("CE_SpecVersion", b"9"))) == document(text())
 
 
 def test_encoding_is_canonical_and_short() -> None:

@@ -55,13 +55,22 @@ class KafkaJournal:
         return Event(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b"") if oseq else None
 
     async def last(self, shard: int) -> int:
-        """The highest `oseq` kept, 0 if none; where late repeats came last, at least what came before them."""
-        highest = 0
-        for stream, log in self._logs.items():
-            first, end = await log.range(shard)
-            async for record in self._from(shard, stream, max(first, end - STALE_MAX)):
-                highest = max(highest, self._oseq(shard, record))
-        return highest
+        """The highest `oseq` kept, 0 if none; where late repeats came last, at least what came before them.
+
+        Where the newest events are numbered one after the other nobody repeated anything, and they are all that is
+        read; else as many as a stalled worker can have repeated.
+        """
+        return max([await self._highest(shard, stream) for stream in self._logs], default=0)
+
+    async def _highest(self, shard: int, stream: str) -> int:
+        first, end = await self._logs[stream].range(shard)
+        numbers: list[int] = []
+        for window in (BATCH, STALE_MAX):
+            found = [self._oseq(shard, one) async for one in self._from(shard, stream, max(first, end - window))]
+            numbers = [oseq for oseq in found if oseq]
+            if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+                break
+        return max(numbers, default=0)
 
     async def forgotten(self, shard: int) -> int:
         """Events up to this number may be gone: retention has taken them from the beginning of a topic.
@@ -128,6 +137,7 @@ class KafkaJournal:
             ("ce_specversion", b"1.0"),
             ("ce_id", f"{self._generation}/{shard}/{event.oseq}".encode()),
             ("ce_source", b"stream-car"),
+            ("ce_subject", event.key),
             ("ce_type", TYPES.get(event.stream, event.stream.encode())),
             ("content-type", b"application/json"),
         )

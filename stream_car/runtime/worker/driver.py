@@ -26,6 +26,7 @@ from stream_car.runtime.worker.unasked import SilentConsumer
 SESSION_MS = 6000  # the least that brokers allow unless told otherwise
 HEARTBEAT_MS = 1000
 REJOIN_MS = 15_000  # how long the group waits for a member that finishes its batches
+METADATA_MS = 5000  # a broker that just started knows no topics: a leader that asked it then has nothing to share out
 NEVER_MS = 2**31 - 1  # a shard that waits for Redis is no reason to leave the group
 
 
@@ -94,6 +95,7 @@ class BatchConsumer(SilentConsumer):
             heartbeat_interval_ms=HEARTBEAT_MS,
             rebalance_timeout_ms=REJOIN_MS,
             max_poll_interval_ms=NEVER_MS,
+            metadata_max_age_ms=METADATA_MS,
             partition_assignment_strategy=[StickyPartitionAssignor],
         )
         await self.driver.start()

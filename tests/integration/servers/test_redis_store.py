@@ -120,6 +120,20 @@ async def test_deleted_keys_are_swept(client: Client, store: RedisStore) -> None
     assert await store.read(claim, [keys[0], b"kept"]) == {b"kept": b"value"}
 
 
+async def test_the_step_of_the_runbook_drops_one_namespace_and_no_other(own: Redis, client: Client) -> None:
+    for namespace in ("streamcar", "streamcar-2"):
+        for hop in ("intake", "frontier"):
+            await written(RedisStore(client, f"{namespace}.{hop}"), 1)
+    runbook = (Path(__file__).parents[3] / "deploy" / "runbook.md").read_text(encoding="utf-8")
+    [step] = [line for line in runbook.splitlines() if "--scan" in line and "UNLINK" in line]
+
+    subprocess.run(["bash", "-ec", step.replace("redis-cli", f"redis-cli -p {own.port}")], check=True)
+
+    left = await client.execute_command("KEYS", "*")
+    assert isinstance(left, list)
+    assert sorted(left) == [b"{streamcar-2.frontier:0}", b"{streamcar-2.intake:0}"]
+
+
 @pytest.mark.parametrize("field", ["value", "head", "outbox"])
 async def test_a_changed_byte_is_found_before_it_is_used(client: Client, store: RedisStore, field: str) -> None:
     claim = await store.commit(await store.claim(0), 1, {b"a": b"value"}, [event(1)])
