@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from stream_car.adapters.embedded.checkpoints import checkpoint
 from stream_car.adapters.embedded.sqlite import connect, guarded, sync_log, translated, unguarded
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ranking.bm25 import Analysed
@@ -90,6 +91,10 @@ class AnalysedTexts:
     def sync(self) -> None:
         """Make what was flushed durable; another thread may call this."""
         sync_log(self._path)
+
+    def checkpoint(self) -> None:
+        """Bring what was flushed into the file; another thread may call this."""
+        checkpoint(self._path)
 
     def close(self) -> None:
         """Flush, as far as the disk allows, and let go of the file."""

@@ -177,12 +177,14 @@ class TantivyIndex:
         self._scopes.flush()  # first: the position must never be ahead of the scopes, nor of the texts
         self._texts.flush()
         self._sealed = _Sealed(dict(self._pending), list(self._replaced))
+        self._tail.seal()
         self._writer.begin(self._position, self._sync)
 
     def _sync(self) -> None:
-        """What was flushed survives a power cut."""
+        """What was flushed survives a power cut, and need not be brought into its file by a later flush."""
         self._scopes.sync()
         self._texts.sync()
+        self._texts.checkpoint()
 
     def _end_commit(self) -> None:
         """Read from disk what a commit brought there; waits for it."""
@@ -190,6 +192,7 @@ class TantivyIndex:
         sealed, self._sealed = self._sealed, None
         if sealed is None:
             return
+        self._tail.forget_sealed()
         self._texts.remove(sealed.replaced)
         self._replaced = self._replaced[len(sealed.replaced) :]
         for name, posting in sealed.pending.items():

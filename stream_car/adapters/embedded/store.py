@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from stream_car.adapters.embedded.checkpoints import Checkpoints
 from stream_car.adapters.embedded.sqlite import connect, guarded, remove, transaction, translated, unguarded
 from stream_car.errors import ClaimLost, Halted
 from stream_car.ports import Claim, Event
@@ -58,6 +59,7 @@ class StateFile:
         except Halted:
             remove(self.path)
             self.connection = self._open()
+        self.checkpoints = Checkpoints(self.path)
 
     def _open(self) -> sqlite3.Connection:
         with self.translated():
@@ -91,6 +93,7 @@ class StateFile:
         self.close()
         remove(self.path)
         self.connection = self._open()
+        self.checkpoints = Checkpoints(self.path)
 
     def damaged(self, what: str) -> Halted:
         """The error for bytes that are not those that were written."""
@@ -98,6 +101,7 @@ class StateFile:
 
     def close(self) -> None:
         """Let go of the file; again is harmless."""
+        self.checkpoints.close()
         with self.translated():
             self.connection.close()
 
@@ -139,7 +143,9 @@ class SqliteStore:
             if outbox:
                 events = guarded(b"outbox", msgspec.msgpack.encode(outbox))
                 connection.execute("INSERT INTO outbox VALUES (?, ?, ?)", (shard, next_oseq - 1, events))
-            return self._keep(connection, claim, claim.owner, next_offset, next_oseq, claim.trimmed)
+            kept_claim = self._keep(connection, claim, claim.owner, next_offset, next_oseq, claim.trimmed)
+        self._file.checkpoints.wrote(len(kept))
+        return kept_claim
 
     async def outbox(self, claim: Claim) -> Sequence[Event]:
         """The events that are not trimmed, in order."""
@@ -259,6 +265,7 @@ class SqliteJournal:
         rows = [(_at(shard, e.oseq), shard, e.oseq, e.stream, e.key, guarded(e.key, e.value)) for e in events]
         with self._file.transaction() as connection:
             connection.executemany("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._file.checkpoints.wrote(len(rows))
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None

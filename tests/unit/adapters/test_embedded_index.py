@@ -64,6 +64,21 @@ def test_a_tail_forgets_what_is_removed() -> None:
     assert tail.best({"x": 1.0, "y": 1.0, named_term("n"): 1.0}, 1.0, 9, {"a", "b"}.__contains__) == ["b"]
 
 
+def test_what_was_sealed_is_found_until_it_is_forgotten_together() -> None:
+    tail = Tail()
+    for name in ("a", "b"):
+        tail.add(name, analysed("x"))
+    tail.seal()
+    tail.add("c", analysed("x"))
+    tail.remove("a")
+    assert (len(tail), tail.having("x"), tail.tokens()) == (2, 2, 2)
+    assert sorted(tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__)) == ["b", "c"]
+
+    tail.forget_sealed()
+    assert (len(tail), tail.having("x"), tail.tokens()) == (1, 1, 1)
+    assert tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__) == ["c"]
+
+
 def test_a_tail_proposes_the_best_and_all_that_tie_with_the_last() -> None:
     tail = Tail()
     for name in ("a", "b", "c"):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.adapters.embedded import checkpoints
+from stream_car.adapters.embedded.checkpoints import Checkpoints
 from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Event
@@ -28,6 +30,23 @@ async def write(path: Path) -> None:
     for n in range(1, 31):
         claim = await store.commit(claim, n, {b"key %d" % n: b"value %d " % n * 30}, [event(n)])
         await SqliteJournal(file).publish(0, [event(n)])
+    file.close()
+
+
+async def test_what_is_committed_is_brought_into_the_file_beside_the_writer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "EVERY", 10)
+    file = StateFile(path)
+    store = SqliteStore(file)
+    claim = await store.commit(await store.claim(0), 1, {b"key": b"the first"}, [])
+    file.checkpoints.close()
+    assert b"the first" not in path.read_bytes()
+
+    file.checkpoints = Checkpoints(path)
+    await store.commit(claim, 2, {b"key %d" % n: b"needle %d" % n for n in range(10)}, [])
+    file.checkpoints.close()
+    assert b"needle 9" in path.read_bytes()
     file.close()
 
 
