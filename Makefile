@@ -11,6 +11,8 @@
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
 #   make native   a wheel whose core is compiled to machine code, in build/native, and its tests (needs a C compiler)
+#   make contract  500 generated requests of every operation of the service, with every check
+#   make kills    200 kills of a server and 200 of a client during load
 #   make slow     the long suites
 #   make bench    the measurements; bench-native those of the compiled core
 
@@ -23,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy topics
 NATIVE := build/native
 
-.PHONY: demo test check lint format servers stack chaos dense sentence-transformers native simulate slow bench bench-native clean
+.PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate slow bench bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -72,6 +74,12 @@ native: $(VENV)/.installed-dev
 
 bench-native: native $(VENV)/.installed-bench
 	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m tests.benchmarks.core_step
+
+contract: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m slow tests/contracts/test_http.py --durations=0
+
+kills: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m slow tests/integration/test_service_kill.py tests/integration/test_client_kill.py
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10

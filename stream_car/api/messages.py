@@ -30,6 +30,7 @@ BUDGET_MAX = 1_000_000
 TIMEOUT_MAX_MS = 30_000
 PAGE_MAX = 1_000
 CURSOR_MAX = 8_000  # one number for each shard
+MENDED_MAX = 100
 PACK_MAX = 1_000_000  # characters of a rule pack
 GREATEST = 2**53 - 1
 
@@ -163,7 +164,7 @@ class Replay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Refused inputs to be sent again, by their offsets as `rejected` tells them, as they came or mended."""
 
     offsets: Annotated[tuple[Place, ...], Meta(max_length=PAGE_MAX)] = ()
-    mended: Annotated[tuple[Mended, ...], Meta(max_length=PAGE_MAX)] = ()
+    mended: Annotated[tuple[Mended, ...], Meta(max_length=MENDED_MAX)] = ()
     dry_run: Annotated[bool, Meta(description="Send nothing, only tell what would become of it.")] = False
 
 

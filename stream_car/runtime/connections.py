@@ -7,13 +7,17 @@ told so and closed.
 """
 
 import asyncio
+from http import HTTPStatus
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from stream_car.api.http.problems import Refused, problem
+
 HEAD_S = 10.0
-_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_SLOW = Refused(408, "slow_head", f"send the head of a request within {HEAD_S:.0f} seconds")
+_FULL = Refused(503, "unavailable", "too many connections are open; come again later", headers={"Retry-After": "5"})
+_ILL = Refused(400, "head", "this is no request in HTTP/1.1, or its line and headers are longer than 64 KiB")
 
 
 class Connection(H11Protocol):
@@ -25,8 +29,7 @@ class Connection(H11Protocol):
         """Somebody has come."""
         super().connection_made(transport)
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
-            transport.write(_FULL)
-            transport.close()
+            self._end(_FULL)
         else:
             self._wait()
 
@@ -55,5 +58,17 @@ class Connection(H11Protocol):
     def _give_up(self) -> None:
         self._waiting = None
         if not self.transport.is_closing():
-            self.transport.write(_SLOW)
-            self.transport.close()
+            self._end(_SLOW)
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no request."""
+        self._end(_ILL)
+
+    def _end(self, refused: Refused) -> None:
+        """The last words to a connection: a problem as every other."""
+        response = problem(refused)
+        head = [*response.raw_headers, (b"connection", b"close")]
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in head)
+        line = f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n".encode()
+        self.transport.write(line + lines + b"\r\n" + response.body)
+        self.transport.close()

@@ -131,7 +131,7 @@ def _portions(named: Sequence[int], mended: Mapping[int, bytes]) -> Iterator[lis
     size = 0
     for at in named:
         size += len(mended.get(at, b""))
-        if portion and (len(portion) == m.PAGE_MAX or size > MENDED_BYTES):
+        if portion and (len(portion) == m.MENDED_MAX or size > MENDED_BYTES):
             yield portion
             portion, size = [], len(mended.get(at, b""))
         portion.append(at)

@@ -93,7 +93,7 @@ def _field(name: str, said: object) -> object:
         return said
     if name in TIMES:
         return {"anyOf": [TIME, {"type": "null"}]} if "anyOf" in said else TIME
-    if name in PAIRS:
+    if name in PAIRS and said.get("type") == "array":
         return PLACE
     if said.get("contentEncoding") == "base64":
         return ANY_BYTES
