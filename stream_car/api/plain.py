@@ -5,13 +5,14 @@ A default is written out, so that a reader never has to know it.
 """
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from stream_car.codec import format_time
 
 TIMES = frozenset({"time", "append_time", "due", "as_of"})
+FEW = 8
 PAIRS = frozenset({"start", "end"})  # of a run: (time, order)
 
 
@@ -31,6 +32,33 @@ def plain(value: object) -> object:
 def line(value: object) -> str:
     """The value as one line of JSON."""
     return msgspec.json.encode(plain(value)).decode()
+
+
+def pieces(value: object) -> Iterator[bytes]:
+    """The value as JSON, in pieces none of which takes long: the items of long lists one by one."""
+    if isinstance(value, msgspec.Struct):
+        before = b"{"
+        for name in value.__struct_fields__:
+            said = getattr(value, name)
+            yield before + msgspec.json.encode(name) + b":"
+            if isinstance(said, list | tuple) and len(said) > FEW:
+                yield from _items(said)
+            else:
+                yield msgspec.json.encode(_field(name, said))
+            before = b","
+        yield b"}" if before == b"," else b"{}"
+    elif isinstance(value, list | tuple):
+        yield from _items(value)
+    else:
+        yield msgspec.json.encode(plain(value))
+
+
+def _items(values: Sequence[object]) -> Iterator[bytes]:
+    before = b"["
+    for value in values:
+        yield before + msgspec.json.encode(plain(value))
+        before = b","
+    yield b"]" if before == b"," else b"[]"
 
 
 def _field(name: str, value: object) -> object:

@@ -58,11 +58,14 @@ class Reader:
 
     async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
         """Stage 1, remembered with the version of the index that answered: whoever keeps answers compares it."""
+        if self._give_way is not None:
+            await self.overview()  # from then on there is a moment that the search is of
         with self._timed("search"):
             found = await index.search(text, depth)
         version = await index.version()
         self.version = version if not self.searches or version == self.version else UNKNOWN
         self.searches[text, depth] = found
+        await self.give_way()
         return found
 
     async def load(self, keys: Sequence[bytes]) -> None:

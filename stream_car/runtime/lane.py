@@ -2,9 +2,9 @@
 
 Promise: a short question is answered at once. One that is long, by what it asks for or by what it turns out to
 take, goes on in a lane: one question at a time, in pieces of a few milliseconds. Such pieces, and pages of
-events for those who listen, take turns, and after each the loop is left to others for as long as the
-piece took. So however many ask for much, half of the time belongs to short questions and to publishing, and they
-wait for one piece. Some long questions may wait for the lane; the rest are told that it is too much.
+events for those who listen, take turns, and after each the loop is left to others for twice as long
+as the piece took. So however many ask for much, two thirds of the time belong to short questions and to publishing,
+and they wait for one piece. Some long questions may wait for the lane; the rest are told that it is too much.
 """
 
 import asyncio
@@ -16,12 +16,13 @@ from stream_car.errors import TooMuch
 
 PIECE_S = 0.001
 FIRST_S = 0.025  # of computing: what a question may take before it has to go on in the lane
+RESTS = 2  # times as long as a piece took
 WAITING_MAX = 16
 WAIT_MAX_S = 5.0
 
 
 class Spare:
-    """The time that there is to spare. Whoever is inside has it alone; after a piece of work it rests for as long."""
+    """The time that there is to spare. Whoever is inside has it alone; after a piece of work it rests."""
 
     def __init__(self, *, rests: bool = True) -> None:
         self._free = asyncio.Lock()
@@ -44,7 +45,7 @@ class Spare:
         if self._owed < PIECE_S or not self._rests:
             self._free.release()
         else:
-            asyncio.get_running_loop().call_later(self._owed, self._free.release)
+            asyncio.get_running_loop().call_later(RESTS * self._owed, self._free.release)
             self._owed = 0.0
 
 

@@ -2,8 +2,8 @@
 
 Promise: a publication is answered when it is durable, applied and found by the next question; its
 receipts are in its order. The flush waits in a thread of its own; everything else happens on the loop,
-a few milliseconds' worth of documents at once, so that a question waits for one step and never for a
-bulk load.
+a few milliseconds' worth of documents at once, more while nobody asks, so that a question waits for one step
+and never for a bulk load.
 Whoever publishes faster than that waits for room.
 """
 
@@ -23,7 +23,8 @@ from stream_car.runtime.embedded import Engine
 COMMIT_MAX = 512  # messages kept with one flush
 COMMIT_BYTES_MAX = 2 << 20
 STEP_S = 0.005  # of computing, disks apart: documents are applied for so long before questions get their turn
-STEP_MIN, STEP_MAX = 16, 128  # as many documents
+QUIET_STEP_S = 0.02  # the same while nobody asks: the first to ask waits a little longer
+STEP_MIN, STEP_MAX = 16, 256  # as many documents
 TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
 ENDED = "publishing has stopped; restart the service, its own log says why, and send the documents again"
@@ -63,6 +64,7 @@ class Publisher:
         self._owners: dict[int, _Publication] = {}  # by offset
         self.has_ended = False
         self._step = STEP_MIN
+        self._is_asked = False
         self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
 
     async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
@@ -92,6 +94,10 @@ class Publisher:
         """Raises `StreamCarError` where nothing can be published any more."""
         if self.has_ended:
             raise StreamCarError(ENDED)
+
+    def give_way(self) -> None:
+        """Somebody asks: take small steps for now."""
+        self._is_asked = True
 
     def hear(self, receipts: Sequence[Receipt]) -> None:
         """Hand receipts to those who wait for them, whoever made the engine go on."""
@@ -146,7 +152,8 @@ class Publisher:
         with self._timed("apply"):
             self.engine.advance(self._step)
         took = thread_time() - begin
-        fitting = int(self._step * STEP_S / took) if took else STEP_MAX
+        fitting = int(self._step * (STEP_S if self._is_asked else QUIET_STEP_S) / took) if took else STEP_MAX
+        self._is_asked = False
         self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
 
     def _taken(self) -> tuple[list[_Publication], list[Message]]:

@@ -52,6 +52,10 @@ class Rebuild:
         """Apply up to so many records; how many there were. 0 means that it has caught up."""
         return len(self.built.step(most))
 
+    def is_prepared(self) -> bool:
+        """Whether the first question after the switch need not wait for the new index; ask again after a moment."""
+        return self.built.index.prepare()
+
     def differences(self) -> Iterator[Difference]:
         """Every document that stands otherwise under the new rules, in order of id."""
         return chain.from_iterable(self.compared(COMPARED_AT_ONCE))

@@ -23,6 +23,7 @@ from stream_car.runtime.rebuild import Rebuild
 
 STEP = 64  # records folded, or documents compared, before questions get their turn
 TURNS = 4
+PREPARING_S = 0.01
 TOLD_MAX = 1000  # differences kept to be looked at
 
 
@@ -93,6 +94,8 @@ class Rebuilding:
         while rebuild.step(STEP) == STEP:
             self._tell(applied=rebuild.applied, end=rebuild.end)
             await _turn()
+        while not rebuild.is_prepared():
+            await asyncio.sleep(PREPARING_S)
 
     async def _compared(self, rebuild: Rebuild) -> dict[str, object]:
         self._tell(state="comparing")

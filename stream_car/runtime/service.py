@@ -160,6 +160,7 @@ class EmbeddedService:
 
     async def _ask(self, question: Question[T], *, is_long: bool = False) -> T:
         """The answer: at once if it is short, in the lane if it is long."""
+        self.publisher.give_way()
         async with self.lane.turn(is_long=is_long) as turn:
             return await self.engine.gently(question, turn.give_way, self._timed)
 

@@ -11,12 +11,11 @@ from contextlib import suppress
 
 import msgspec
 
-from tests.benchmarks.wire import Wire, wired
+from tests.benchmarks.wire import Wire, head, wired
 
-HOST = b" HTTP/1.1\r\nHost: localhost\r\n"
-SLOW = b"POST /v1/query" + HOST + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+SLOW = head("POST", "/v1/query") + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 HALF = b"GET /v1/status HT"
-SUBSCRIBE = b"GET /v1/subscribe" + HOST + b"\r\n"
+SUBSCRIBE = head("GET", "/v1/subscribe") + b"\r\n"
 HUGE = msgspec.json.encode({"text": "market notice " * 700, "depth": 200, "k": 100})
 AGAIN_S = 5.0
 

@@ -4,6 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+TOKEN = "the-token-of-the-benchmark"
+
+
+def head(method: str, path: str) -> bytes:
+    """The beginning of a request."""
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+
 
 class Wire:
     """One connection."""
@@ -14,8 +21,19 @@ class Wire:
 
     async def send(self, path: str, body: bytes, kind: str = "application/json") -> tuple[int, bytes]:
         """Status and body of the answer to a POST."""
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.writer.write(head.encode() + body)
+        self.writer.write(
+            head("POST", path) + f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        )
+        return await self._heard()
+
+    async def get(self, path: str) -> bytes:
+        """The body of the answer to a GET; anything but 200 is a failure."""
+        self.writer.write(head("GET", path) + b"\r\n")
+        status, answer = await self._heard()
+        assert status == 200, answer
+        return answer
+
+    async def _heard(self) -> tuple[int, bytes]:
         said = (await self.reader.readuntil(b"\r\n\r\n")).lower()
         length = int(said.partition(b"content-length:")[2].split(b"\r\n", 1)[0])
         return int(said.split(b" ", 2)[1]), await self.reader.readexactly(length)

@@ -72,6 +72,10 @@ class HybridIndex:
         """Names of scopes that have all these pairs, in order of name."""
         return await self._texts.scopes(parts, limit)
 
+    def prepare(self) -> bool:
+        """Whether a search need not wait for a commit; if it would, one is begun."""
+        return self._texts.prepare()
+
     def settle(self) -> None:
         """Wait until no vector is behind."""
         self.vectors.settle()

@@ -263,6 +263,11 @@ class TantivyIndex:
         disk, tail = self._disk.having, self._tail.having
         return {term: disk("words", term) + tail(term) for term in dict.fromkeys(said)}
 
+    def prepare(self) -> bool:
+        """Whether a search need not wait for a commit; if it would, one is begun."""
+        self._go_on(TAIL_MAX + 1)
+        return len(self._pending) <= TAIL_MAX
+
     def _settle(self) -> None:
         """Read the newest documents into the tail; where it has become too long a commit is begun, or waited for."""
         on_disk = self._statistics.documents

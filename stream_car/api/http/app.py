@@ -26,7 +26,7 @@ from stream_car.api.http.openapi import describe
 from stream_car.api.http.operations import OPERATIONS, Operation, parts_of
 from stream_car.api.http.problems import Refused, problem, refusal
 from stream_car.api.messages import Receipts, Subscribe
-from stream_car.api.plain import plain
+from stream_car.api.plain import pieces
 from stream_car.api.service import Service
 from stream_car.codec import read_parameters
 from stream_car.engine.answers import Receipt
@@ -35,6 +35,7 @@ from stream_car.errors import StreamCarError, TooMuch
 
 STREAM_MAX = 1 << 30
 REQUEST_MAX = 4 << 20
+PIECE_S = 0.001  # of writing an answer down before others get their turn
 TOO_MUCH_S = 0.5  # somebody is told later that it is too much: who does not heed it cannot ask more often
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -88,7 +89,7 @@ class Api:
                 body = await bodies.whole(request, REQUEST_MAX)
             begin = perf_counter()
             answer = await operation.run(self.service, request, body)
-            response = as_json(answer)
+            response = await as_json(answer)
             self.measures.requests.observe(perf_counter() - begin, operation=operation.name)
             return response
 
@@ -121,13 +122,13 @@ class Api:
             raise Refused(
                 422, receipt.code or "rejected", receipt.reason or "the document was refused", receipt=receipt
             )
-        return as_json(_receipts([receipt]))
+        return await as_json(_receipts([receipt]))
 
     async def _publish_many(self, slices: AsyncIterator[list[bytes]]) -> Response:
         receipts: list[Receipt] = []
         async for some in slices:
             receipts += (await self.service.publish(some)).receipts
-        return as_json(_receipts(receipts))
+        return await as_json(_receipts(receipts))
 
     async def subscribe(self, request: Request) -> Response:
         """Server-sent events."""
@@ -166,9 +167,16 @@ class Api:
         return PlainTextResponse("ready\n")
 
 
-def as_json(answer: object) -> Response:
-    """The answer, every field written out."""
-    return Response(msgspec.json.encode(plain(answer)), media_type=bodies.JSON)
+async def as_json(answer: object) -> Response:
+    """The answer, every field written out; a long one keeps nobody waiting meanwhile."""
+    written: list[bytes] = []
+    begin = perf_counter()
+    for piece in pieces(answer):
+        written.append(piece)
+        if perf_counter() - begin > PIECE_S:
+            await asyncio.sleep(0)
+            begin = perf_counter()
+    return Response(b"".join(written), media_type=bodies.JSON)
 
 
 def _receipts(receipts: Sequence[Receipt]) -> Receipts:

@@ -5,7 +5,7 @@ from typing import get_type_hints
 import msgspec
 import pytest
 
-from stream_car.api.plain import TIMES, line, plain
+from stream_car.api.plain import TIMES, line, pieces, plain
 from stream_car.core import changes
 from stream_car.engine import answers
 from tests.unit.cli import examples as an
@@ -65,3 +65,28 @@ def test_every_field_that_holds_a_time_is_known_as_one() -> None:
     }
 
     assert named == TIMES
+
+
+class Nested(msgspec.Struct):
+    names: tuple[str, ...]
+    inner: "Nested | None" = None
+    start: tuple[int, int] = (0, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Nested(tuple(f"n{n}" for n in range(30)), Nested(())),
+        [Nested(("a",)), Nested(tuple("abcdefghijk"))],
+        (),
+        {"a": (1, 2)},
+        "text",
+        None,
+    ],
+)
+def test_pieces_together_are_the_whole(value: object) -> None:
+    assert b"".join(pieces(value)).decode() == line(value)
+
+
+def test_a_long_list_is_written_item_by_item() -> None:
+    assert max(map(len, pieces(Nested(tuple(f"name{n}" for n in range(1000)))))) < 50
