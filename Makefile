@@ -11,6 +11,7 @@
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
 #   make native   a wheel whose core is compiled to machine code, in build/native, and its tests (needs a C compiler)
+#   make both     the tests of engine and service over Kafka and Redis, all of them
 #   make contract  500 generated requests of every operation of the service, with every check
 #   make kills    200 kills of a server and 200 of a client during load
 #   make slow     the long suites
@@ -25,7 +26,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests deploy topics
 NATIVE := build/native
 
-.PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate slow bench bench-native clean
+.PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate both slow bench bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -80,6 +81,9 @@ contract: $(VENV)/.installed-dev
 
 kills: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow tests/integration/test_service_kill.py tests/integration/test_client_kill.py
+
+both: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m both --durations=10
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10

@@ -1,17 +1,21 @@
-"""A real server over a small engine, on a free port, in the test's own loop."""
+"""A real server over a small engine, or over Kafka and Redis, on a free port, in the test's own loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
 from msgspec import Struct
 
+from stream_car.codec import Publishable, as_sent
+from stream_car.core.documents import Retraction
 from stream_car.runtime import server
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.settings import ServerSettings
+from tests.backends import servers
 from tests.engines import RULESET, StoppedClock
+from tests.installed import Installed, installed
 
 
 class Heard(Struct, frozen=True):
@@ -23,13 +27,41 @@ class Heard(Struct, frozen=True):
 
 
 class Running:
-    """A server that answers, a client for it, and its engine."""
+    """A server that answers, a client for it, and what it serves."""
 
-    def __init__(self, url: str, client: httpx.AsyncClient, engine: Engine, stop: asyncio.Event) -> None:
+    def __init__(self, url: str, client: httpx.AsyncClient, car: Engine | Installed, stop: asyncio.Event) -> None:
         self.url = url
         self.client = client
-        self.engine = engine
+        self.car = car
         self.stop = stop
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for tests that are about the embedded one."""
+        assert isinstance(self.car, Engine)
+        return self.car
+
+    def cursor(self, number: int) -> str:
+        """Behind so many changes of every shard."""
+        shards = 1 if isinstance(self.car, Engine) else self.car.shards
+        return f"{self.car.generation}:{'.'.join([str(number)] * shards)}"
+
+    async def publish(self, documents: Sequence[Publishable]) -> None:
+        """Keep documents, and see to it that the next answer counts them."""
+        if isinstance(self.car, Engine):
+            self.car.publish(documents)
+            return
+        await self.car.service.publish([as_sent(one) for one in documents])
+        await self.rest()
+
+    async def retract(self, name: str) -> None:
+        """Say that a document should never have been said."""
+        await self.publish([Retraction(id=name)])
+
+    async def rest(self) -> None:
+        """Returns when the next answer counts all that was published."""
+        if isinstance(self.car, Installed):
+            await self.car.rest()
 
     async def post(self, path: str, body: object) -> httpx.Response:
         return await self.client.post(path, json=body)
@@ -72,20 +104,36 @@ async def serving(
     clock: StoppedClock | None = None,
     engine: Engine | None = None,
 ) -> AsyncIterator[Running]:
-    """Serve until the block ends, then stop in order."""
+    """Serve until the block ends, then stop in order: over an engine, or over the servers of this test."""
     chosen = settings or ServerSettings(port=0)
-    engine = engine or Engine(path, ruleset=RULESET, clock=clock or StoppedClock())
-    with server.bound(chosen, token) as listener, engine:
+    where = servers()
+    async with AsyncExitStack() as opened:
+        listener = opened.enter_context(server.bound(chosen, token))
         listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         stop = asyncio.Event()
-        task = asyncio.create_task(
-            server.serve(engine, listener, chosen, token=token, ready=listening.set_result, stop=stop)
-        )
+        car: Engine | Installed
+        if where is None:
+            car = opened.enter_context(engine or Engine(path, ruleset=RULESET, clock=clock or StoppedClock()))
+            run = server.serve(car, listener, chosen, token=token, ready=listening.set_result, stop=stop)
+        else:
+            car = await opened.enter_async_context(
+                installed(where.kafka, where.redis, ruleset=RULESET, settings=chosen)
+            )
+            run = server.served(
+                car.service,
+                listener,
+                chosen,
+                token=token,
+                ready=listening.set_result,
+                stop=stop,
+                end=car.service.end,
+            )
+        task = asyncio.create_task(run)
         try:
             url = await listening
             headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
             async with httpx.AsyncClient(base_url=url, timeout=30, headers=headers) as client:
-                yield Running(url, client, engine, stop)
+                yield Running(url, client, car, stop)
         finally:
             stop.set()
             await task

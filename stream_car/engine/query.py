@@ -109,7 +109,7 @@ class Queries:
             if not await patience.wait():
                 break
         if not is_seen:
-            names = ", ".join(f"{one.id} (revision {one.revision})" for one in waiting.after)
+            names = ", ".join(f"revision {one.revision} of {one.id}" for one in waiting.after)
             raise InvalidRequest("not_visible", f"not every one of {names} has been applied in time; ask again")
         marked = with_reservation(found)
         if marked is None:

@@ -11,11 +11,13 @@ from stream_car import AsyncClient, Client, Engine, InvalidRequest, NotVisible, 
 from stream_car.api.messages import Progress
 from stream_car.codec import DEFAULTS, encode
 from stream_car.runtime.settings import ServerSettings
+from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import day, document, engine
 from tests.integration.test_service_rebuild import PEACE, TOKEN
 from tests.relay import relaying
 from tests.serving import serving
 
+pytestmark = on_both
 ODD = "a/b%2F c?d#e&é=\u2028\"'"
 DOCUMENTS = (
     document("c1", topic="tea"),
@@ -66,6 +68,7 @@ def answers(car: Client | Engine) -> dict[str, object]:
     return {name: call(car) for name, call in CALLS.items()}
 
 
+@only_embedded("it compares with the engine that is served")
 async def test_every_call_answers_what_the_engine_answers() -> None:
     async with serving() as running:
         running.engine.publish([*DOCUMENTS, b"{", b"\xff", {"id": "no-type"}])
@@ -75,6 +78,7 @@ async def test_every_call_answers_what_the_engine_answers() -> None:
         assert told == answers(running.engine)
 
 
+@only_embedded("it compares with the engine that is served")
 async def test_the_asynchronous_client_makes_the_same_calls() -> None:
     async with serving() as running, stream_car.connect_async(running.url) as car:
         own = running.engine
@@ -99,6 +103,7 @@ def mended(name: str) -> bytes:
     return encode(document(name, topic="tea"))
 
 
+@only_embedded("nothing is replayed from a query worker")
 async def test_refused_input_is_replayed_once_as_it_came_or_mended() -> None:
     async with serving() as running:
         running.engine.publish([b"{", b"\xff", {"id": "no-type"}, document("c1", topic="tea")])
@@ -121,6 +126,7 @@ async def test_refused_input_is_replayed_once_as_it_came_or_mended() -> None:
         assert running.engine.next_offset == 6
 
 
+@only_embedded("nothing is replayed from a query worker")
 async def test_many_refused_inputs_are_replayed_in_pieces_by_the_asynchronous_client_too() -> None:
     async with serving() as running, stream_car.connect_async(running.url) as car:
         running.engine.publish([b"{"] * 2100)
@@ -130,6 +136,7 @@ async def test_many_refused_inputs_are_replayed_in_pieces_by_the_asynchronous_cl
         assert running.engine.header().documents == 2100
 
 
+@only_embedded("workers do not change their rules while they run")
 async def test_rules_are_changed_from_afar(tmp_path: Path) -> None:
     file = tmp_path / "peace.toml"
     file.write_text(PEACE)
@@ -157,6 +164,7 @@ async def followed(car: AsyncClient) -> Progress:
     return said
 
 
+@only_embedded("it compares with the engine that is served")
 async def test_what_is_published_arrives_byte_for_byte_with_the_receipts_of_the_engine() -> None:
     async with serving() as running:
         with stream_car.connect(running.url) as car, engine() as other:
@@ -169,6 +177,7 @@ async def test_what_is_published_arrives_byte_for_byte_with_the_receipts_of_the_
             assert kept == {one.offset: one.value[: DEFAULTS.document + 1] for one in other.rejected()}
 
 
+@in_the_gate
 async def test_a_long_publication_goes_in_pieces_and_is_told_in_order() -> None:
     async with serving() as running:
         with stream_car.connect(running.url) as car:
@@ -177,6 +186,7 @@ async def test_a_long_publication_goes_in_pieces_and_is_told_in_order() -> None:
     assert [receipt.id for receipt in told.receipts] == [f"n{n}" for n in range(2500)]
 
 
+@only_embedded("it counts what the engine has")
 async def test_an_answer_that_is_lost_on_its_way_does_not_publish_twice() -> None:
     async with serving() as running, relaying(running.url) as relay:
         with stream_car.connect(relay.url) as car:
@@ -188,6 +198,7 @@ async def test_an_answer_that_is_lost_on_its_way_does_not_publish_twice() -> Non
         assert len(running.engine.changes()) == 2
 
 
+@only_embedded("it counts what the engine has")
 async def test_a_retraction_of_whatever_stands_is_not_repeated_when_its_answer_is_lost() -> None:
     async with serving() as running, relaying(running.url) as relay:
         with stream_car.connect(relay.url) as car:
@@ -220,9 +231,10 @@ def ask_wrongly(car: Client) -> list[str]:
     return codes
 
 
+@in_the_gate
 async def test_errors_are_those_of_the_library_with_their_codes() -> None:
     async with serving() as running:
-        running.engine.publish(DOCUMENTS)
+        await running.publish(DOCUMENTS)
         with stream_car.connect(running.url) as car:
             codes = await asyncio.to_thread(ask_wrongly, car)
 
@@ -240,6 +252,7 @@ async def test_a_token_lets_in_and_without_it_nobody_is() -> None:
     assert caught.value.code == "token"
 
 
+@only_embedded("nothing is asked")
 @pytest.mark.parametrize(
     "url", ["", "nowhere", "ftp://127.0.0.1", "http://", "http://name:word@127.0.0.1", "http://[::"]
 )
@@ -250,11 +263,13 @@ def test_what_is_no_address_is_refused_at_once(url: str) -> None:
     assert caught.value.code == "url"
 
 
+@only_embedded("nothing is asked")
 def test_an_address_where_nobody_is_says_what_to_do() -> None:
     with Client("http://127.0.0.1:9", retries=1) as car, pytest.raises(Unavailable, match="stream-car up"):
         car.status()
 
 
+@only_embedded("two at one address")
 async def test_a_service_that_starts_late_is_waited_for() -> None:
     async with serving() as first:
         await first.get("/livez")

@@ -13,6 +13,7 @@ from stream_car.codec import encode, format_time
 from stream_car.errors import InvalidRequest
 from stream_car.runtime import server
 from stream_car.runtime.settings import ServerSettings
+from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import DAY, NOW, StoppedClock, document
 from tests.serving import Running, serving
 
@@ -29,6 +30,7 @@ async def published(running: Running, *documents: dict[str, object]) -> None:
     response = await running.post("/v1/documents", list(documents))
     assert response.status_code == 200, response.text
     assert {receipt["outcome"] for receipt in response.json()["receipts"]} <= {"accepted", "pending", "duplicate"}
+    await running.rest()
 
 
 def code_of(response: httpx.Response) -> str:
@@ -41,9 +43,11 @@ def code_of(response: httpx.Response) -> str:
     return str(said["code"])
 
 
+pytestmark = on_both
 CLAIM, DENIAL = sent("claim-1", topic="tea"), sent("denial-1", "denial", 1, topic="tea")
 
 
+@in_the_gate
 async def test_what_was_published_is_in_the_next_answer() -> None:
     async with serving() as running:
         await published(running, CLAIM, DENIAL)
@@ -53,6 +57,7 @@ async def test_what_was_published_is_in_the_next_answer() -> None:
     assert said["results"][0]["time"] == format_time(document("denial-1", "denial", 1).time)
 
 
+@in_the_gate
 async def test_every_question_of_the_library_can_be_asked() -> None:
     async with serving() as running:
         await published(running, CLAIM, DENIAL)
@@ -74,7 +79,7 @@ async def test_every_question_of_the_library_can_be_asked() -> None:
     assert [one["oseq"] for one in changes] == [1, 2]
     assert explained["status"] == "void"
     assert rules["domains"][0]["name"] == "talk"
-    assert (status["documents"], status["cursor"]) == (2, f"{status['generation']}:2")
+    assert (status["documents"], status["cursor"].rpartition(":")[0]) == (2, status["generation"])
 
 
 async def test_an_id_with_slashes_can_be_explained() -> None:
@@ -97,6 +102,7 @@ async def test_the_valid_time_of_an_answer_can_be_chosen() -> None:
     assert [one["id"] for one in frontier[0]["active"]] == ["claim-1"]
 
 
+@only_embedded("offsets are those of one log")
 async def test_lines_are_taken_one_by_one_and_each_has_its_receipt() -> None:
     async def body() -> AsyncIterator[bytes]:
         for n in range(700):
@@ -114,6 +120,7 @@ async def test_lines_are_taken_one_by_one_and_each_has_its_receipt() -> None:
     assert [(one["offset"], one["code"], one["value"]) for one in refused] == [(5, "syntax", "nonsense")]
 
 
+@in_the_gate
 async def test_one_refused_document_is_422_with_its_code_and_is_kept() -> None:
     async with serving() as running:
         response = await running.post("/v1/documents", {**CLAIM, "type": "song"})
@@ -169,12 +176,14 @@ async def test_with_a_token_nothing_is_told_or_taken_without_it() -> None:
     assert alive.status_code == 200
 
 
+@only_embedded("nothing is asked")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104  nothing is bound
 def test_other_machines_are_not_served_without_a_token(host: str) -> None:
     with pytest.raises(InvalidRequest, match="token"):
         server.bound(ServerSettings(host=host, port=0), None)
 
 
+@in_the_gate
 async def test_an_answer_can_wait_for_a_revision() -> None:
     async with serving() as running:
         asked = asyncio.create_task(
@@ -188,6 +197,7 @@ async def test_an_answer_can_wait_for_a_revision() -> None:
     assert [result["id"] for result in said["results"]] == ["denial-1"]
 
 
+@in_the_gate
 async def test_a_revision_that_does_not_come_is_told_at_the_deadline() -> None:
     async with serving() as running:
         await published(running, CLAIM)
@@ -199,6 +209,7 @@ async def test_a_revision_that_does_not_come_is_told_at_the_deadline() -> None:
     assert "revision 2 of claim-1" in late.json()["detail"]
 
 
+@only_embedded("nobody can stop the clock of Kafka")
 async def test_a_document_from_the_future_waits_is_listed_and_is_released_by_time_alone() -> None:
     clock = StoppedClock()
     future = sent("later", topic="tea") | {"time": format_time(NOW + DAY)}
@@ -217,6 +228,7 @@ async def test_a_document_from_the_future_waits_is_listed_and_is_released_by_tim
     assert none == []
 
 
+@only_embedded("nobody can stop the clock of Kafka")
 async def test_the_service_releases_a_waiting_document_though_nobody_asks() -> None:
     clock = StoppedClock()
     future = sent("later", topic="tea") | {"time": format_time(NOW + DAY)}
@@ -231,6 +243,7 @@ async def test_the_service_releases_a_waiting_document_though_nobody_asks() -> N
     assert [(one["change"]["cause"]["id"], one["change"]["cause"]["kind"]) for one in said] == [("later", "released")]
 
 
+@in_the_gate
 async def test_publications_of_many_share_flushes_and_each_gets_its_own_receipts() -> None:
     async with serving() as running:
         answers = await asyncio.gather(

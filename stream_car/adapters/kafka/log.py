@@ -5,7 +5,7 @@ broker itself does not have (the end markers of a publisher's transactions) is f
 every reader counts alike. A position outside of the topic halts with a reason and is never reset. Nothing
 for `stall_s` though there are records is `Unavailable`: clients of Kafka fall silent without an error.
 Append times are the broker's; should its clock step back, so do they, and the fold goes by the greatest.
-Cost: one fetch ahead; at the end of the log a wait of `wait_ms` and one request.
+Cost: one fetch ahead; at the end of the log a wait of `wait_ms`, and a request now and then.
 """
 
 import time
@@ -23,6 +23,8 @@ from stream_car.ports import Message, Record
 
 STALL_S = 30.0
 AGAIN_MS = 200
+WAITED_MS = 500  # who has waited so long has heard the broker's latest answer
+VERIFY_S = 5.0  # between questions whether that is so: a client that fell silent has no answer
 LOG_APPEND_TIME = 1
 
 
@@ -37,6 +39,7 @@ class KafkaLog:
         self._sender = sender
         self._wait_ms = wait_ms
         self._stall_s = stall_s
+        self._verified: dict[TopicPartition, float] = {}  # when the broker was last asked where the log ends
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
         """Keep the messages durably; the offset of the first. An empty batch returns the end.
@@ -91,7 +94,11 @@ class KafkaLog:
 
     async def _is_end(self, place: TopicPartition, offset: int) -> bool:
         """Whether the log ends there. Raises `Halted` where the offset is not in the log."""
+        is_fresh = time.monotonic() - self._verified.get(place, 0.0) < VERIFY_S
+        if self._wait_ms >= WAITED_MS and is_fresh and self._reader.is_at_end(place, offset):
+            return True
         first, end = await self._reader.range(place)
+        self._verified[place] = time.monotonic()
         name = f"partition {place.partition} of topic {place.topic}"
         if offset > end:
             raise Halted("ahead", f"record {offset} was asked for, but {name} ends at {end}: it has lost its end")

@@ -5,6 +5,8 @@ for what comes next costs no request where it was fetched ahead. One reader serv
 another one after a rebalance.
 """
 
+import asyncio
+
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from stream_car.adapters.kafka.errors import translated
@@ -66,9 +68,14 @@ class Reader:
 
     async def range(self, place: TopicPartition) -> tuple[int, int]:
         """The first offset kept, and the offset that the next record will get."""
-        first = await self._consumer.beginning_offsets([place])
-        end = await self._consumer.end_offsets([place])
+        first, end = await asyncio.gather(
+            self._consumer.beginning_offsets([place]), self._consumer.end_offsets([place])
+        )  # each may wait for a fetch that is on its way
         return int(first[place]), int(end[place])
+
+    def is_at_end(self, place: TopicPartition, offset: int) -> bool:
+        """Whether the broker's last answer said that the log ends there; `False` where it did not say."""
+        return place in self._consumer.assignment() and self._consumer.highwater(place) == offset
 
     def forget(self, place: TopicPartition) -> None:
         """Ask the broker again for what comes next."""

@@ -34,7 +34,7 @@ class Measures:
         documents = Counter("stream_car_messages_total", "Messages of the log, by what became of them.")
         for outcome, count in standing.outcomes.items():
             documents.add(count, outcome=outcome)
-        changes = int(standing.cursor.rpartition(":")[2])
+        changes = sum(map(int, standing.cursor.rpartition(":")[2].split(".")))
         return exposition(
             [
                 self.requests,

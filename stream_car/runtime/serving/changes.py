@@ -8,7 +8,7 @@ is waited for. Cost: one connection for what comes; 1,000 changes a shard in mem
 import asyncio
 from collections.abc import Sequence
 
-from stream_car.adapters.kafka.journal import KafkaJournal
+from stream_car.adapters.kafka.journal import STALE_MAX, KafkaJournal
 from stream_car.adapters.kafka.tail import KafkaTail
 from stream_car.engine.fold import CHANGES
 from stream_car.engine.subscription import Cursor
@@ -48,12 +48,17 @@ class Changes:
                 await asyncio.sleep(AGAIN_S)
 
     async def _follow(self) -> None:
-        """From the end on; begins anew where a number is missing."""
-        ends = [(await self._log.range(shard))[1] for shard in self.shards]
-        for shard in self.shards:
-            self._begin(shard, await self._journal.last(shard))
-        tail = await KafkaTail.open(self._works.plan.kafka, self._log.topic, ends)
+        """From a little before the end on; begins anew where a number is missing."""
+        ranges = await asyncio.gather(*(self._log.range(shard) for shard in self.shards))
+        starts = [max(first, end - STALE_MAX) for first, end in ranges]
+        behind = {shard: end for shard, (_, end) in enumerate(ranges) if starts[shard] < end}
+        tail = await KafkaTail.open(self._works.plan.kafka, self._log.topic, starts)
         try:
+            while behind:
+                for shard, records in (await tail.next()).items():
+                    self._begin(shard, records)
+                    if records[-1].offset + 1 >= behind.get(shard, 0):
+                        behind.pop(shard, None)
             self.is_open = True
             self._bell.ring()
             while all(self._take(shard, records) for shard, records in (await tail.next()).items()):
@@ -61,10 +66,13 @@ class Changes:
         finally:
             await tail.close()
 
-    def _begin(self, shard: int, last: int) -> None:
-        if last > self._last[shard]:
-            self._last[shard] = last
-            self._recent[shard] = []
+    def _begin(self, shard: int, records: Sequence[Record]) -> None:
+        """What came before is read from the topic: only where numbers go on are they kept."""
+        for record in records:
+            if not self._take(shard, [record]):
+                event = self._journal.event(shard, CHANGES, record)
+                assert event is not None
+                self._recent[shard], self._last[shard] = [event], event.oseq
 
     def _take(self, shard: int, records: Sequence[Record]) -> bool:
         """Keep what is new; whether nothing is missing before it."""
