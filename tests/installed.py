@@ -24,14 +24,17 @@ from stream_car.engine.hops import FRONTIER
 from stream_car.engine.state import FrontierHeader
 from stream_car.engine.stored import decode_value
 from stream_car.ports import Place
-from stream_car.ranking.settings import SETTINGS, Settings
+from stream_car.ranking.settings import SETTINGS as RANKING
+from stream_car.ranking.settings import Settings
 from stream_car.runtime.serving.reading import Reading
 from stream_car.runtime.serving.service import ServersService
 from stream_car.runtime.settings import ServerSettings
 from stream_car.runtime.worker import hosted
 from stream_car.runtime.worker.hosted import Hosted, Said
 from stream_car.runtime.worker.wiring import Plan, Works
+from tests.engines import RULESET
 
+SETTINGS = ServerSettings(port=0)
 PARTITIONS = 2, 3
 MARK_S = 0.01  # the shards say more often how far they are, so that a test need not wait to see all
 LOOK_S = 0.005
@@ -83,7 +86,13 @@ class Installed:
 
 @asynccontextmanager
 async def installed(
-    kafka: str, redis: str, *, ruleset: Ruleset, settings: ServerSettings, ranking: Settings = SETTINGS
+    kafka: str,
+    redis: str,
+    *,
+    ruleset: Ruleset = RULESET,
+    settings: ServerSettings = SETTINGS,
+    ranking: Settings = RANKING,
+    index: Path | None = None,
 ) -> AsyncIterator[Installed]:
     """Everything runs within, and its query worker is ready."""
     server, name = KafkaServer(address=kafka), f"test-{secrets.token_hex(6)}"
@@ -96,22 +105,37 @@ async def installed(
         opened.push_async_callback(works.close)
         opened.push_async_callback(_dropped, works)
         await opened.enter_async_context(_shards(works))
-        folder = Path(opened.enter_context(TemporaryDirectory()))
+        folder = index or Path(opened.enter_context(TemporaryDirectory()))
+        service = await opened.enter_async_context(query_worker(works, folder, settings=settings, ranking=ranking))
+        yield Installed(works, views_of(works), service)
+
+
+@asynccontextmanager
+async def query_worker(
+    works: Works, folder: Path, *, settings: ServerSettings = SETTINGS, ranking: Settings = RANKING
+) -> AsyncIterator[ServersService]:
+    """A query worker with its index in `folder`, ready."""
+    async with AsyncExitStack() as opened:
         reading = await Reading.open(works)
         opened.push_async_callback(reading.close)
         index = TantivyIndex(folder, settings=ranking)
         opened.callback(index.close)
-        keys = SqliteKeys(folder / "keys.sqlite", name)
+        keys = SqliteKeys(folder / "keys.sqlite", works.plan.name)
         opened.callback(keys.close)
-        views = RedisViews(intake=plan.store(works.client, "intake"), frontier=plan.store(works.client, "frontier"))
-        service = ServersService(works, views, reading, index, keys, settings)
+        service = ServersService(works, views_of(works), reading, index, keys, settings)
         service.queries.moved = ranking.moved
         await service.begin()
         await opened.enter_async_context(service)
         async with asyncio.timeout(REST_S):
             while not service.is_ready:
                 await asyncio.sleep(LOOK_S)
-        yield Installed(works, views, service)
+        yield service
+
+
+def views_of(works: Works) -> RedisViews:
+    """The state of both hops."""
+    plan, client = works.plan, works.client
+    return RedisViews(intake=plan.store(client, "intake"), frontier=plan.store(client, "frontier"))
 
 
 @asynccontextmanager

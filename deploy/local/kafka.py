@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from deploy.local.processes import Failed, Process, free_ports
+from deploy.local.processes import Failed, Process, Server, free_ports
 
 VERSION = "4.3.0"
 START_S = 60.0
@@ -57,7 +57,7 @@ def said(settings: Path) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-class Kafka:
+class Kafka(Server):
     """One broker in `folder`. `start` may be called again after `stop` or `kill`; the port stays.
 
     `protocol` and `properties` are for tests of encryption and passwords: the listener's security
@@ -72,18 +72,12 @@ class Kafka:
         protocol: str = "PLAINTEXT",
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self.folder = folder
-        self.port, self._controller = free_ports(2)
+        port, self._controller = free_ports(2)
+        super().__init__(folder, port)
         self._protocol = protocol
         self._jars = jars(version)
         self._version = version
         self._properties = dict(properties or {})
-        self._process: Process | None = None
-
-    @property
-    def address(self) -> str:
-        """`host:port` for clients."""
-        return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Run it; returns when it serves. Raises `Failed`."""
@@ -105,22 +99,6 @@ class Kafka:
                 return _READY.encode() in stream.read()
 
         self._process.wait_until(is_ready, timeout=START_S)
-
-    def stop(self) -> None:
-        """End it in order."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self._process is not None:
-            self._process.kill()
-
-    @property
-    def pid(self) -> int:
-        """The process number while it runs."""
-        assert self._process is not None
-        return self._process.pid
 
     def _java(self) -> list[str]:
         java = shutil.which("java") or "java"

@@ -82,3 +82,33 @@ class Process:
         if self._running.poll() is None:
             self._running.kill()
         self._running.wait()
+
+
+class Server:
+    """One server in `folder` on a port that stays: it may be started again after `stop` or `kill`."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.port = port
+        self._process: Process | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port` for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        """End it in order."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process number while it runs."""
+        assert self._process is not None
+        return self._process.pid

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from deploy.local.processes import Failed, Process, free_ports
+from deploy.local.processes import Failed, Process, Server, free_ports
 
 START_S = 15.0
 CLUSTER_S = 30.0
@@ -23,7 +23,7 @@ def lacking() -> str | None:
     return None if shutil.which("redis-server") else "redis-server is not installed"
 
 
-class Redis:
+class Redis(Server):
     """One server in `folder`. `start` may be called again after `stop` or `kill`; the port stays.
 
     `options` are further words of its command line; the last one said wins. `encrypted` serves TLS only.
@@ -32,16 +32,9 @@ class Redis:
     def __init__(
         self, folder: Path, *, options: Sequence[str] = (), port: int | None = None, encrypted: bool = False
     ) -> None:
-        self.folder = folder
-        self.port = port if port is not None else free_ports(1)[0]
+        super().__init__(folder, port if port is not None else free_ports(1)[0])
         self.options = tuple(options)
         self._encrypted = encrypted
-        self._process: Process | None = None
-
-    @property
-    def address(self) -> str:
-        """`host:port` for clients."""
-        return f"127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
@@ -57,22 +50,6 @@ class Redis:
         where = (*ports, str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
         self._process = Process(["redis-server", str(SETTINGS), *where, *self.options], self.folder)
         self._process.wait_until(self._answers, timeout=START_S)
-
-    def stop(self) -> None:
-        """End it in order."""
-        if self._process is not None:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self._process is not None:
-            self._process.kill()
-
-    @property
-    def pid(self) -> int:
-        """The process number while it runs."""
-        assert self._process is not None
-        return self._process.pid
 
     def wait_until(self, answers: Callable[[], bool], *, timeout: float) -> None:
         """Return when it answers. Raises `Failed` where it ends or stays silent."""

@@ -131,6 +131,7 @@ class ServersService:
         )
         self._publishing = Publishing(works, views, reading.log("documents"), self.feeder)
         self._views = views
+        self.began_at: list[int] = []  # what a kept index had of each partition
         self._has_fed = False
         self._trouble: Halted | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -138,6 +139,7 @@ class ServersService:
     async def begin(self) -> None:
         """Go on with the index that is there. Raises `Halted` (`generation`) where the workers go by other rules."""
         await self.feeder.begin()
+        self.began_at = list(self.feeder.fed)
 
     async def __aenter__(self) -> "ServersService":
         self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self.tellings.run())]

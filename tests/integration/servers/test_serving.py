@@ -1,0 +1,109 @@
+"""What a query worker promises beyond what every service does: receipts, cursors, its index, its rules."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from stream_car.api.messages import Said
+from stream_car.codec import as_sent
+from stream_car.engine.notices import Selection
+from stream_car.errors import Halted, InvalidRequest
+from stream_car.runtime.serving.service import ServersService
+from stream_car.runtime.worker.wiring import Plan, Works
+from tests.engines import OTHER_RULESET, document, engine
+from tests.installed import installed, query_worker
+from tests.properties.streams import random_rules, random_stream
+from tests.servers import in_one_worker
+
+pytestmark = in_one_worker("kafka")
+
+
+async def heard(service: ServersService, count: int, after: str | None) -> list[Said]:
+    """So many events of a subscription by scope."""
+    found: list[Said] = []
+    events = await service.subscribe(Selection(view="scope"), after=after)
+    async for some in events:
+        found += some
+        if len(found) >= count:
+            break
+    return found
+
+
+async def test_receipts_say_what_intake_decided_also_of_many_statements_about_one_id(kafka: str, redis: str) -> None:
+    random = Random(5)
+    ruleset = random_rules(random)
+    batches = [random_stream(random, random.choice((1, 5, 60))) for _ in range(12)]
+    async with installed(kafka, redis, ruleset=ruleset) as here:
+        with engine(ruleset=ruleset) as car:
+            for batch in batches:
+                expected = car.publish(batch).receipts
+                told = (await here.service.publish([as_sent(one) for one in batch])).receipts
+
+                assert [(r.outcome, r.id, r.revision, r.type, r.code, r.scopes, r.lacking) for r in told] == [
+                    (r.outcome, r.id, r.revision, r.type, r.code, r.scopes, r.lacking) for r in expected
+                ]
+            assert {one.code for one in car.rejected()} >= {"conflict"}
+
+
+async def test_a_cursor_of_one_query_worker_is_good_at_another(kafka: str, redis: str, tmp_path: Path) -> None:
+    async with installed(kafka, redis) as here, query_worker(here.works, tmp_path) as other:
+        beginning = (await here.service.status()).cursor
+        await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+        one = await heard(here.service, 30, beginning)
+        two = await heard(other, 30, beginning)
+        rest = await heard(other, 20, one[9].cursor)
+
+    def by_position(events: list[Said]) -> list[object]:
+        return sorted((said.data for said in events), key=repr)
+
+    assert by_position(one) == by_position(two)
+    assert by_position(rest) == by_position(one[10:])
+
+
+async def test_an_index_that_was_kept_is_gone_on_with(kafka: str, redis: str, tmp_path: Path) -> None:
+    async with installed(kafka, redis) as here:
+        async with query_worker(here.works, tmp_path) as first:
+            await first.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+            answered = await first.query("d7")
+        kept = list(first.feeder.fed)
+        await here.service.publish([as_sent(document("late", topic="late"))])
+        async with query_worker(here.works, tmp_path) as again:
+            assert again.began_at == kept
+            assert sum(again.feeder.fed) == 31
+            assert [one.id for one in (await again.query("d7")).results] == [one.id for one in answered.results]
+            assert [one.id for one in (await again.query("late")).results] == ["late"]
+
+
+async def test_a_query_worker_with_other_rules_than_the_workers_does_not_start(
+    kafka: str, redis: str, tmp_path: Path
+) -> None:
+    async with installed(kafka, redis) as here:
+        await here.service.publish([as_sent(document("d", topic="tea"))])
+        plan = here.works.plan
+        works = await Works.open(
+            Plan(kafka=plan.kafka, redis=plan.redis, ruleset=OTHER_RULESET, prefix=plan.prefix, single_broker=True)
+        )
+        try:
+            with pytest.raises(Halted, match="--rules") as caught:
+                async with query_worker(works, tmp_path):
+                    pass
+        finally:
+            await works.close()
+
+    assert caught.value.code == "generation"
+
+
+async def test_changes_are_listed_shard_by_shard_and_gone_on_with(kafka: str, redis: str) -> None:
+    async with installed(kafka, redis) as here:
+        await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+        await here.rest()
+        every = await here.service.changes()
+        found = list(await here.service.changes(limit=7))
+        while len(found) < 30:
+            found += await here.service.changes(limit=7, behind=found[-1].position)
+        with pytest.raises(InvalidRequest):
+            await here.service.changes(behind="x/1/2")
+
+    assert [one.position for one in found] == [one.position for one in every]
+    assert len({one.position.split("/")[1] for one in every}) == here.shards
