@@ -83,7 +83,7 @@ kills: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow tests/integration/test_service_kill.py tests/integration/test_client_kill.py
 
 both: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -m both --durations=10
+	$(BIN)/python -m pytest -q -m "both and not slow" --durations=10
 
 slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10

@@ -309,8 +309,9 @@ class ServersService:
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first; `offset` is its place among the refused."""
-        first, _ = await self.rejections.range(0)
-        records = await self.rejections.fetch(0, max(first, after), limit)
+        first, end = await self.rejections.range(0)
+        start = max(first, after)
+        records = await self.rejections.fetch(0, start, limit) if start < end else ()
         return tuple(_refused(record) for record in records)
 
     async def pending(self) -> tuple[Due, ...]:
