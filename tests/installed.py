@@ -20,8 +20,8 @@ from stream_car.adapters.kafka.topics import apply, delete
 from stream_car.adapters.redis.server import RedisServer
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.core.rules import Ruleset
+from stream_car.engine.headers import FrontierHeader
 from stream_car.engine.hops import FRONTIER
-from stream_car.engine.state import FrontierHeader
 from stream_car.engine.stored import decode_value
 from stream_car.ports import Place
 from stream_car.ranking.settings import SETTINGS as RANKING
