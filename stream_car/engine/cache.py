@@ -31,13 +31,14 @@ class Kept(Struct):
     """An answer, and what it was worked out from: searches and keys, as of a cut and a version of the index."""
 
     answer: Answer
-    cut: int
+    cut: tuple[int, ...]
     version: int
     has_links: bool
     searches: Mapping[tuple[str, int], Sequence[Hit]]
     course: Course
     keys: tuple[bytes, ...]
     size: int
+    marks: tuple[object, ...] = ()  # what tells the values of the keys, where nobody tells of writes
 
 
 class Cache:
@@ -77,7 +78,7 @@ class Cache:
         kept = self._kept.pop(asked, None)
         if kept is not None:
             overview = await reader.overview()
-            if self._stands(kept, overview, reader) and await self._found_again(asked, kept, index):
+            if await self._stands(kept, overview, reader) and await self._found_again(asked, kept, index):
                 self._kept[asked] = kept  # the latest used is the last
                 self.hits += 1
                 return _as_of_now(kept, overview, reader)
@@ -85,11 +86,11 @@ class Cache:
         self.misses += 1
         return None
 
-    def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
+    async def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
         """Whether nothing that Stage 2 read was written since."""
         if reader.cut != (self._next,) or kept.has_links != overview.has_links:
             return False
-        written, cut = self._written, kept.cut
+        written, [cut] = self._written, kept.cut
         return all(written[key] < cut for key in kept.keys)
 
     async def _found_again(self, asked: Asked, kept: Kept, index: AnchorIndex) -> bool:
@@ -120,22 +121,29 @@ class Cache:
     async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
         """Remember an answer that this reader gave, unless state or index moved meanwhile."""
         overview = await reader.overview()
-        [cut] = reader.cut
         size = _size(answer, len(reader.values))
-        if cut < self._next or reader.version != await index.version() or size > self.bytes_max // 4:
+        if reader.version != await index.version() or size > self.bytes_max // 4:
             return
-        if cut > self._next:  # nobody told of the records before this cut, and nothing is left that they could void
-            self.clear()
-            self._next = cut
-        keys = tuple(reader.values)
-        self._kept[asked] = Kept(
-            answer, cut, reader.version, overview.has_links, dict(reader.searches), course, keys, size
-        )
-        for key in keys:
-            self._written.setdefault(key, -1)
+        searches, keys = dict(reader.searches), tuple(reader.values)
+        kept = Kept(answer, reader.cut, reader.version, overview.has_links, searches, course, keys, size)
+        if not self._takes(kept, reader):
+            return
+        self._kept[asked] = kept
         self.size += size
         if self.size > self.bytes_max:
             self._make_room()
+
+    def _takes(self, kept: Kept, reader: Reader) -> bool:
+        """Whether what is written from now on can be compared with it."""
+        [cut] = kept.cut
+        if cut < self._next:
+            return False
+        if cut > self._next:  # nobody told of the records before this cut, and nothing is left that they could void
+            self.clear()
+            self._next = cut
+        for key in kept.keys:
+            self._written.setdefault(key, -1)
+        return True
 
     def _make_room(self) -> None:
         """Give up the answers used longest ago until a quarter is free, and what only they had read."""
@@ -155,20 +163,25 @@ def _outline(course: Course) -> tuple[list[str], list[str], bool]:
 def _as_of_now(kept: Kept, overview: Overview, reader: Reader) -> Answer:
     """The same answer with the present cut, and as many waiting documents as there are now."""
     answer = kept.answer
-    [cut] = reader.cut
-    if cut != kept.cut:
+    if reader.cut != kept.cut or answer.pending != overview.waiting:
         certificate = replace(answer.certificate, cut=reader.cut)
         kept.answer = answer = replace(answer, certificate=certificate, pending=overview.waiting)
-        kept.cut = cut
+        kept.cut = reader.cut
     return answer
 
 
-def _size(answer: Answer, keys: int) -> int:
-    """About how many bytes an answer takes."""
+def shown_in(answer: Answer) -> dict[str, Evidence]:
+    """The documents that an answer shows."""
     shown: dict[str, Evidence] = {}
     for group in answer.groups:
         amending = (one.document for control in group.controlling for one in control.amendments)
         for evidence in (group.anchor, *(one.document for one in group.controlling), *group.passed, *amending):
             shown[evidence.id] = evidence
+    return shown
+
+
+def _size(answer: Answer, keys: int) -> int:
+    """About how many bytes an answer takes."""
+    shown = shown_in(answer)
     words = sum(len(one.title) + len(one.text) + len(one.source) + len(one.url) for one in shown.values())
     return words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys

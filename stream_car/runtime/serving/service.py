@@ -110,6 +110,7 @@ class ServersService:
         self.feeder = Feeder(index, keys, views, reading.feeding("documents"), self.ruleset, works.partitions)
         self.tellings = Changes(works, reading.log("changes"), self.bell)
         shards = ManyShards(views, works.partitions)
+        self.cache = CheckedCache()
         self.queries = PatientQueries(shards=shards, index=index, ruleset=self.ruleset, generation=works.generation)
         self.rejections = reading.log("rejected")
         self.scopes = Scopes(self.queries, journal=self.tellings, log=self.rejections, partitions=works.partitions)
