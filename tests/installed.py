@@ -67,6 +67,10 @@ class Installed:
                 await asyncio.sleep(LOOK_S)
             await self.service.feeder.settle()
 
+    async def lose_redis(self) -> None:
+        """All state of both hops."""
+        await _dropped(self.works)
+
     async def _rests(self) -> bool:
         log = self.works.log("documents")
         ends = [(await log.range(q))[1] for q in range(PARTITIONS[0])]

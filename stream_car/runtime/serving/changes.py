@@ -12,7 +12,7 @@ from stream_car.adapters.kafka.journal import STALE_MAX, KafkaJournal
 from stream_car.adapters.kafka.tail import KafkaTail
 from stream_car.engine.fold import CHANGES
 from stream_car.engine.subscription import Cursor
-from stream_car.errors import Halted, Unavailable
+from stream_car.errors import Unavailable
 from stream_car.ports import Event, Record
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.serving.reading import SharedLog
@@ -44,7 +44,7 @@ class Changes:
         while True:
             try:
                 await self._follow()
-            except (Unavailable, Halted):
+            except Unavailable:
                 await asyncio.sleep(AGAIN_S)
 
     async def _follow(self) -> None:

@@ -43,6 +43,7 @@ class Feeder:
         partitions: Partitions,
     ) -> None:
         self.fed = [0] * partitions.intakes  # records of each partition that the index has
+        self.is_ahead = False  # of shards that have lost their state and are on their way back
         self.bell = Bell()
         self._index = index
         self._keys = keys
@@ -96,7 +97,8 @@ class Feeder:
                 await asyncio.sleep(0)
         if behind:
             self.bell.ring()
-        if any(map(int.__lt__, applied, self.fed)):
+        self.is_ahead = any(map(int.__lt__, applied, self.fed))
+        if self.is_ahead:
             raise Moved("an intake shard has lost its state and is on its way back; ask again")
         return bool(behind)
 

@@ -6,7 +6,7 @@ Nothing is asked of it before its index has caught up.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
 import stream_car
@@ -28,6 +28,7 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.checked import CheckedCache
 from stream_car.engine.effects import Future
 from stream_car.engine.headers import Header
 from stream_car.engine.notices import Selection
@@ -111,7 +112,9 @@ class ServersService:
         self.tellings = Changes(works, reading.log("changes"), self.bell)
         shards = ManyShards(views, works.partitions)
         self.cache = CheckedCache()
-        self.queries = PatientQueries(shards=shards, index=index, ruleset=self.ruleset, generation=works.generation)
+        self.queries = PatientQueries(
+            shards=shards, index=index, ruleset=self.ruleset, generation=works.generation, cache=self.cache
+        )
         self.rejections = reading.log("rejected")
         self.scopes = Scopes(self.queries, journal=self.tellings, log=self.rejections, partitions=works.partitions)
         sources = Sources(
@@ -143,13 +146,22 @@ class ServersService:
         self.began_at = list(self.feeder.fed)
 
     async def __aenter__(self) -> "ServersService":
-        self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self.tellings.run())]
+        self._tasks = [asyncio.create_task(self._kept_up(task)) for task in (self._feed(), self.tellings.run())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _kept_up(self, task: Coroutine[object, object, None]) -> None:
+        """Where a task that nothing can do without ends, nothing is answered any more, and it is said why."""
+        try:
+            await task
+        except Halted as halted:
+            self._trouble = halted
+        except Exception as error:
+            self._trouble = Halted("bug", f"{type(error).__name__}: {error}; start this query worker again")
 
     async def _feed(self) -> None:
         """Catch up, then keep up; a server that is away is waited for, other rules end it."""
@@ -159,9 +171,6 @@ class ServersService:
                     pass
                 self._has_fed = True
                 await self.feeder.run()
-            except Halted as halted:
-                self._trouble = halted
-                return
             except (Unavailable, Moved):
                 await asyncio.sleep(AGAIN_S)
 
@@ -172,11 +181,13 @@ class ServersService:
     @property
     def is_ready(self) -> bool:
         """Whether the index has caught up and changes are told."""
-        return self._has_fed and self.tellings.is_open and self._trouble is None
+        return self._has_fed and self.tellings.is_open and self._trouble is None and not self.feeder.is_ahead
 
     def _require_ready(self) -> None:
         if self._trouble is not None:
             raise Unavailable(str(self._trouble), self._trouble.code)
+        if self.feeder.is_ahead:
+            raise Unavailable("state in Redis was lost and is being built anew from Kafka", "catching_up")
         if not self.is_ready:
             done, what = sum(self.feeder.fed), "documents are in the index so far; ask again when it has caught up"
             raise Unavailable(f"{done} {what}", "catching_up")

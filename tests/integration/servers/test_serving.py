@@ -1,5 +1,6 @@
 """What a query worker promises beyond what every service does: receipts, cursors, its index, its rules."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 
@@ -7,8 +8,8 @@ import pytest
 
 from stream_car.api.messages import Said
 from stream_car.codec import as_sent
-from stream_car.engine.notices import Selection
-from stream_car.errors import Halted, InvalidRequest
+from stream_car.engine.notices import DocumentChange, Selection
+from stream_car.errors import Halted, InvalidRequest, Unavailable
 from stream_car.runtime.serving.service import ServersService
 from stream_car.runtime.worker.wiring import Plan, Works
 from tests.engines import OTHER_RULESET, document, engine
@@ -107,3 +108,34 @@ async def test_changes_are_listed_shard_by_shard_and_gone_on_with(kafka: str, re
 
     assert [one.position for one in found] == [one.position for one in every]
     assert len({one.position.split("/")[1] for one in every}) == here.shards
+
+
+async def asked_until_refused(service: ServersService) -> None:
+    """Within twenty seconds."""
+    async with asyncio.timeout(20):
+        while True:
+            await service.query("d1")
+            await asyncio.sleep(0.01)
+
+
+async def test_a_redis_that_lost_everything_is_no_news_to_subscribers(kafka: str, redis: str) -> None:
+    said = [document(f"d{n}", topic=str(n)) for n in range(20)]
+    async with installed(kafka, redis) as here:
+        service = here.service
+        await service.publish([as_sent(one) for one in said])
+        await here.rest()
+        cursor = (await service.status()).cursor
+        events = await service.subscribe(Selection(), after=cursor)
+        await here.lose_redis()
+        with pytest.raises(Unavailable) as caught:
+            await asked_until_refused(service)
+        await here.rest()
+        await service.publish([as_sent(document("end", "denial", 9, topic="7"))])
+        told: list[tuple[str, bool]] = []
+        async with asyncio.timeout(20):
+            while len(told) < 2:
+                changes = [one.data for one in await anext(events) if isinstance(one.data, DocumentChange)]
+                told += [(one.id, one.active) for one in changes]
+
+    assert caught.value.code == "catching_up"
+    assert sorted(told) == [("d7", False), ("end", True)]
