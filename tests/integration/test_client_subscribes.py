@@ -35,6 +35,7 @@ def told_of(events: list[Said]) -> list[tuple[str, bool]]:
 async def test_a_snapshot_then_what_becomes_of_it() -> None:
     async with serving() as running, stream_car.connect_async(running.url) as car:
         await car.publish([CLAIM])
+        await running.rest()
         async with car.subscribe() as events:
             begin, item, end = await some(events, 3)
             await car.publish([DENIAL])
@@ -50,6 +51,7 @@ async def test_the_synchronous_client_hears_the_same() -> None:
     async with serving() as running:
         with stream_car.connect(running.url) as car:
             await asyncio.to_thread(car.publish, [CLAIM])
+            await running.rest()
             with car.subscribe(view="scope", parts={"topic": "tea"}) as events:
                 snapshot = await asyncio.to_thread(first, events, 3)
                 await asyncio.to_thread(car.publish, [DENIAL])

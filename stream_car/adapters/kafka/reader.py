@@ -6,6 +6,7 @@ another one after a rebalance.
 """
 
 import asyncio
+from contextlib import suppress
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
@@ -14,6 +15,7 @@ from stream_car.adapters.kafka.server import KafkaServer
 from stream_car.errors import ClaimLost, StreamCarError
 
 FETCH_BYTES = 2 << 20
+STOP_S = 5.0
 FETCH_WAIT_MS = 100  # a larger one starves busy partitions that share a broker with idle ones
 READING: dict[str, object] = {
     "enable_auto_commit": False,
@@ -22,6 +24,13 @@ READING: dict[str, object] = {
     "max_partition_fetch_bytes": FETCH_BYTES,
     "check_crcs": True,
 }
+
+
+async def stopped(consumer: AIOKafkaConsumer) -> None:
+    """Let a consumer's connections go; one that hangs over it is left alone after a while."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STOP_S):
+            await consumer.stop()
 
 
 class Reader:
@@ -48,7 +57,7 @@ class Reader:
 
     async def close(self) -> None:
         """Let the connection go; again is harmless."""
-        await self._consumer.stop()
+        await stopped(self._consumer)
 
     async def get(
         self, place: TopicPartition, offset: int, max_records: int, wait_ms: int
@@ -101,4 +110,4 @@ class Reader:
             self._positions[place] = offset
 
 
-__all__ = ["READING", "Reader"]
+__all__ = ["READING", "Reader", "stopped"]

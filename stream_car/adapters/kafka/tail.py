@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from stream_car.adapters.kafka.errors import translated
 from stream_car.adapters.kafka.log import record_of
-from stream_car.adapters.kafka.reader import READING
+from stream_car.adapters.kafka.reader import READING, stopped
 from stream_car.adapters.kafka.server import KafkaServer
 from stream_car.ports import Record
 
@@ -53,7 +53,7 @@ class KafkaTail:
 
     async def close(self) -> None:
         """Let the connection go; again is harmless."""
-        await self._consumer.stop()
+        await stopped(self._consumer)
 
 
 __all__ = ["KafkaTail"]

@@ -43,6 +43,7 @@ from stream_car.engine.subscription import Sources
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
 from stream_car.ports import Place, Record, Views
 from stream_car.runtime.bell import Bell
+from stream_car.runtime.ending import ended
 from stream_car.runtime.serving.changes import Changes
 from stream_car.runtime.serving.feeder import Feeder
 from stream_car.runtime.serving.publishing import Publishing
@@ -150,9 +151,7 @@ class ServersService:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended(*self._tasks)
 
     async def _kept_up(self, task: Coroutine[object, object, None]) -> None:
         """Where a task that nothing can do without ends, nothing is answered any more, and it is said why."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 from stream_car.engine.outlets import Marks
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch
 from stream_car.ports import Log, Message, Place, Record
+from stream_car.runtime.ending import ended
 
 BATCH_MAX = 100  # larger ones keep Redis from others for too long
 REST_MS = 1000  # how long a fetch waits at the end of the log
@@ -111,9 +112,9 @@ class Hosted:
         if not self._log.is_waiting:
             await asyncio.wait([self._working], timeout=timeout_s)
         is_finished = self._log.is_waiting or self._working.done()
-        await _cancelled(self._working)
+        await ended(self._working)
         if self._marking is not None:
-            await _cancelled(self._marking)
+            await ended(self._marking)
             await self._mark_last()
         return is_finished
 
@@ -186,8 +187,3 @@ class Hosted:
                 await self._marks.mark()
         except (StreamCarError, TimeoutError):
             return
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
