@@ -14,18 +14,21 @@ a shard or `ITEMS_AT_ONCE` items, a few milliseconds.
 
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.core.changes import FrontierChange
 from stream_car.core.members import Scope
 from stream_car.core.rules import Ruleset, scope_name
 from stream_car.core.timeline import scope_key, size
+from stream_car.engine.facts import Facts, Looked
 from stream_car.engine.fold import CHANGES
 from stream_car.engine.notices import Begin, End, Notice, Selection
 from stream_car.engine.reader import Moved, Reader
 from stream_car.engine.selecting import Chooser
 from stream_car.engine.sources import Reached, Shards
-from stream_car.engine.telling import Expansion, Teller, decode_change, editions_of, members_of
+from stream_car.engine.telling import Expansion, Teller, decode_change, editions_of, members_of, runs_of
 from stream_car.ports import AnchorIndex, Event, Listing, Retained
 
 EVENTS_AT_ONCE = 32
@@ -50,6 +53,7 @@ class Sources(Struct, frozen=True):
     generation: str
     tellers: int = 1  # how many shards tell changes
     settle: Callable[[], Awaitable[None]] = at_rest
+    facts: Facts = msgspec.field(default_factory=Facts)
 
 
 class Expired(Exception):
@@ -65,13 +69,17 @@ class _Page(Struct, frozen=True):
 
 
 class _Progress(Struct, frozen=True):
-    """Where a subscriber is. `boundary` is the last key that its snapshot has told, if there is one."""
+    """Where a subscriber is. `boundary` is the last key that its snapshot has told, if there is one.
+
+    `facts`: what is told next was looked up after the fact of this number.
+    """
 
     cursor: Cursor
     is_new: bool  # the snapshot is to begin
     boundary: bytes | None = None
     runs: tuple[Expansion, ...] = ()
     page: _Page | None = None
+    facts: int = 0
 
 
 class Subscription:
@@ -129,7 +137,9 @@ class Subscription:
         if at.boundary is None:
             return await self._tail(await self._last())
         if at.page is None:
-            at = self._at = replace(at, page=await self._page(at.boundary))
+            async with self.sources.facts.turn:
+                page = await self._page(at.boundary)
+                at = self._at = replace(at, page=page, facts=self.sources.facts.number)
         assert at.page is not None
         known = tuple(map(min, at.page.upto, await self._last()))
         told = self._within_snapshot(await self._tail(known))
@@ -203,22 +213,36 @@ class Subscription:
     async def _document_changes(self, shard: int, events: Sequence[Event]) -> list[Notice]:
         """What became of the documents, as far as the state that was read has come; the rest is told later."""
         told: list[Notice] = []
-        if not events:
-            return told
-        await self.sources.settle()
-        reader = self._reader()
-        await reader.overview()
-        for event in events:
-            change = decode_change(event.value)
-            if not self._has_applied(reader.source.reached, shard, event.oseq, change.cause.id, change.offset):
-                break
-            some, runs = await self._teller.document_changes(reader, change, event.oseq, self._is_ahead)
+        for event, change, looked in await self._looked(shard, events):
+            some = self._teller.document_changes(looked.facts, change, event.oseq, self._is_ahead)
             self._pass(shard, event.oseq)
-            if runs:
-                self._at = replace(self._at, runs=tuple(runs))
+            self._at = replace(self._at, facts=looked.number)
+            if runs := runs_of(change, event.oseq):
+                self._at = replace(self._at, runs=runs)
                 return told + some
             told += self._on_from_here(some)
         return told
+
+    async def _looked(self, shard: int, events: Sequence[Event]) -> list[tuple[Event, FrontierChange, Looked]]:
+        """The changes with how their documents stand, which somebody else may have looked up before."""
+        facts, since, found = self.sources.facts, self._at.facts, []
+        reader: Reader | None = None
+        async with facts.turn:
+            for event in events:
+                change = decode_change(event.value)
+                known = facts.get(shard, event.oseq, since)
+                if known is None and reader is None:
+                    await self.sources.settle()
+                    reader = self._reader()
+                    await reader.overview()
+                if known is None and reader is not None:
+                    if not self._has_applied(reader.source.reached, shard, event.oseq, change.cause.id, change.offset):
+                        break
+                    known = facts.put(shard, event.oseq, await self._teller.looked(reader, change))
+                assert known is not None
+                since = known.number
+                found.append((event, change, known))
+        return found
 
     def _has_applied(self, reached: Reached | None, shard: int, oseq: int, cause: str, offset: int) -> bool:
         """Whether the state shows this change: one that was lost may be on its way back."""
@@ -228,11 +252,12 @@ class Subscription:
 
     async def _expand(self, expansion: Expansion) -> list[Notice]:
         """The next members of a run, as they stand now; behind the last one of all one may go on."""
-        reader = self._reader()
-        await self._upto(reader)
-        told, left = await self._teller.expand(reader, expansion, ITEMS_AT_ONCE, self._is_ahead)
-        runs = ((left,) if left is not None else ()) + self._at.runs[1:]
-        self._at = replace(self._at, runs=runs)
+        async with self.sources.facts.turn:
+            reader = self._reader()
+            await self._upto(reader)
+            told, left = await self._teller.expand(reader, expansion, ITEMS_AT_ONCE, self._is_ahead)
+            runs = ((left,) if left is not None else ()) + self._at.runs[1:]
+            self._at = replace(self._at, runs=runs, facts=self.sources.facts.number)
         return told if runs else self._on_from_here(told)
 
     def _on_from_here(self, notices: list[Notice]) -> list[Notice]:

@@ -15,9 +15,9 @@ from stream_car.core.changes import FrontierChange, Member, Run
 from stream_car.core.members import Entry, Place, Scope
 from stream_car.core.resolve import pages_of
 from stream_car.core.rules import LINK, keys_of, record_scope, scope_parts
-from stream_car.core.standing import Held
 from stream_car.core.timeline import everyone, page_of, sheets_between, size
 from stream_car.engine.answers import Told
+from stream_car.engine.facts import Fact
 from stream_car.engine.notices import ActiveDocument, DocumentChange, Notice, ScopeState
 from stream_car.engine.reader import Reader
 from stream_car.engine.scopes import holding
@@ -115,10 +115,8 @@ class Teller:
             )
         return told
 
-    async def document_changes(
-        self, reader: Reader, change: FrontierChange, oseq: int, is_ahead: IsAhead
-    ) -> tuple[list[Notice], list[Expansion]]:
-        """What became of the documents that a change names, and the runs that are to be told after them."""
+    async def looked(self, reader: Reader, change: FrontierChange) -> list[Fact]:
+        """How the documents stand that a change names one by one."""
         mentions = _mentions(change)
         if keys_of(change.scope) == LINK:
             for target in list(mentions):
@@ -126,8 +124,7 @@ class Teller:
                 mentions.update((name, Mention(name, mentions[target].why, "link")) for name in editions)
                 if await reader.held(target) is None:
                     del mentions[target]  # the name of a record, or of nothing that is here
-        runs = [Expansion(change, run, oseq) for run in (*change.left_runs, *change.entered_runs)]
-        return await self._tell(reader, list(mentions.values()), change, oseq, is_ahead), runs
+        return await self._facts(reader, list(mentions.values()))
 
     async def expand(
         self, reader: Reader, expansion: Expansion, most: int, is_ahead: IsAhead
@@ -137,39 +134,46 @@ class Teller:
         scope = await reader.scope(change.scope)
         some = await reader.with_pages(lambda: list(islice(_beyond(scope, reader, expansion), most)))
         mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in some]
-        told = await self._tell(reader, mentions, change, expansion.oseq, is_ahead)
+        told = self.document_changes(await self._facts(reader, mentions), change, expansion.oseq, is_ahead)
         if len(some) < most:
             return told, None
         last = some[-1]
         return told, Expansion(change, run, expansion.oseq, (last.time, last.order, last.id))
 
-    async def _tell(
-        self, reader: Reader, mentions: Sequence[Mention], change: FrontierChange, oseq: int, is_ahead: IsAhead
-    ) -> list[Notice]:
-        """What holds now of the documents that a change speaks of."""
-        mentions = [one for one in mentions if not is_ahead(b"d:" + one.id.encode())]
+    async def _facts(self, reader: Reader, mentions: Sequence[Mention]) -> list[Fact]:
         looked = await reader.standing([one.id for one in mentions])
-        chosen: list[tuple[Mention, Held | None, bool]] = []
+        bodies = await self.index.documents([one.id for one in mentions])
+        facts = []
         for one, found in zip(mentions, looked, strict=True):
-            held = found[0] if found is not None else None
-            is_asked_for = held is not None and self.chooser.is_asked_for(held)
-            if is_asked_for or self.chooser.was_wanted(one, change.scope):
-                chosen.append((one, held, found is not None and found[1]))
-        bodies = await self.index.documents([one.id for one, _, _ in chosen])
+            held, body = found[0] if found is not None else None, bodies.get(one.id)
+            is_active = found is not None and found[1]
+            words = (body.title, body.source, body.url) if body is not None else ()
+            facts.append(Fact(one, held, is_active, *words))
+        return facts
+
+    def document_changes(
+        self, facts: Sequence[Fact], change: FrontierChange, oseq: int, is_ahead: IsAhead
+    ) -> list[Notice]:
+        """What became of those documents that are asked for."""
         told = []
-        for one, held, is_active in chosen:
-            body = bodies.get(one.id)
+        for fact in facts:
+            one, held = fact.mention, fact.held
+            is_asked_for = held is not None and self.chooser.is_asked_for(held)
+            if is_ahead(b"d:" + one.id.encode()):
+                continue
+            if not is_asked_for and not self.chooser.was_wanted(one, change.scope):
+                continue
             data = DocumentChange(
                 id=one.id,
-                active=is_active,
+                active=fact.is_active,
                 revision=held.revision if held is not None else one.revision,
                 type=held.type if held is not None else one.types[-1] if one.types else "",
                 selected=held is not None and self.chooser.matches(held),
                 time=held.time if held is not None else one.time,
                 order=held.order if held is not None else one.order,
-                title=body.title if body is not None else "",
-                source=body.source if body is not None else "",
-                url=body.url if body is not None else "",
+                title=fact.title,
+                source=fact.source,
+                url=fact.url,
                 why=one.why,
                 rule=one.rule,
                 scope=change.scope,
@@ -178,6 +182,11 @@ class Teller:
             )
             told.append(Notice("change", data))
         return told
+
+
+def runs_of(change: FrontierChange, oseq: int) -> tuple[Expansion, ...]:
+    """The runs that are to be told after the documents that a change names."""
+    return tuple(Expansion(change, run, oseq) for run in (*change.left_runs, *change.entered_runs))
 
 
 async def editions_of(reader: Reader, name: str) -> list[str]:

@@ -19,6 +19,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
 from stream_car.engine.cache import Cache
 from stream_car.engine.effects import Effects, Future, Reading
+from stream_car.engine.facts import Facts
 from stream_car.engine.fold import Fold
 from stream_car.engine.headers import Header
 from stream_car.engine.query import Queries
@@ -74,6 +75,7 @@ class Built:
             self.file.close()
             raise
         self.journal = SqliteJournal(self.file)
+        self.facts = Facts()
         self.store = SqliteStore(self.file)
         self.shard = Shard(shard=0, log=log, store=self.store, journal=self.journal, fold=self.fold)
         self.queries = Queries(
@@ -111,6 +113,7 @@ class Built:
         """Forget everything that follows from the log."""
         self.file.reset()
         self.index.reset()
+        self.facts = Facts()
         at_once(self.shard.start())
 
     def reset_if_damaged(self, halted: Halted) -> None:
@@ -191,6 +194,7 @@ class Built:
             index=self.index,
             ruleset=self.ruleset,
             generation=self.shard.generation,
+            facts=self.facts,
         )
 
     def names(self) -> Iterator[str]:

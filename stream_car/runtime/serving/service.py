@@ -30,6 +30,7 @@ from stream_car.engine.answers import (
 )
 from stream_car.engine.checked import CheckedCache
 from stream_car.engine.effects import Future
+from stream_car.engine.facts import Facts
 from stream_car.engine.headers import Header
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import AT_ONCE, Waiting
@@ -127,6 +128,7 @@ class ServersService:
             generation=works.generation,
             tellers=works.partitions.frontiers,
             settle=self.feeder.settle,
+            facts=Facts(asyncio.Lock()),
         )
         self.subscriptions = Subscriptions(
             ManyTellers(sources, self.tellings),
