@@ -81,9 +81,12 @@ class Installation:
         environment = {"CHAOS_AT": f"{at}:{times}"} if at else {}
         return self._started(Worker, ["worker", "all"], self.rules, environment, DOOMED)
 
-    def serving(self) -> QueryWorker:
-        """Another process that answers."""
-        return self._started(QueryWorker, ["serve", "--port", "0"], self.rules)
+    def serving(self, token: str | None = None) -> QueryWorker:
+        """Another process that answers: to whoever has the token, if there is one."""
+        environment = {"STREAM_CAR_TOKEN": token} if token is not None else {}
+        query = self._started(QueryWorker, ["serve", "--port", "0"], self.rules, environment)
+        query.token = token
+        return query
 
     def _started(
         self,

@@ -106,6 +106,8 @@ class Worker:
 class QueryWorker(Worker):
     """A `stream-car serve` process."""
 
+    token: str | None = None
+
     async def url(self) -> str:
         """Where it listens."""
         await until(lambda: '"url"' in self._text() or not self.is_running, READY_S, f"{self.log}: it does not listen")
@@ -116,7 +118,7 @@ class QueryWorker(Worker):
 
     async def ready(self) -> None:
         """Returns when its index has caught up."""
-        async with AsyncClient(await self.url()) as client:
+        async with AsyncClient(await self.url(), token=self.token) as client:
             deadline = time.monotonic() + READY_S
             while True:
                 try:

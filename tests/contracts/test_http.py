@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -15,6 +17,8 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from stream_car.api.messages import TIMEOUT_MAX_MS
+from tests.backends import over_servers
+from tests.chaos.installation import Installation
 from tests.serving import serving
 
 GATE, SLOW = 25, 250  # requests of either kind
@@ -53,23 +57,49 @@ expected-statuses = ["2xx", "3xx", "4xx", 504]
 PATIENCE_MS = 20
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """The address of a server that runs beside the tests."""
+@pytest.fixture(scope="module", params=["embedded", over_servers(quick=False)])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that runs beside the tests; over Kafka and Redis all are processes of their own."""
+    if request.param == "embedded":
+        yield from beside(embedded())
+        return
+    kafka, redis = request.getfixturevalue("kafka"), request.getfixturevalue("redis")
+    yield from beside(over(kafka, redis, tmp_path_factory.mktemp("processes")))
+
+
+@asynccontextmanager
+async def embedded() -> AsyncIterator[str]:
+    """One engine."""
+    async with serving(token=TOKEN) as running:
+        yield running.url
+
+
+@asynccontextmanager
+async def over(kafka: str, redis: str, folder: Path) -> AsyncIterator[str]:
+    """A worker and a query worker."""
+    async with Installation(kafka, redis, folder, rules=()).open() as here:
+        await here.worker().assigned(5)
+        query = here.serving(token=TOKEN)
+        await query.ready()
+        yield await query.url()
+
+
+def beside(running: AbstractAsyncContextManager[str]) -> Iterator[str]:
+    """The address, while a thread keeps it running."""
     told: list[str] = []
     started = threading.Event()
     loop = asyncio.new_event_loop()
     end = asyncio.Event()
 
     async def run() -> None:
-        async with serving(token=TOKEN) as running:
-            told.append(running.url)
+        async with running as url:
+            told.append(url)
             started.set()
             await end.wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(90)
     yield told[0]
     loop.call_soon_threadsafe(end.set)
     thread.join()

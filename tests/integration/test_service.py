@@ -267,6 +267,7 @@ async def test_measures_count_what_happened() -> None:
     assert 'stream_car_request_seconds_count{operation="query"} 1' in told
 
 
+@only_embedded("a query worker measures less of itself")
 async def test_stages_cache_index_and_files_are_measured() -> None:
     def numbers(text: str) -> dict[str, float]:
         lines = (line.rpartition(" ") for line in text.splitlines() if line[0] != "#")
@@ -290,6 +291,7 @@ async def test_stages_cache_index_and_files_are_measured() -> None:
     assert all(told[f"stream_car_{part}_bytes"] > 0 for part in ("index", "state", "log"))
 
 
+@only_embedded("a query worker measures less of itself")
 async def test_every_metric_is_in_the_reference_and_the_other_way_round() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
     async with serving() as running:
