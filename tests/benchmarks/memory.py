@@ -1,14 +1,17 @@
-"""What the fold's cache costs in memory: `python -m tests.benchmarks.memory [DOCUMENTS]`.
+"""What the fold's cache costs in memory, and what a bulk load takes: `python -m tests.benchmarks.memory [DOCUMENTS]`.
 
 Promise: every document is decoded from its bytes while memory is traced and forgotten afterwards, so
 that what the cache keeps alive of it is counted. The cache is a bounded dictionary of decoded
-values; a document's share is all of it (documents, scopes, pages) by the documents known.
+values; a document's share is all of it (documents, scopes, pages) by the documents known. Bulk loads run in
+processes of their own, which say how much memory they had at most, pages of files apart.
 """
 
 import gc
+import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from stream_car.codec import content_digest, decode, encode, encode_mapping
 from stream_car.core.documents import Document, Statement
@@ -21,6 +24,20 @@ from tests.benchmarks.shard import compliance, take
 
 DOCUMENTS = 100_000
 BYTES = 500
+LOADS = ((12_000, 10_000), (24_000, 10_000), (48_000, 1_000))  # documents, bytes each
+LOADED_MIB = 300.0
+LOAD = """
+from itertools import islice
+import stream_car
+from tests.benchmarks.feed import paragraphs
+from tests.benchmarks.memory import own_memory
+with stream_car.open() as engine:
+    documents, most = paragraphs({number}, {size}), 0.0
+    while some := list(islice(documents, 1000)):
+        engine.publish(some)
+        most = max(most, own_memory())
+    print(most)
+"""
 
 
 def main(documents: int = DOCUMENTS) -> int:
@@ -45,7 +62,34 @@ def main(documents: int = DOCUMENTS) -> int:
         Figure(name="read back from a store", value=again / known, unit="bytes", most=BYTES),
         Figure(name="as bytes in the store", value=size / known, unit="bytes"),
     ]
-    return show(f"memory a document in the fold's cache, {known:,} documents known", figures)
+    missed = show(f"memory a document in the fold's cache, {known:,} documents known", figures)
+    return missed | _bulk_loads()
+
+
+def _bulk_loads() -> int:
+    """What a publisher of small and of large documents needs; it must not grow with what is published."""
+    figures = [
+        Figure(
+            name=f"{number:,} documents of {size:,} bytes",
+            value=_peak(number, size),
+            unit="MiB",
+            most=LOADED_MIB,
+        )
+        for number, size in LOADS
+    ]
+    return show("most memory of a process that publishes documents, a thousand at a time", figures)
+
+
+def own_memory() -> float:
+    """MiB that this process has for itself; pages of files that the system could take back are not its own."""
+    said = Path("/proc/self/status").read_text().partition("RssAnon:")[2]
+    return int(said.split()[0]) / 1024
+
+
+def _peak(number: int, size: int) -> float:
+    script = LOAD.format(number=number, size=size)
+    finished = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    return float(finished.stdout)
 
 
 def _read_back(stored: list[tuple[bytes, bytes | None]]) -> State:

@@ -52,6 +52,7 @@ TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
+UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # and their words
 
 
 class _Sealed(Struct, frozen=True):
@@ -121,6 +122,7 @@ class TantivyIndex:
         self._pending: dict[str, Posting | None] = {}  # None: dropped
         self._numbers: dict[str, int] = {}  # of what is pending
         self._unread: dict[str, Analysed] = {}  # pending, and not yet in the tail
+        self._characters = 0  # of the words of what came since the last commit was begun
         self._replaced: list[int] = []  # numbers that nothing will refer to once all this is committed
         self._tail = Tail()
         self._sealed: _Sealed | None = None
@@ -149,6 +151,7 @@ class TantivyIndex:
                 self._writer.add(row(posting, number, one))
                 self._numbers[posting.document.id] = number
                 self._unread[posting.document.id] = one
+                self._characters += len(one.text)
         self._scopes.add(chain(scopes, (scope for posting in postings for scope in posting.scopes)))
         self._position = position
         self._go_on(UNCOMMITTED_MAX)
@@ -166,10 +169,13 @@ class TantivyIndex:
         self._pending[name] = posting
 
     def _go_on(self, most: int) -> None:
-        """Take up a commit that has ended, and begin one where as much as this is pending."""
-        if self._writer.is_through or (self._writer.is_committing and len(self._pending) >= 2 * UNCOMMITTED_MAX):
+        """Take up a commit that has ended, and begin one where as much as this is pending, or very long texts are."""
+        is_much = self._characters >= UNCOMMITTED_CHARACTERS_MAX
+        if self._writer.is_through or (
+            self._writer.is_committing and (is_much or len(self._pending) >= 2 * UNCOMMITTED_MAX)
+        ):
             self._end_commit()
-        if len(self._pending) >= most and not self._writer.is_committing:
+        if (is_much or len(self._pending) >= most) and not self._writer.is_committing:
             self._begin_commit()
 
     def _begin_commit(self) -> None:
@@ -178,6 +184,7 @@ class TantivyIndex:
         self._texts.flush()
         self._sealed = _Sealed(dict(self._pending), list(self._replaced))
         self._tail.seal()
+        self._characters = 0
         self._writer.begin(self._position, self._sync)
 
     def _sync(self) -> None:

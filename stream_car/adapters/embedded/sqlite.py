@@ -25,6 +25,7 @@ _ADVICE = {
 }
 
 
+_CACHED_KIB = 16 << 10  # of pages, for each file
 _LOG_PAGES = 8000  # of a write-ahead log, before a commit itself brings it into the file
 _MAPPED_MAX = 2 << 30  # bytes of a file; what lies beyond is read as usual
 
@@ -57,7 +58,7 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool 
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
-        connection.execute("PRAGMA cache_size=-65536")
+        connection.execute(f"PRAGMA cache_size=-{_CACHED_KIB}")
         if mapped:
             connection.execute(f"PRAGMA mmap_size={_MAPPED_MAX}")
         else:

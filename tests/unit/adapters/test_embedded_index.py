@@ -170,6 +170,20 @@ async def test_memory_is_bounded_without_a_single_search(tmp_path: Path, monkeyp
     index.close()
 
 
+async def test_few_long_documents_are_committed_as_soon_as_many_short_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "UNCOMMITTED_CHARACTERS_MAX", 20_000)
+    index = TantivyIndex(tmp_path)
+
+    for n in range(40):
+        await index.apply([posting(f"d{n}", "word " * 1000)], (), n + 1)
+        assert len(index._pending) <= 8
+
+    assert index._statistics.position >= 30
+    index.close()
+
+
 async def test_what_comes_replaces_or_goes_during_a_commit_is_found_at_once_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
