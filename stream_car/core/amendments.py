@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from stream_car.core.intake import entry_of, held_key
 from stream_car.core.members import LOWEST, Scope
-from stream_car.core.resolve import Values, held_at, pages_of, scope_at
 from stream_car.core.rules import Ruleset, amended_scope
 from stream_car.core.standing import Held
 from stream_car.core.timeline import Absent, between, count_between, everyone, scope_key
+from stream_car.core.values import Values, held_at, pages_of, scope_at
 
 NAMED_MAX = 256
 

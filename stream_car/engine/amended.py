@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from stream_car.core.amendments import Amending
 from stream_car.core.members import Entry
-from stream_car.core.resolve import Walked
+from stream_car.core.walked import Walked
 from stream_car.engine.answers import Step
 from stream_car.engine.reader import Reader
 

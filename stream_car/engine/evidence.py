@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document
 from stream_car.core.members import Entry
-from stream_car.core.resolve import Walked
 from stream_car.core.standing import Held
+from stream_car.core.walked import Walked
 from stream_car.engine.amended import Amended
 from stream_car.engine.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step
 

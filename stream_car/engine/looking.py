@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.core.resolve import Walked
+from stream_car.core.walked import Walked
 from stream_car.engine.answers import Answer, Plausible
 from stream_car.engine.evidence import listed
 from stream_car.engine.reader import Reader

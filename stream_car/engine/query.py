@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from stream_car.core.intake import held_key
 from stream_car.core.members import Entry, Scope
-from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import Ruleset, record_scope
 from stream_car.core.standing import Held
 from stream_car.core.timeline import everyone
+from stream_car.core.values import pages_of
+from stream_car.core.walked import Walked
 from stream_car.engine.amended import amended_by
 from stream_car.engine.answers import (
     After,

@@ -12,10 +12,12 @@ from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
 from stream_car.core.members import Scope
-from stream_car.core.resolve import COUNTED_MAX, Bars, Values, Walk, Walked
+from stream_car.core.resolve import COUNTED_MAX, Bars, Walk
 from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
 from stream_car.core.timeline import Absent, scope_key
+from stream_car.core.values import Values
+from stream_car.core.walked import Walked
 from stream_car.engine.patience import Timed, unwatched
 from stream_car.engine.sources import Moved, Overview, Source
 from stream_car.ports import AnchorIndex

@@ -15,9 +15,10 @@ from stream_car.core.differ import values_of
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.intake import entry_of
 from stream_car.core.members import LOWEST, Entry, Scope
-from stream_car.core.resolve import Walked, pages_of
 from stream_car.core.rules import RESERVED_KEYS, scope_name, scope_parts
 from stream_car.core.timeline import between, everyone, size, types
+from stream_car.core.values import pages_of
+from stream_car.core.walked import Walked
 from stream_car.engine.amended import amended_by
 from stream_car.engine.answers import (
     Blocked,

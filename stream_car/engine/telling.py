@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from stream_car.core.changes import FrontierChange, Member, Run
 from stream_car.core.members import Entry, Place, Scope
-from stream_car.core.resolve import pages_of
 from stream_car.core.rules import LINK, keys_of, record_scope, scope_parts
 from stream_car.core.timeline import everyone, page_of, sheets_between, size
+from stream_car.core.values import pages_of
 from stream_car.engine.answers import Told
 from stream_car.engine.facts import Fact
 from stream_car.engine.notices import ActiveDocument, DocumentChange, Notice, ScopeState

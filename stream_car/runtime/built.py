@@ -14,9 +14,9 @@ from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.adapters.embedded.store import ShardKeys, SqliteJournal, SqliteStore, StateFile
 from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
-from stream_car.core.resolve import Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
+from stream_car.core.walked import Walked
 from stream_car.engine.cache import Cache
 from stream_car.engine.effects import Effects, Future, Reading
 from stream_car.engine.facts import Facts

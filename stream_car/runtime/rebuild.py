@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import chain, islice
 from types import TracebackType
 
-from stream_car.core.resolve import Walked
+from stream_car.core.walked import Walked
 from stream_car.engine.answers import Difference, Stands, Step
 from stream_car.engine.shard import BATCH_MAX
 from stream_car.runtime.at_once import at_once

@@ -12,10 +12,10 @@ from stream_car.core.changes import Cause
 from stream_car.core.documents import Document
 from stream_car.core.frontier import place
 from stream_car.core.members import EditablePages, Entry, Scope
-from stream_car.core.resolve import Walked
 from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Placement
 from stream_car.core.timeline import everyone, size
+from stream_car.core.walked import Walked
 from stream_car.engine.fold import Fold
 from stream_car.engine.stored import encode_value
 from tests.benchmarks.feed import mixed

@@ -9,8 +9,9 @@ from stream_car.core import authority, pages
 from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
 from stream_car.core.intake import held_key
-from stream_car.core.resolve import Walk, Walked
+from stream_car.core.resolve import Walk
 from stream_car.core.rules import Ruleset
+from stream_car.core.walked import Walked
 from stream_car.engine.fold import Fold
 from stream_car.engine.headers import Header
 from stream_car.engine.state import HEADER, Value

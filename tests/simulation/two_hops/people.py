@@ -5,8 +5,8 @@ from random import Random
 from typing import Protocol
 
 from stream_car.core.members import Entry
-from stream_car.core.resolve import Walked
 from stream_car.core.rules import Ruleset
+from stream_car.core.walked import Walked
 from stream_car.engine.answers import After
 from stream_car.engine.outlets import Marks
 from stream_car.engine.patience import Waiting

@@ -9,8 +9,8 @@ from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.core.resolve import pages_of
 from stream_car.core.timeline import everyone
+from stream_car.core.values import pages_of
 from stream_car.engine.answers import After, Resolution
 from stream_car.engine.hops import FrontierFold, IntakeFold
 from stream_car.engine.outlets import IntakeOutlet, Marks
