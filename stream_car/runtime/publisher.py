@@ -64,7 +64,8 @@ class Publisher:
         self._owners: dict[int, _Publication] = {}  # by offset
         self.has_ended = False
         self._step = STEP_MIN
-        self._is_asked = False
+        self.asked = 0  # questions so far
+        self._asked_before = 0
         self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
 
     async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
@@ -97,7 +98,7 @@ class Publisher:
 
     def give_way(self) -> None:
         """Somebody asks: take small steps for now."""
-        self._is_asked = True
+        self.asked += 1
 
     def hear(self, receipts: Sequence[Receipt]) -> None:
         """Hand receipts to those who wait for them, whoever made the engine go on."""
@@ -152,8 +153,9 @@ class Publisher:
         with self._timed("apply"):
             self.engine.advance(self._step)
         took = thread_time() - begin
-        fitting = int(self._step * (STEP_S if self._is_asked else QUIET_STEP_S) / took) if took else STEP_MAX
-        self._is_asked = False
+        fair = STEP_S if self.asked != self._asked_before else QUIET_STEP_S
+        fitting = int(self._step * fair / took) if took else STEP_MAX
+        self._asked_before = self.asked
         self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
 
     def _taken(self) -> tuple[list[_Publication], list[Message]]:

@@ -7,7 +7,7 @@ nothing and is told by `progress`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from stream_car.runtime.embedded import Engine
 from stream_car.runtime.rebuild import Rebuild
 
 STEP = 64  # records folded, or documents compared, before questions get their turn
+QUIET_STEP = 256  # the same while nobody asks
 TURNS = 4
 PREPARING_S = 0.01
 TOLD_MAX = 1000  # differences kept to be looked at
@@ -30,10 +31,12 @@ TOLD_MAX = 1000  # differences kept to be looked at
 class Rebuilding:
     """The rebuilds of one service."""
 
-    def __init__(self, engine: Engine, bell: Bell, still: asyncio.Lock) -> None:
+    def __init__(self, engine: Engine, bell: Bell, still: asyncio.Lock, asked: Callable[[], int]) -> None:
+        """`asked` counts the questions so far."""
         self.engine = engine
         self.bell = bell
         self.still = still
+        self.asked = asked
         self._task: asyncio.Task[None] | None = None
         self._progress = Progress()
 
@@ -91,7 +94,10 @@ class Rebuilding:
 
     async def _build(self, rebuild: Rebuild) -> None:
         """All but the last few records, which the switch applies: to wait for none would be to race the publishers."""
-        while rebuild.step(STEP) == STEP:
+        asked, step = self.asked(), STEP
+        while rebuild.step(step) == step:
+            before, asked = asked, self.asked()
+            step = STEP if asked != before else QUIET_STEP
             self._tell(applied=rebuild.applied, end=rebuild.end)
             await _turn()
         while not rebuild.is_prepared():
