@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from time import thread_time
+from time import monotonic, thread_time
 
 from stream_car.engine.answers import Receipt
 from stream_car.engine.fold import TICK
@@ -24,6 +24,7 @@ COMMIT_MAX = 512  # messages kept with one flush
 COMMIT_BYTES_MAX = 2 << 20
 STEP_S = 0.005  # of computing, disks apart: documents are applied for so long before questions get their turn
 QUIET_STEP_S = 0.02  # the same while nobody asks: the first to ask waits a little longer
+ASKED_S = 2.0
 STEP_MIN, STEP_MAX = 16, 256  # as many documents
 TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
@@ -64,8 +65,7 @@ class Publisher:
         self._owners: dict[int, _Publication] = {}  # by offset
         self.has_ended = False
         self._step = STEP_MIN
-        self.asked = 0  # questions so far
-        self._asked_before = 0
+        self._asked_at = -ASKED_S
         self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
 
     async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
@@ -97,8 +97,13 @@ class Publisher:
             raise StreamCarError(ENDED)
 
     def give_way(self) -> None:
-        """Somebody asks: take small steps for now."""
-        self.asked += 1
+        """Somebody asks: take small steps for a while."""
+        self._asked_at = monotonic()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody asked a moment ago, and may ask again."""
+        return monotonic() - self._asked_at < ASKED_S
 
     def hear(self, receipts: Sequence[Receipt]) -> None:
         """Hand receipts to those who wait for them, whoever made the engine go on."""
@@ -153,9 +158,8 @@ class Publisher:
         with self._timed("apply"):
             self.engine.advance(self._step)
         took = thread_time() - begin
-        fair = STEP_S if self.asked != self._asked_before else QUIET_STEP_S
+        fair = STEP_S if self.is_asked else QUIET_STEP_S
         fitting = int(self._step * fair / took) if took else STEP_MAX
-        self._asked_before = self.asked
         self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
 
     def _taken(self) -> tuple[list[_Publication], list[Message]]:

@@ -31,12 +31,11 @@ TOLD_MAX = 1000  # differences kept to be looked at
 class Rebuilding:
     """The rebuilds of one service."""
 
-    def __init__(self, engine: Engine, bell: Bell, still: asyncio.Lock, asked: Callable[[], int]) -> None:
-        """`asked` counts the questions so far."""
+    def __init__(self, engine: Engine, bell: Bell, still: asyncio.Lock, is_asked: Callable[[], bool]) -> None:
         self.engine = engine
         self.bell = bell
         self.still = still
-        self.asked = asked
+        self.is_asked = is_asked
         self._task: asyncio.Task[None] | None = None
         self._progress = Progress()
 
@@ -94,10 +93,9 @@ class Rebuilding:
 
     async def _build(self, rebuild: Rebuild) -> None:
         """All but the last few records, which the switch applies: to wait for none would be to race the publishers."""
-        asked, step = self.asked(), STEP
+        step = STEP
         while rebuild.step(step) == step:
-            before, asked = asked, self.asked()
-            step = STEP if asked != before else QUIET_STEP
+            step = STEP if self.is_asked() else QUIET_STEP
             self._tell(applied=rebuild.applied, end=rebuild.end)
             await _turn()
         while not rebuild.is_prepared():

@@ -70,7 +70,7 @@ class EmbeddedService:
         self._timed = timed
         changing = Folder(engine, Pages(spare))
         self.subscriptions = Subscriptions(changing, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
-        self.rebuilds = Rebuilding(engine, self.bell, still, lambda: self.publisher.asked)
+        self.rebuilds = Rebuilding(engine, self.bell, still, lambda: self.publisher.is_asked)
         self.changes_kept = changes_kept
         self._tasks: list[asyncio.Task[None]] = []
 
