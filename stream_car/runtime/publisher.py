@@ -154,12 +154,14 @@ class Publisher:
 
     def _advance(self) -> None:
         """Apply some documents, as many as seem to take `STEP_S`."""
-        begin = thread_time()
+        begin, first = thread_time(), self.engine.next_offset
         with self._timed("apply"):
             self.engine.advance(self._step)
-        took = thread_time() - begin
+        took, applied = thread_time() - begin, self.engine.next_offset - first
+        if applied < self._step:
+            return  # the end of the log: a few documents tell little of many
         fair = STEP_S if self.is_asked else QUIET_STEP_S
-        fitting = int(self._step * fair / took) if took else STEP_MAX
+        fitting = int(applied * fair / took) if took else STEP_MAX
         self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
 
     def _taken(self) -> tuple[list[_Publication], list[Message]]:
