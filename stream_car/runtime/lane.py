@@ -2,9 +2,9 @@
 
 Promise: a short question is answered at once. One that is long, by what it asks for or by what it turns out to
 take, goes on in a lane: one question at a time, in pieces of a few milliseconds. Such pieces, and pages of
-events for those who listen, take turns, and after each the loop is left to others for twice as long
-as the piece took. So however many ask for much, two thirds of the time belong to short questions and to publishing,
-and they wait for one piece. Some long questions may wait for the lane; the rest are told that it is too much.
+events for those who listen, take turns, and after each the loop is left to others for three times as
+long. So however many ask for much, three quarters of the time belong to short questions and to publishing, and they
+wait for one piece. Some long questions may wait for the lane; the rest are told that it is too much.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from stream_car.errors import TooMuch
 
 PIECE_S = 0.001
 FIRST_S = 0.025  # of computing: what a question may take before it has to go on in the lane
-RESTS = 2  # times as long as a piece took
+RESTS = 3  # times as long as a piece took
 WAITING_MAX = 16
 WAIT_MAX_S = 5.0
 
