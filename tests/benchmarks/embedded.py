@@ -133,7 +133,7 @@ def _durable_writes(folder: Path) -> Iterator[float]:
             yield (perf_counter() - begin) * 1e3
 
 
-def asked(engine: Engine, documents: int, most: tuple[float, float]) -> int:
+def asked(engine: Engine, documents: int, most: tuple[float, float | None]) -> int:
     """Ask an engine that holds the first so many `paragraphs`, in all packs; `most` are the goals, p50 and p99."""
     random = Random(3)
     engine.query("warm")

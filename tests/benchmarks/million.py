@@ -16,7 +16,7 @@ from tests.benchmarks.feed import paragraphs
 from tests.benchmarks.report import Figure, show
 
 DOCUMENTS = 1_000_000
-QUERY_MS = (6.0, 15.0)
+QUERY_MS = (6.0, None)  # p99 is held to a goal at 10^5 only
 
 
 def main(documents: int = DOCUMENTS) -> int:
