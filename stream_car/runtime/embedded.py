@@ -15,8 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-import msgspec
-
 from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.log import SqliteLog
 from stream_car.codec import Publishable, as_sent
@@ -24,23 +22,19 @@ from stream_car.core.documents import Retraction
 from stream_car.core.intake import SKEW
 from stream_car.core.members import Scope
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Held
 from stream_car.core.timeline import first_time
 from stream_car.engine.answers import (
     Published,
     Receipt,
     Replayed,
 )
-from stream_car.engine.cache import BYTES_MAX, Cache
+from stream_car.engine.cache import BYTES_MAX
 from stream_car.engine.effects import Effects, Future, Reading
-from stream_car.engine.fold import CHANGES, TICK
-from stream_car.engine.headers import Header
-from stream_car.engine.notices import Notice, Selection
+from stream_car.engine.fold import TICK
 from stream_car.engine.patience import AT_ONCE, Timed, Waiting, unwatched
 from stream_car.engine.receipts import receipt_of
 from stream_car.engine.shard import BATCH_MAX, Handled
 from stream_car.engine.state import WAITING
-from stream_car.engine.subscription import Subscription
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Clock, Encoder, Message
 from stream_car.ranking.settings import SETTINGS, Settings
@@ -52,6 +46,7 @@ from stream_car.runtime.generation import Generation
 from stream_car.runtime.questions import Question, Questions
 from stream_car.runtime.rebuild import Rebuild
 from stream_car.runtime.replay import Plan, planned
+from stream_car.runtime.tellings import Tellings
 
 LOG = "documents.sqlite"
 PUBLISH_MAX = 4000  # messages appended to the log at once
@@ -65,7 +60,7 @@ class _Switched(Exception):
     """Other rules answer by now."""
 
 
-class Engine(Questions):
+class Engine(Questions, Tellings):
     """Publish documents and ask what is in force. Use it as a context manager, or `close` it."""
 
     def __init__(
@@ -122,41 +117,6 @@ class Engine(Questions):
             cache_bytes=self._cache_bytes,
         )
 
-    @property
-    def ruleset(self) -> Ruleset:
-        """The rules that answers go by."""
-        return self._built.ruleset
-
-    @property
-    def generation(self) -> str:
-        """Names the rules and the format that the state was built with."""
-        return self._built.shard.generation
-
-    @property
-    def next_offset(self) -> int:
-        """How many records of the log have been applied."""
-        return self._built.next_offset
-
-    @property
-    def lag(self) -> int:
-        """How many records of the log have not been applied yet."""
-        return self._end() - self.next_offset
-
-    @property
-    def index_lag(self) -> int:
-        """How many records would be fed to the index again after a crash."""
-        return self.next_offset - self._built.index.committed
-
-    @property
-    def cache(self) -> Cache | None:
-        """The answers that are remembered."""
-        return self._built.queries.cache
-
-    @property
-    def built_in(self) -> Path:
-        """Where what follows from the log is kept."""
-        return self._built.folder
-
     def __enter__(self) -> "Engine":
         return self
 
@@ -200,39 +160,6 @@ class Engine(Questions):
         if handled and self.heard is not None:
             self.heard([self._receipt(one) for one in handled])
         return handled
-
-    def standing(self, name: str) -> Held | None:
-        """What is known of an id: the revision that stands, whether it is retracted or waits."""
-        return self._built.held(name)
-
-    def header(self) -> Header:
-        """What the engine counts: documents, those that wait, outcomes."""
-        return self._built.header()
-
-    def last_change(self) -> int:
-        """The number of the last change told."""
-        return at_once(self._built.journal.last(0))
-
-    def forgotten(self) -> int:
-        """Changes up to this number may no longer be kept."""
-        return at_once(self._built.journal.forgotten(0))
-
-    def forget_changes(self, keep: int, limit: int) -> bool:
-        """Let go of changes beyond the last `keep`, at most `limit` now; whether there may be more to let go of."""
-        upto = self.last_change() - keep
-        return upto > self.forgotten() and at_once(self._built.journal.forget(0, CHANGES, upto, limit)) == limit
-
-    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
-        """A place in the stream of changes; `pull` from it."""
-        parts = frozenset(self.ruleset.read_part(key, value) for key, value in selection.parts)
-        chosen = msgspec.structs.replace(selection, parts=parts)
-        return Subscription(self._built.sources(), chosen, cursor=cursor, with_snapshot=with_snapshot)
-
-    def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
-        """The next notices, and whether the subscription has caught up; one of another generation is to begin anew."""
-        if subscription.generation == self.generation:
-            subscription.sources = self._built.sources()  # the same rules may have been built anew meanwhile
-        return at_once(subscription.step()), at_once(subscription.has_caught_up())
 
     def append(self, messages: Sequence[Message]) -> int:
         """Keep messages durably without applying them; the offset of the first.
