@@ -30,7 +30,7 @@ CHANGES = "changes"
 REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
 DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
-FORMAT = 2  # of what a shard keeps; part of the generation
+FORMAT = 3  # of what a shard keeps; part of the generation
 
 
 Steps = Generator[list[bytes], None, None]
