@@ -64,9 +64,11 @@ async def killed_often(folder: Path, times: int, seed: int) -> tuple[list[str], 
         for _ in range(times):
             before = heard.size()
             with subprocess.Popen(heard.program, cwd=ROOT) as follower:
-                await heard.until(before)
-                await asyncio.sleep(random.uniform(0, 0.05))
-                follower.kill()
+                try:
+                    await heard.until(before)
+                    await asyncio.sleep(random.uniform(0, 0.05))
+                finally:
+                    follower.kill()
         publishing.cancel()
         with suppress(asyncio.CancelledError):
             await publishing
@@ -78,10 +80,12 @@ async def caught_up(heard: Heard, engine: Engine) -> None:
     """One more life, up to the last change."""
     last = engine.changes(limit=ALL)[-1].position
     with subprocess.Popen(heard.program, cwd=ROOT) as follower:
-        async with asyncio.timeout(PATIENCE_S):
-            while f'"position":"{last}"' not in heard.path.read_text():
-                await asyncio.sleep(0.01)
-        follower.kill()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while f'"position":"{last}"' not in heard.path.read_text():
+                    await asyncio.sleep(0.01)
+        finally:
+            follower.kill()
 
 
 def check(lines: list[str], changes: dict[int, str], times: int) -> None:
