@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from stream_car.codec import Publishable, as_sent
 from stream_car.core.documents import Retraction
+from stream_car.core.rules import Ruleset
 from stream_car.runtime import server
 from stream_car.runtime.embedded import Engine
 from stream_car.runtime.settings import ServerSettings
@@ -103,6 +104,7 @@ async def serving(
     token: str | None = None,
     clock: StoppedClock | None = None,
     engine: Engine | None = None,
+    ruleset: Ruleset = RULESET,
 ) -> AsyncIterator[Running]:
     """Serve until the block ends, then stop in order: over an engine, or over the servers of this test."""
     chosen = settings or ServerSettings(port=0)
@@ -113,11 +115,11 @@ async def serving(
         stop = asyncio.Event()
         car: Engine | Installed
         if where is None:
-            car = opened.enter_context(engine or Engine(path, ruleset=RULESET, clock=clock or StoppedClock()))
+            car = opened.enter_context(engine or Engine(path, ruleset=ruleset, clock=clock or StoppedClock()))
             run = server.serve(car, listener, chosen, token=token, ready=listening.set_result, stop=stop)
         else:
             car = await opened.enter_async_context(
-                installed(where.kafka, where.redis, ruleset=RULESET, settings=chosen)
+                installed(where.kafka, where.redis, ruleset=ruleset, settings=chosen)
             )
             run = server.served(
                 car.service,

@@ -6,6 +6,7 @@ Promise: a document is asked for by its own id, types and scopes, whichever scop
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.core.rules import RECORD, Ruleset, scope_parts
 from stream_car.core.standing import Held
@@ -22,6 +23,11 @@ class Mention(Struct, frozen=True, gc=False):
     revision: int = 0
     time: int = 0
     order: int = 0
+
+
+def read(selection: Selection, ruleset: Ruleset) -> Selection:
+    """A selection with its scope parts named and spelled as in the names of scopes, however they were written."""
+    return replace(selection, parts=frozenset(ruleset.read_part(key, value) for key, value in selection.parts))
 
 
 class Chooser:

@@ -26,7 +26,7 @@ from stream_car.engine.facts import Facts, Looked
 from stream_car.engine.fold import CHANGES
 from stream_car.engine.notices import Begin, End, Notice, Selection
 from stream_car.engine.reader import Moved, Reader
-from stream_car.engine.selecting import Chooser
+from stream_car.engine.selecting import Chooser, read
 from stream_car.engine.sources import Reached, Shards
 from stream_car.engine.telling import Expansion, Teller, decode_change, editions_of, members_of, runs_of
 from stream_car.ports import AnchorIndex, Event, Listing, Retained
@@ -87,9 +87,9 @@ class Subscription:
 
     def __init__(self, sources: Sources, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> None:
         self.sources = sources
-        self.selection = selection
+        self.selection = read(selection, sources.ruleset)
         self.has_moved = False  # whether the last step came further; if not, ask again after a moment
-        self._teller = Teller(Chooser(selection, sources.ruleset), sources.index, sources.generation)
+        self._teller = Teller(Chooser(self.selection, sources.ruleset), sources.index, sources.generation)
         self._at = _Progress(tuple(cursor), with_snapshot)
 
     @property

@@ -7,8 +7,6 @@ but what `forget_changes` lets go of.
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Held
 from stream_car.engine.cache import Cache
@@ -83,9 +81,7 @@ class Tellings:
 
     def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
         """A place in the stream of changes; `pull` from it."""
-        parts = frozenset(self.ruleset.read_part(key, value) for key, value in selection.parts)
-        chosen = msgspec.structs.replace(selection, parts=parts)
-        return Subscription(self._built.sources(), chosen, cursor=cursor, with_snapshot=with_snapshot)
+        return Subscription(self._built.sources(), selection, cursor=cursor, with_snapshot=with_snapshot)
 
     def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
         """The next notices, and whether the subscription has caught up; one of another generation is to begin anew."""

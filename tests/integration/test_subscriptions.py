@@ -7,17 +7,29 @@ import msgspec
 import pytest
 
 from stream_car.codec import format_time
+from stream_car.core.bearings import Domain, Key
+from stream_car.core.rules import Ruleset
 from stream_car.engine.notices import Notice, Selection
 from stream_car.engine.subscription import ITEMS_AT_ONCE
 from stream_car.runtime.settings import ServerSettings
 from tests.backends import in_the_gate, on_both, only_embedded
-from tests.engines import DAY, NOW, StoppedClock, document, engine
+from tests.engines import DAY, NOW, StoppedClock, document, engine, rule
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
 from tests.serving import Heard, serving
 
 pytestmark = on_both
 
 Asked = dict[str, str | list[str]]
+SPELT = Ruleset(
+    [
+        Domain(
+            name="talk",
+            types=("claim", "denial"),
+            rules=(rule("denial-voids-claim", "denial", "claim", "topic"),),
+            keys={"topic": Key(fold="lower"), "theme": Key(rename="topic")},
+        )
+    ]
+)
 
 
 class Change(msgspec.Struct):
@@ -143,6 +155,23 @@ async def test_one_can_ask_for_some_documents_only(asked: Asked, wanted: set[str
 
     assert {read(one).id for one in snapshot} == wanted
     assert tail - {"end"} == wanted
+
+
+@in_the_gate
+@pytest.mark.parametrize("asked", ["theme=Tea", "topic=TEA", "topic=tea"])
+async def test_one_asks_for_scopes_as_publishers_spell_them(asked: str) -> None:
+    async with serving(ruleset=SPELT) as running:
+        await running.publish([document("tea-1", theme="Tea"), document("cup", theme="Cup")])
+        async with running.subscribed(scope=asked) as events:
+            snapshot = (await until(events, "snapshot-end"))[1:-1]
+            await running.publish([document("no-cup", "denial", 9, theme="CUP"), document("tea-2", theme="TEA")])
+            [entered] = await some(events, 1)
+        async with running.subscribed(scope=asked, view="scope") as events:
+            scopes = (await until(events, "snapshot-end"))[1:-1]
+
+    assert [read(one).id for one in snapshot] == ["tea-1"]
+    assert (read(entered).id, read(entered).active) == ("tea-2", True)
+    assert [msgspec.json.decode(one.data)["scope"] for one in scopes] == ["topic=tea"]
 
 
 @in_the_gate
