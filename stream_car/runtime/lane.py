@@ -74,17 +74,17 @@ class Lane:
 
     @asynccontextmanager
     async def turn(self, *, is_long: bool) -> AsyncIterator["Turn"]:
-        """One question's way. Raises `TooMuch` where too many wait for the lane."""
+        """One question's way. Raises `TooMuch` where too many wait for the lane, and so do the turn's methods."""
         async with AsyncExitStack() as held:
             turn = Turn(self, held)
             if is_long:
-                if self.waiting >= WAITING_MAX:
-                    raise TooMuch("too many long questions are waiting; ask for less at once, or again later")
                 await turn.enter()
             yield turn
 
     async def enter(self, held: AsyncExitStack) -> None:
-        """Wait for the lane, and have it until `held` is left. Raises `TooMuch`."""
+        """Wait for the lane, and have it until `held` is left. Raises `TooMuch`, at once where too many wait."""
+        if self.waiting >= WAITING_MAX:
+            raise TooMuch("too many long questions are waiting; ask for less at once, or again later")
         self.waiting += 1
         try:
             async with asyncio.timeout(WAIT_MAX_S):

@@ -8,7 +8,6 @@ nothing and is told by `progress`.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -68,8 +67,7 @@ class Rebuilding:
         """Give up what goes on."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self, rebuild: Rebuild, *, dry_run: bool) -> None:
         """What ended is told when nothing is left of it: then the next may begin."""
@@ -83,8 +81,9 @@ class Rebuilding:
                     rebuild.switch()
                 self.bell.ring()
                 ended = {"state": "switched", "applied": rebuild.applied, "end": rebuild.end}
-        except StreamCarError as error:
-            ended = {"state": "failed", "detail": str(error)}
+        except Exception as error:
+            is_told = isinstance(error, StreamCarError | OSError)
+            ended = {"state": "failed", "detail": str(error) if is_told else repr(error)}
         finally:
             try:
                 await asyncio.to_thread(rebuild.close)

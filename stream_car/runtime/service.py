@@ -7,6 +7,7 @@ a time anyway. Long ones go on in a lane of their own, see `lane`.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import stream_car
@@ -29,7 +30,7 @@ from stream_car.engine.effects import Future
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import Timed, unwatched
 from stream_car.engine.query import DEPTH
-from stream_car.errors import NotVisible
+from stream_car.errors import NotVisible, StreamCarError
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
@@ -87,11 +88,12 @@ class EmbeddedService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _forget(self) -> None:
-        """Let go of changes that are older than what is kept, a few at a time."""
+        """Let go of changes that are older than what is kept, a few at a time; what a disk refuses is tried again."""
         while True:
             await asyncio.sleep(FORGET_S)
-            while self.engine.forget_changes(self.changes_kept, FORGET_AT_ONCE):
-                await asyncio.sleep(0)
+            with suppress(StreamCarError):
+                while self.engine.forget_changes(self.changes_kept, FORGET_AT_ONCE):
+                    await asyncio.sleep(0)
 
     def _hear(self, receipts: Sequence[Receipt]) -> None:
         self.publisher.hear(receipts)

@@ -2,13 +2,14 @@
 
 Promise: a subscriber that is slow, or gone, costs nobody else anything; one that asks from a cursor that
 cannot be gone on from is told so and begins anew. At most `most` at a time, of which `SNAPSHOTS_MAX` may be
-reading their snapshots.
+reading their snapshots. One counts from the moment it is let in until it ends, or nobody holds it any more.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from time import monotonic
 from typing import Protocol
+from weakref import WeakSet
 
 from stream_car.api.messages import Reset, Said
 from stream_car.engine.notices import Notice, Selection
@@ -98,7 +99,7 @@ class Subscriptions:
         self.most = most
         self.heartbeat_s = heartbeat_s
         self.ending = False
-        self._open: set[Listener] = set()
+        self._open: WeakSet[Listener] = WeakSet()  # one that is let in and never read from ends nowhere
 
     def __len__(self) -> int:
         return len(self._open)
@@ -121,17 +122,15 @@ class Subscriptions:
         self, selection: Selection, after: str | None, snapshot: bool | None
     ) -> AsyncIterator[Sequence[Said]]:
         """A new listener. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `TooMuch`."""
+        cursor, reason = await self._start(after)  # from here on nothing is awaited: others come meanwhile
         if len(self._open) >= self.most:
             raise TooMuch(f"{self.most} subscriptions are open, and no more are taken; try again later")
-        cursor, reason = await self._start(after)
         with_snapshot = reason is not None or _wants(after, snapshot)
         if with_snapshot and sum(one.is_beginning for one in self._open) >= SNAPSHOTS_MAX:
             raise TooMuch(f"{SNAPSHOTS_MAX} subscribers are reading their snapshots; try again later")
-        return Listener(self, selection, cursor, reason, with_snapshot=with_snapshot).said()
-
-    def opened(self, listener: "Listener") -> None:
-        """Somebody listens."""
+        listener = Listener(self, selection, cursor, reason, with_snapshot=with_snapshot)
         self._open.add(listener)
+        return listener.said()
 
     def closed(self, listener: "Listener") -> None:
         """Somebody does no longer."""
@@ -209,7 +208,6 @@ class Listener:
     async def said(self) -> AsyncIterator[Sequence[Said]]:
         """What there is to tell, several things at once; at rest a heartbeat now and then."""
         among = self.among
-        among.opened(self)
         told = self.subscription.cursor
         try:
             if self.reset is not None:

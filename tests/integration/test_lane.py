@@ -44,7 +44,7 @@ async def test_one_long_question_is_inside_at_a_time_and_holds_still_what_it_rea
     assert not still.locked()
 
 
-async def test_between_two_pieces_others_have_as_long_as_a_piece_took() -> None:
+async def test_between_two_pieces_others_have_three_times_as_long_as_a_piece_took() -> None:
     lane, _ = a_lane()
     async with lane.turn(is_long=True) as turn:
         work(0.02)
@@ -53,7 +53,7 @@ async def test_between_two_pieces_others_have_as_long_as_a_piece_took() -> None:
         rested = perf_counter() - begin
         assert not await turn.give_way()
 
-    assert rested >= 0.019
+    assert rested >= 3 * 0.019
 
 
 async def test_more_than_may_wait_are_told_so_at_once_and_the_others_get_their_turn() -> None:
@@ -70,6 +70,22 @@ async def test_more_than_may_wait_are_told_so_at_once_and_the_others_get_their_t
     await asyncio.gather(*asking)
 
     assert len(inside) == 2 * len(asking)
+    assert lane.waiting == 0
+
+
+async def test_of_questions_that_turn_out_long_no_more_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "FIRST_S", 0.001)
+    lane, _ = a_lane()
+
+    async def ask() -> None:
+        async with lane.turn(is_long=False) as turn:
+            work(lanes.FIRST_S)
+            await turn.give_way()
+
+    asking = [asyncio.create_task(ask()) for _ in range(lanes.WAITING_MAX + 4)]
+    heard = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert [type(one) for one in heard if one is not None] == [TooMuch] * 3
     assert lane.waiting == 0
 
 

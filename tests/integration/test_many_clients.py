@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
+from stream_car.engine.notices import Selection
+from stream_car.errors import TooMuch
 from stream_car.runtime import server, subscriptions
 from stream_car.runtime.lane import WAITING_MAX
+from stream_car.runtime.service import EmbeddedService
 from stream_car.runtime.settings import ServerSettings
+from tests.engines import engine
 from tests.integration.test_service import code_of, connected, published, sent
 from tests.integration.test_subscriptions import until
 from tests.serving import serving
@@ -39,6 +43,19 @@ async def test_snapshots_beyond_the_limit_are_told_to_come_again_and_tails_are_n
             assert [one.event for one in await until(events, "change")] == ["change"]
 
     assert (refused.status_code, code_of(refused)) == (429, "busy")
+
+
+async def test_who_is_let_in_counts_before_anything_is_read_and_no_longer_than_somebody_may_read() -> None:
+    with engine() as here:
+        async with EmbeddedService(here, subscriptions_max=2) as service:
+            after = f"{here.generation}:0"
+            let_in = [await service.subscribe(Selection(), after=after) for _ in range(2)]
+            with pytest.raises(TooMuch, match="2 subscriptions are open"):
+                await service.subscribe(Selection(), after=after)
+            let_in.clear()
+
+            assert len(service.subscriptions) == 0
+            assert await anext(await service.subscribe(Selection()))
 
 
 async def test_connections_beyond_the_limit_are_told_so_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from errno import EIO, ENOSPC
 
 import httpx
 import msgspec
 import pytest
 
-from stream_car.api.messages import Moved, Progress
+from stream_car.api.messages import Moved, PackText, Progress
+from stream_car.codec import encode
+from stream_car.errors import StreamCarError
 from stream_car.runtime import rebuilding
+from stream_car.runtime.rebuild import Rebuild
+from stream_car.runtime.service import EmbeddedService
+from tests.engines import document, engine
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
 from tests.integration.test_subscriptions import read, until
 from tests.serving import Heard, Running, serving
@@ -145,6 +151,47 @@ async def test_one_rebuild_goes_on_at_a_time_and_ends_with_the_service(monkeypat
 
     assert (first.status_code, second.status_code, code_of(second), folders) == (200, 409, "rebuild_running", 2)
     assert engine.going_by.number == 1
+
+
+async def test_a_rebuild_that_a_disk_ends_says_why_and_the_service_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Rebuild, most: int = 1) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+    async with serving(token=TOKEN) as running:
+        await published(running, CLAIM)
+        with monkeypatch.context() as patched:
+            patched.setattr(Rebuild, "step", full)
+            await running.post("/v1/rebuild", OTHER_RULES)
+            failed = await ended(running)
+        again = await running.post("/v1/rebuild", OTHER_RULES)
+        end = await ended(running)
+
+    assert (failed.state, "No space left" in failed.detail) == ("failed", True)
+    assert (again.status_code, end.state) == (200, "switched")
+
+
+async def test_what_goes_wrong_when_a_rebuild_is_given_up_does_not_keep_the_service_from_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def held() -> None:
+        await asyncio.Event().wait()
+
+    def stuck(self: Rebuild) -> None:
+        close(self)
+        raise OSError(EIO, "Input/output error")
+
+    close = Rebuild.close
+    monkeypatch.setattr(rebuilding, "STEP", 1)
+    monkeypatch.setattr(rebuilding, "_turn", held)
+    monkeypatch.setattr(Rebuild, "close", stuck)
+    with engine() as here:
+        async with EmbeddedService(here) as service:
+            await service.publish([encode(document("c1", topic="tea"))])
+            await service.rebuild(texts=[PackText(name="peace.toml", text=PEACE)])
+            await asyncio.sleep(0)
+
+        with pytest.raises(StreamCarError, match="publishing has stopped"):
+            await service.require_ready()
 
 
 @pytest.mark.parametrize(

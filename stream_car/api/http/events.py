@@ -53,9 +53,9 @@ class EventStream(Response):
                 sending.result()
 
     async def _send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        await _within(send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True}))
         try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await _within(send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True}))
             async for some in self.said:
                 body = b"".join([as_event(said) for said in some])
                 await _within(send({"type": "http.response.body", "body": body, "more_body": True}))
