@@ -28,7 +28,8 @@ class Heard:
     def __init__(self, folder: Path, url: str) -> None:
         self.path = folder / "heard"
         self.path.touch()
-        self.program = [sys.executable, "-m", "tests.integration.follower", url, str(folder / "cursor"), str(self.path)]
+        self.cursor = folder / "cursor"
+        self.program = [sys.executable, "-m", "tests.integration.follower", url, str(self.cursor), str(self.path)]
 
     def size(self) -> int:
         return self.path.stat().st_size
@@ -37,6 +38,12 @@ class Heard:
         """Wait until more than that is written down."""
         async with asyncio.timeout(PATIENCE_S):
             while self.size() <= size:
+                await asyncio.sleep(0.002)
+
+    async def until_there_is_a_cursor(self) -> None:
+        """Wait until the next life has something to go on from."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.cursor.exists():
                 await asyncio.sleep(0.002)
 
     def lines(self) -> list[str]:
@@ -61,11 +68,11 @@ async def killed_often(folder: Path, times: int, seed: int) -> tuple[list[str], 
         engine = running.engine
         heard = Heard(folder, running.url)
         publishing = asyncio.create_task(load(running))
-        for _ in range(times):
+        for life in range(times):
             before = heard.size()
             with subprocess.Popen(heard.program, cwd=ROOT) as follower:
                 try:
-                    await heard.until(before)
+                    await (heard.until(before) if life else heard.until_there_is_a_cursor())
                     await asyncio.sleep(random.uniform(0, 0.05))
                 finally:
                     follower.kill()
