@@ -77,12 +77,12 @@ class Cache:
         """The answer to this question as of the reader's cut, if it is known."""
         kept = self._kept.pop(asked, None)
         if kept is not None:
+            self.size -= kept.size
             overview = await reader.overview()
             if await self._stands(kept, overview, reader) and await self._found_again(asked, kept, index):
-                self._kept[asked] = kept  # the latest used is the last
+                self._put(asked, kept)  # the latest used is the last
                 self.hits += 1
                 return _as_of_now(kept, overview, reader)
-            self.size -= kept.size
         self.misses += 1
         return None
 
@@ -128,10 +128,15 @@ class Cache:
         kept = Kept(answer, reader.cut, reader.version, overview.has_links, searches, course, keys, size)
         if not self._takes(kept, reader):
             return
-        self._kept[asked] = kept
-        self.size += size
+        self._put(asked, kept)
         if self.size > self.bytes_max:
             self._make_room()
+
+    def _put(self, asked: Asked, kept: Kept) -> None:
+        """The latest, in place of one that somebody else put there meanwhile."""
+        before = self._kept.pop(asked, None)
+        self.size += kept.size - (before.size if before is not None else 0)
+        self._kept[asked] = kept
 
     def _takes(self, kept: Kept, reader: Reader) -> bool:
         """Whether what is written from now on can be compared with it."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from stream_car.core.intake import held_key
 from stream_car.core.members import Entry, Scope
+from stream_car.core.resolve import COUNTED_MAX, LATEST_MAX
 from stream_car.core.rules import Ruleset, record_scope
 from stream_car.core.standing import Held
 from stream_car.core.timeline import everyone
@@ -148,12 +149,14 @@ class Queries:
 
         return await self.steadily(None, ask, waiting)
 
-    async def _anchors(self, reader: Reader, text: str, depth: int) -> tuple[list[Hit], list[Walked]]:
+    async def _anchors(
+        self, reader: Reader, text: str, depth: int, named_max: int = COUNTED_MAX
+    ) -> tuple[list[Hit], list[Walked]]:
         """The first `depth` hits that are part of the corpus then, with their walks."""
         asked = depth
         while True:
             found = await reader.search(self.index, text, min(asked, DEPTH_MAX * 4))
-            walks = await reader.walk([hit.id for hit in found])
+            walks = await reader.walk([hit.id for hit in found], named_max=named_max)
             here = [(hit, walk) for hit, walk in zip(found, walks, strict=True) if walk is not None][:depth]
             if len(here) == depth or len(found) < asked or asked >= DEPTH_MAX * 4:
                 return [hit for hit, _ in here], [walk for _, walk in here]
@@ -290,8 +293,11 @@ class Queries:
         members = list(dict.fromkeys(one for found in read.values() for one in found.ids))
         found = await reader.walk(members, named_max=CLOSURE_MAX)
         walks = {name: walk for name, walk in zip(members, found, strict=True) if walk is not None}
-        anchors = list(walks.values()) if question is None else (await self._anchors(reader, question, depth))[1]
         inside = set(walks)
+        anchors = list(walks.values())
+        if question is not None:  # a set of fewer than are named lacks one of these in any case
+            named_max = CLOSURE_MAX if len(inside) >= LATEST_MAX else COUNTED_MAX
+            _, anchors = await self._anchors(reader, question, depth, named_max)
         violations = [*_ignored(walks, inside), *_excluded(anchors, inside)]
         wanted = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
         wanted.update(dict.fromkeys(entry.id for walk in (*walks.values(), *anchors) for entry in walk.controlling))
@@ -301,7 +307,7 @@ class Queries:
         pending = tuple(name for name in pending if name not in retracted)
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
         return Audit(
-            holds=not (violations or unknown or retracted or pending or stranded),
+            holds=not (violations or unknown or retracted or pending or stranded or _is_cut(anchors)),
             violations=tuple(violations),
             repaired=tuple(wanted),
             unknown=unknown,
@@ -310,6 +316,11 @@ class Queries:
             stranded=stranded,
             certificate=self._certificate(reader, anchors, ()),
         )
+
+
+def _is_cut(walks: Sequence[Walked]) -> bool:
+    """Whether there are controlling documents that a walk counted and did not name."""
+    return any(walk.controlling_more for walk in walks)
 
 
 def _with_status(read: "dict[str, Named]", status: Status) -> tuple[str, ...]:

@@ -294,7 +294,9 @@ class Subscription:
         if chosen.view == "document" and chosen.ids:
             await self.sources.settle()
             names = {*chosen.ids, *[one for name in chosen.ids for one in await editions_of(reader, name)]}
-            told = await self._teller.active_documents(reader, sorted(names)[:FEW_MAX])
+            if len(names) > FEW_MAX:
+                return None
+            told = await self._teller.active_documents(reader, sorted(names))
             return _Page(told, await self._upto(reader), None)
         if not chosen.parts:
             return None

@@ -114,3 +114,16 @@ def test_an_audit_sees_through_closures_of_thousands() -> None:
         assert "ignored_superseder" not in {one.condition for one in here.check(["c", "d1250"]).violations}
         assert {one.condition for one in here.check(["c"]).violations} == {"ignored_superseder", "frontier_inclusion"}
         assert len(here.check(["c"]).repaired) == 2500
+
+
+@only_embedded("a service takes a thousand ids at most")
+def test_a_set_of_very_many_that_lacks_some_does_not_hold() -> None:
+    """More controlling documents than a walk names: the set has its latest ones, and is not whole."""
+    with engine() as here:
+        here.publish([document("c", at=0, topic="moon", text="comet"), *crowd(2500)])
+        latest = [f"d{n}" for n in range(2499, 999, -1)]
+        audit = here.check(latest, question="comet")
+
+        assert not audit.holds
+        assert {name for one in audit.violations for name in one.add} == {f"d{n}" for n in range(1000)}
+        assert here.check(audit.repaired, question="comet").holds

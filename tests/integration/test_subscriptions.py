@@ -207,6 +207,17 @@ async def test_links_and_names_of_records_reach_the_documents_that_they_void() -
 
 
 @in_the_gate
+async def test_every_edition_of_a_record_that_is_asked_for_is_told() -> None:
+    editions = [document(f"r@{n:04d}", record="r") for n in range(1200)]  # of one moment: all are in force
+    async with serving() as running:
+        await running.publish(editions)
+        async with running.subscribed(id="r") as events:
+            told = await until(events, "snapshot-end")
+
+    assert {read(one).id for one in told if one.event == "snapshot"} == {one.id for one in editions}
+
+
+@in_the_gate
 async def test_a_retracted_document_is_told_to_whoever_had_it() -> None:
     async with serving() as running:
         await running.publish([document("claim", topic="tea")])

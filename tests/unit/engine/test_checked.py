@@ -11,6 +11,7 @@ from stream_car.core.documents import Document
 from stream_car.engine.answers import Answer
 from stream_car.engine.checked import CheckedCache
 from stream_car.engine.query import Queries
+from stream_car.errors import Unavailable
 from stream_car.ports import Posting
 from stream_car.runtime.at_once import at_once
 from tests.engines import RULESET, document
@@ -96,6 +97,22 @@ def test_words_that_the_index_had_not_heard_yet_are_not_kept(asked: Asked) -> No
     at_once(asked.cached.query("ash"))
 
     assert len(asked.cache) == 0
+
+
+def test_an_answer_that_could_not_be_compared_is_not_counted_any_more(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.publish(document("c", topic="1", text="ash"))
+    asked.ask("ash")
+    assert asked.cache.size > 0
+
+    async def away(*_: object) -> bool:
+        raise Unavailable("the store is away")
+
+    monkeypatch.setattr(asked.cache, "_stands", away)
+    with pytest.raises(Unavailable):
+        at_once(asked.cached.query("ash", k=3))
+    assert (asked.cache.size, len(asked.cache)) == (0, 0)
 
 
 @pytest.mark.parametrize("seed", range(12))
