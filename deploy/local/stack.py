@@ -23,7 +23,7 @@ TRY = """\
 
   curl {url}/v1/documents -H 'Content-Type: application/x-ndjson' --data-binary @stream_car/demo/feed.jsonl
   {command} query --url {url} 'Is Log4j vulnerable to remote code execution through JNDI lookups?'
-  {command} frontier --url {url} package=log4j
+  {command} frontier --url {url} vulnerability=CVE-2021-44228
   export STREAM_CAR_KAFKA={kafka} STREAM_CAR_REDIS={redis}
   {command} worker all --single-broker       one more worker takes its share; kill -9 it and see
   kcat -b {kafka} -C -t streamcar.changes    what enters and leaves, as it happens

@@ -20,7 +20,7 @@ open {url} in a browser, or try:
   stream-car watch --url {url}
   curl {auth}{url}/v1/status
   curl {auth}{url}/v1/documents -H 'Content-Type: application/json' -d '{{"id": "a-1", "type": "advisory", \
-"time": "2024-01-31T09:30:00Z", "scope": {{"package": ["lodash"]}}, "title": "An advisory"}}'
+"time": "2024-01-31T09:30:00Z", "scope": {{"package": ["lodash"], "cve": ["CVE-2019-10744"]}}, "title": "An advisory"}}'
   curl {auth}{url}/v1/query -H 'Content-Type: application/json' -d '{{"text": "advisory"}}'
   curl {auth}-N '{url}/v1/subscribe?snapshot=true'
 """

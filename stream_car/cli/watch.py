@@ -43,9 +43,9 @@ ALONE = (
     "watch",
     epilog=options.examples(
         "stream-car watch --url http://127.0.0.1:8377                  every change, from now on",
-        "stream-car watch package=lodash --snapshot                    what is in force there first",
-        "stream-car watch --type advisory --cursor seen.txt --json     go on where the last run ended",
-        "stream-car watch --id GHSA-jf85-cpcp-j695 --limit 1           wait for one change of one document",
+        "stream-car watch --url URL package=lodash --snapshot          what is in force there first",
+        "stream-car watch --url URL --type advisory --cursor seen.txt  go on where the last run ended",
+        "stream-car watch --url URL --id GHSA-jf85-cpcp-j695 --limit 1 wait for one change of one document",
     ),
 )
 @click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)

@@ -35,7 +35,7 @@ class Copied(Struct, frozen=True, kw_only=True):
 def copy(source: Path, target: Path) -> Copied:
     """Copy the originals of one folder to another, which must not hold any yet.
 
-    Raises `InvalidRequest` (`no_data`, `exists`), and `Halted` where the source's chain is broken.
+    Raises `InvalidRequest` (`no_data`, `exists`, `folder`), and `Halted` where the source's chain is broken.
     """
     if not (source / LOG).is_file():
         raise InvalidRequest("no_data", f"there is no log in {source}; name a folder that has a {LOG}")
@@ -43,7 +43,10 @@ def copy(source: Path, target: Path) -> Copied:
         raise InvalidRequest("exists", f"{target} is there already, and nothing is overwritten; move it")
     partial = target.with_name(target.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True, mode=0o700)
+    try:
+        partial.mkdir(parents=True, mode=0o700)
+    except OSError as error:
+        raise InvalidRequest("folder", f"{target} cannot be made: {error.strerror}; name another folder") from None
     try:
         if (source / POSITIONS).is_file():  # before the log, which is always the first to move on
             snapshot(source / POSITIONS, partial / POSITIONS, POSITIONS_CURE)

@@ -110,6 +110,9 @@ def _log(folder: Path) -> tuple[SqliteLog | None, Finding]:
 
 def _state(built: Path, log: SqliteLog, generation: Generation, progress: Progress) -> Finding:
     """Fold the log anew as far as the state goes, and compare every value and every change told."""
+    if not built.exists():  # after a restore
+        said = "it is not built yet; the next command builds it from the log"
+        return Finding(check="state", verdict="notice", said=said, cure="stream-car query ...")
     if not (built / "state.sqlite").is_file():
         return _wrong("state", "it is missing")
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=built.parent) as beside:

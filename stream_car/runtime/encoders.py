@@ -8,7 +8,7 @@ that changes with the model's files, so that those of two models never meet.
 from hashlib import blake2b
 from pathlib import Path
 
-from stream_car.errors import InvalidRequest
+from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.ports import Encoder
 
 ONNX, SENTENCES = "onnx", "sentence-transformers"
@@ -34,6 +34,10 @@ def encoder(said: str | Path) -> Encoder:
     except ImportError as error:
         extra = "dense" if kind == ONNX else SENTENCES
         raise InvalidRequest("encoder", f"{error}; this encoder needs: pip install 'stream-car[{extra}]'") from None
+    except StreamCarError:
+        raise
+    except Exception as error:  # whatever a library says of files that are not what they are called
+        raise InvalidRequest("encoder", f"{place} cannot be read as a sentence encoder: {error}") from None
 
 
 def named(kind: str, folder: Path) -> str:

@@ -14,7 +14,8 @@ from stream_car.bench.models import Models
 from stream_car.bench.numbered import numbered
 from stream_car.bench.programs import named
 from stream_car.cli import main
-from stream_car.errors import StreamCarError
+from stream_car.errors import InvalidRequest, StreamCarError
+from stream_car.runtime.encoders import encoder as encoder_of
 from tests.dense.models import ALIKE, ONNX, OTHER, WHOLE, inside, nearness
 from tests.engines import document, engine
 from tests.unit.bench.every import write_every
@@ -128,3 +129,10 @@ def test_a_model_is_pooled_as_its_authors_say(folder: Path, tmp_path: Path) -> N
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(StreamCarError, match="is missing; an encoder needs"):
         OnnxEncoder(tmp_path / "model.onnx", tmp_path / "tokenizer.json")
+
+
+def test_files_that_are_no_model_are_refused_in_words(tmp_path: Path) -> None:
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / name).write_text("no")
+    with pytest.raises(InvalidRequest, match="cannot be read as a sentence encoder"):
+        encoder_of(tmp_path)

@@ -117,6 +117,14 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         copy(tmp_path / "there", tmp_path / "elsewhere")
 
 
+def test_a_place_that_cannot_be_made_is_refused_in_words(tmp_path: Path) -> None:
+    with engine(tmp_path / "data") as here:
+        here.publish(SAID)
+    (tmp_path / "file").write_text("dear")
+    with pytest.raises(InvalidRequest, match="name another folder"):
+        copy(tmp_path / "data", tmp_path / "file" / "backup")
+
+
 def test_a_backup_killed_at_any_point_is_whole_or_not_there(tmp_path: Path) -> None:
     with engine(tmp_path / "data") as here:
         here.publish(said(n) for n in range(4000))
@@ -148,8 +156,10 @@ def test_the_commands_back_up_and_restore(tmp_path: Path) -> None:
     made = runner.invoke(main, ["backup", backup, "--data", data])
     refused = runner.invoke(main, ["restore", backup, "--data", data])
     restored = runner.invoke(main, ["restore", backup, "--data", str(tmp_path / "new"), "--json"])
+    examined = runner.invoke(main, ["doctor", "--data", str(tmp_path / "new")])
     asked = runner.invoke(main, ["explain", "f1", "--data", str(tmp_path / "new")])
 
     assert (made.exit_code, refused.exit_code, restored.exit_code, asked.exit_code) == (0, 2, 0, 0)
+    assert (examined.exit_code, "not built yet" in examined.stdout) == (0, True)
     assert "1 message" in made.stdout
     assert "nothing is overwritten" in refused.stderr

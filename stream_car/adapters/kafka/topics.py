@@ -109,7 +109,7 @@ def _problems(layout: Layout, topic: Topic, name: str, found: Found | None) -> I
         return
     if found.partitions != topic.partitions:
         yield (
-            f"{name} has {found.partitions} partitions for life, not {topic.partitions}; "
+            f"{name} has {found.partitions} partitions for life, not {topic.partitions} (--intakes, --frontiers); "
             "say that number, or use another --prefix"
         )
     if found.replicas < layout.replicas:

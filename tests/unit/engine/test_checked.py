@@ -99,9 +99,7 @@ def test_words_that_the_index_had_not_heard_yet_are_not_kept(asked: Asked) -> No
     assert len(asked.cache) == 0
 
 
-def test_an_answer_that_could_not_be_compared_is_not_counted_any_more(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_could_not_be_compared_is_not_counted(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     asked.publish(document("c", topic="1", text="ash"))
     asked.ask("ash")
     assert asked.cache.size > 0
