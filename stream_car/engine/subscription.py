@@ -189,9 +189,9 @@ class Subscription:
 
     async def _tail_of(self, shard: int, last: int) -> list[Notice]:
         journal, after = self.sources.journal, self.cursor[shard]
-        if after < await journal.forgotten(shard):
-            raise Expired
         events = await journal.read(shard, CHANGES, after=after, limit=EVENTS_AT_ONCE)
+        if after < await journal.forgotten(shard):  # asked after reading, for they may have gone just before it
+            raise Expired
         known = [event for event in events if event.oseq <= last]
         is_all = len(events) < EVENTS_AT_ONCE or len(known) < len(events)
         if self.selection.view == "scope":

@@ -75,7 +75,8 @@ class KafkaJournal:
     async def forgotten(self, shard: int) -> int:
         """Events up to this number may be gone: retention has taken them from the beginning of a topic.
 
-        Repeats of what is gone may have stayed; what counts is from where on no number is missing.
+        Repeats of what is gone may have stayed; what counts is from where on no number is missing. Where no event
+        is left, it is a number that none of those that are gone exceeds.
         """
         gone = 0
         for stream, log in self._logs.items():
@@ -91,6 +92,8 @@ class KafkaJournal:
                 read += 1
                 if read > STALE_MAX:
                     break
+            else:
+                gone = gone if last else max(gone, first)
         return gone
 
     async def _from(self, shard: int, stream: str, offset: int) -> AsyncIterator[Record]:

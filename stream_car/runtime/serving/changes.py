@@ -94,7 +94,10 @@ class Changes:
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
     ) -> Sequence[Event]:
-        """Changes with `oseq > after`, oldest first, none that was not heard of by `last`."""
+        """Changes with `oseq > after` that are kept, oldest first, none that was not heard of by `last`.
+
+        Where some are gone, `forgotten` says so from then on.
+        """
         recent = self._recent[shard]
         if key is None and recent and recent[0].oseq <= after + 1:
             start = after + 1 - recent[0].oseq
@@ -103,9 +106,9 @@ class Changes:
             return ()
         found = await self._journal.read(shard, stream, after=after, limit=limit, key=key)
         known = [event for event in found if event.oseq <= self._last[shard]]
-        if key is None and known and known[0].oseq != after + 1:
-            self._forgotten[shard] = known[0].oseq - 1
-            return ()
+        if key is None and not (known and known[0].oseq == after + 1):
+            known = known or recent[:limit]  # the topic has lost them, and all that came before
+            self._forgotten[shard] = max(self._forgotten[shard], known[0].oseq - 1)
         return known
 
     async def last(self, shard: int) -> int:
@@ -117,7 +120,9 @@ class Changes:
         now = asyncio.get_running_loop().time()
         if now - self._looked_at[shard] > LOOK_S:
             self._looked_at[shard] = now
-            self._forgotten[shard] = max(self._forgotten[shard], await self._journal.forgotten(shard))
+            last = self._last[shard]
+            gone = min(last, await self._journal.forgotten(shard))
+            self._forgotten[shard] = max(self._forgotten[shard], gone)
         return self._forgotten[shard]
 
     async def has_come_to(self, cursor: Cursor) -> bool:

@@ -63,7 +63,9 @@ class Publishing:
             for ats, offsets in zip(batches.values(), sent, strict=True)
             for at, offset in zip(ats, offsets, strict=True)
         }
-        await self.applied({q: max(records[at].offset for at in ats) for q, ats in batches.items()})
+        ends = {q: max(records[at].offset for at in ats) for q, ats in batches.items()}
+        if not await self.has_applied(ends, time.monotonic() + APPLIED_S):
+            raise Unavailable("Kafka has it, but no worker has applied it; is `stream-car worker` running?")
         receipts: dict[int, Receipt] = {}
         for q, ats in batches.items():
             told = await self._receipts(q, [records[at] for at in ats], before[q])
@@ -80,16 +82,15 @@ class Publishing:
             return 0, Message(value=value)
         return self._partitions.of_id(name), Message(value=value, key=name.encode())
 
-    async def applied(self, upto: Mapping[int, int]) -> None:
-        """Returns when each partition's record is applied, and in the index. Raises `Unavailable`."""
-        deadline = time.monotonic() + APPLIED_S
+    async def has_applied(self, upto: Mapping[int, int], deadline: float) -> bool:
+        """Whether each partition's record is applied, and in the index, as soon as they are or when time is up."""
         while True:
             heard = self._feeder.bell.listen()
             if all(self._feeder.fed[q] > offset for q, offset in upto.items()):
-                return
+                return True
             left = deadline - time.monotonic()
             if left <= 0:
-                raise Unavailable("Kafka has it, but no worker has applied it; is `stream-car worker` running?")
+                return False
             await self._feeder.bell.wait(heard, left)
 
     async def _receipts(self, q: int, records: Sequence[Record], before: "Known") -> list[Receipt]:

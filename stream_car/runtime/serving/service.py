@@ -65,12 +65,12 @@ class Sleeping:
     """Implements `ports.Patience` by the clock."""
 
     def __init__(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
+        self.deadline = time.monotonic() + seconds
 
     async def wait(self) -> bool:
         """A few milliseconds later."""
         await asyncio.sleep(PAUSE_S)
-        return time.monotonic() < self._deadline
+        return time.monotonic() < self.deadline
 
 
 class PatientQueries(Queries):
@@ -232,12 +232,13 @@ class ServersService:
     # Questions
 
     async def _waiting(self, after: Sequence[Seen], timeout_ms: int) -> Waiting:
-        """What an answer must have seen; the index has it when this returns. Raises `NotVisible`."""
+        """What an answer must have seen, and what is left of its time; the index has it. Raises `NotVisible`."""
         self._require_ready()
         if not after:
             return AT_ONCE
         seen = [After(id=one.id, revision=one.revision) for one in after]
-        waiting = Waiting(seen, Sleeping(timeout_ms / 1000))
+        patience = Sleeping(timeout_ms / 1000)
+        waiting = Waiting(seen, patience)
 
         async def look(reader: Reader) -> dict[int, int]:
             found: dict[int, int] = {}
@@ -247,8 +248,10 @@ class ServersService:
                 found[home] = max(found.get(home, 0), held.offset if held is not None else 0)
             return found
 
-        await self._publishing.applied(await self.queries.steadily(None, look, waiting))
-        return Waiting(seen, Sleeping(timeout_ms / 1000))
+        upto = await self.queries.steadily(None, look, waiting)
+        if not await self._publishing.has_applied(upto, patience.deadline):
+            raise NotVisible("not_visible", "not every revision asked for has come into the index in time; ask again")
+        return waiting
 
     async def query(
         self,

@@ -143,6 +143,19 @@ async def test_what_a_publishers_transactions_leave_in_the_log_is_passed_over(he
     assert await here.values() == [b"a", b"b", b"c"]
 
 
+@pytest.mark.parametrize(("deleted", "gone"), [(0, 0), (3, 3), (5, 5)])
+async def test_a_journal_says_which_events_retention_has_taken(here: Connected, deleted: int, gone: int) -> None:
+    topic = here.layout.named("changes")
+    journal = KafkaJournal({"changes": KafkaLog(here.reader, here.sender, topic)}, "g")
+    await journal.publish(0, [event(n) for n in range(1, 6)])
+    admin = KafkaAdminClient(bootstrap_servers=here.server.address)
+    await asyncio.to_thread(admin.delete_records, {TopicPartition(topic, 0): deleted})
+    admin.close()
+
+    assert await journal.forgotten(0) == gone
+    assert [one.oseq for one in await journal.read(0, "changes", after=gone)] == list(range(gone + 1, 6))
+
+
 async def test_records_that_were_deleted_halt_as_lost_history(here: Connected) -> None:
     await here.log.append(0, messages(b"a", b"b", b"c"))
     admin = KafkaAdminClient(bootstrap_servers=here.server.address)

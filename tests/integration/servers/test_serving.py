@@ -5,11 +5,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
-from stream_car.api.messages import Said
+from stream_car.api.messages import Reset, Said, Seen
 from stream_car.codec import as_sent
 from stream_car.engine.notices import DocumentChange, Selection
-from stream_car.errors import Halted, InvalidRequest, Unavailable
+from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
+from stream_car.runtime.serving import changes
 from stream_car.runtime.serving.service import ServersService
 from stream_car.runtime.worker.wiring import Plan, Works
 from tests.engines import OTHER_RULESET, document, engine
@@ -108,6 +110,48 @@ async def test_changes_are_listed_shard_by_shard_and_gone_on_with(kafka: str, re
 
     assert [one.position for one in found] == [one.position for one in every]
     assert len({one.position.split("/")[1] for one in every}) == here.shards
+
+
+async def test_an_index_that_is_behind_is_waited_for_no_longer_than_was_asked(
+    kafka: str, redis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands = asyncio.Event()
+
+    async def stand_still() -> bool:
+        stands.set()
+        return await asyncio.Event().wait()
+
+    async with installed(kafka, redis) as here, query_worker(here.works, tmp_path) as other:
+        monkeypatch.setattr(other.feeder, "catch_up", stand_still)
+        await stands.wait()
+        await here.service.publish([as_sent(document("d", topic="tea"))])
+        async with asyncio.timeout(5):
+            with pytest.raises(NotVisible) as caught:
+                await other.resolve(["d"], after=[Seen(id="d", revision=1)], timeout_ms=200)
+
+    assert caught.value.code == "not_visible"
+
+
+async def test_who_is_behind_what_retention_has_taken_begins_anew(
+    kafka: str, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "RECENT_MAX", 1)
+    async with installed(kafka, redis) as here:
+        beginning = (await here.service.status()).cursor
+        await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+        await here.rest()
+        log = here.works.log("changes")
+        ends = {TopicPartition(log.topic, p): (await log.range(p))[1] for p in range(here.shards)}
+        assert min(ends.values()) > 2 * changes.RECENT_MAX
+        admin = KafkaAdminClient(bootstrap_servers=kafka)
+        await asyncio.to_thread(admin.delete_records, ends)
+        admin.close()
+        async with asyncio.timeout(20):
+            events = await here.service.subscribe(Selection(view="scope"), after=beginning)
+            first = (await anext(events))[0]
+
+    assert isinstance(first.data, Reset)
+    assert first.data.reason == "cursor_expired"
 
 
 async def asked_until_refused(service: ServersService) -> None:
