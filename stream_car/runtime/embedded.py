@@ -45,13 +45,12 @@ from stream_car.runtime.built import Built
 from stream_car.runtime.generation import Generation
 from stream_car.runtime.questions import Question, Questions
 from stream_car.runtime.rebuild import Rebuild
-from stream_car.runtime.replay import Plan, planned
+from stream_car.runtime.replay import Plan, planned, refused_among
 from stream_car.runtime.tellings import Tellings
 
 LOG = "documents.sqlite"
 PUBLISH_MAX = 4000  # messages appended to the log at once
 PUBLISH_BYTES_MAX = 16 << 20
-ALL = 1 << 60
 
 T = TypeVar("T")
 
@@ -273,7 +272,7 @@ class Engine(Questions, Tellings):
 
     def replaying(self, mended: Mapping[int, bytes], only: Collection[int]) -> Plan:
         """What `replay` would send."""
-        rejected = [one.offset for one in self.rejected(limit=ALL)]
+        rejected = self._ask(lambda built, _: refused_among(built.journal, {*only, *mended}))
         return planned(self._log, self._built.fold, self.standing, rejected, mended, only)
 
     def rebuild(

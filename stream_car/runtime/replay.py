@@ -5,19 +5,23 @@ names the old one in a header, in the same write. What would only be refused aga
 log does not fill with it. Cost: one look at each input, one append for all.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from stream_car.adapters.embedded.log import SqliteLog
+from stream_car.core.changes import Rejection
 from stream_car.core.intake import decide
 from stream_car.core.standing import Held
 from stream_car.engine.answers import Receipt, Replayed
-from stream_car.engine.fold import Fold
+from stream_car.engine.fold import REJECTED, Fold
 from stream_car.errors import InvalidDocument, InvalidRequest
-from stream_car.ports import Message, Record
+from stream_car.ports import Event, Journal, Message, Record
 from stream_car.runtime.at_once import at_once
 
+ALL = 1 << 60
 REPLAY_OF = "stream-car-replay-of"  # this header holds the offset of the refused input, in decimal digits
 
 
@@ -45,6 +49,31 @@ def message_of(record: Record, mended: bytes | None) -> Message:
     if mended is not None:
         return Message(value=mended, headers=marked)
     return Message(value=record.value, key=record.key, headers=marked)
+
+
+async def refused_among(journal: Journal, named: Collection[int]) -> list[int]:
+    """Those of the named offsets whose input was refused, or all where none is named; in order.
+
+    It is told in the order of the log, so each is searched for by halves and the others are not read.
+    """
+    if not named:
+        return [_offset(event) for event in await journal.read(0, REJECTED, limit=ALL)]
+
+    def following(oseq: int) -> int:
+        return next((_offset(event) for event in at_once(journal.read(0, REJECTED, after=oseq, limit=1))), ALL)
+
+    told = range(await journal.last(0) + 1)
+    found = []
+    behind = 0
+    for offset in sorted(named):
+        behind = bisect_left(told, offset, lo=behind, key=following)
+        if behind in told and following(behind) == offset:
+            found.append(offset)
+    return found
+
+
+def _offset(event: Event) -> int:
+    return msgspec.json.decode(event.value, type=Rejection).offset
 
 
 class Plan(Struct):

@@ -8,7 +8,7 @@ from stream_car import InvalidRequest
 from stream_car.codec import encode
 from stream_car.engine.answers import Replayed
 from stream_car.runtime.at_once import at_once
-from stream_car.runtime.replay import REPLAY_OF
+from stream_car.runtime.replay import REPLAY_OF, refused_among
 from tests.engines import document, engine
 
 GOOD = encode(document("c1", topic="moon"))
@@ -78,6 +78,26 @@ def test_only_refused_input_can_be_replayed() -> None:
         here.publish([GOOD, BAD])
         with pytest.raises(InvalidRequest, match="input 0 was not rejected"):
             here.replay(only=[0, 1])
+
+
+def test_each_refused_input_is_found_by_its_offset_and_nothing_else_is() -> None:
+    with engine() as here:
+        here.publish([BAD if n % 3 == 0 or n > 40 else document(f"c{n}", topic=str(n % 7)) for n in range(60)])
+        journal = here._built.journal
+        wanted = [one.offset for one in here.rejected(limit=100)]
+        by_one = [n for n in range(-1, 70) if at_once(refused_among(journal, [n]))]
+
+        assert len(wanted) == 33
+        assert by_one == wanted
+        assert at_once(refused_among(journal, range(-1, 70))) == wanted
+        assert at_once(refused_among(journal, [])) == wanted
+
+
+def test_nothing_is_found_where_nothing_was_refused() -> None:
+    with engine() as here:
+        assert at_once(refused_among(here._built.journal, [0, 5])) == []
+        here.publish([GOOD])
+        assert at_once(refused_among(here._built.journal, [0, 5])) == []
 
 
 def test_mended_input_that_is_still_wrong_says_why() -> None:
