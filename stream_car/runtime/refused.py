@@ -1,17 +1,15 @@
 """Refused input in Kafka: what lies in the topic `rejected`, and sending it again.
 
-Promise: an input has the offset under which it was first refused there; a worker that lost its state refuses it
-again, and that is not shown twice. What is replayed is the record of `documents` itself, with its key, bytes and
+Promise: each input is listed once. What is replayed is the record of `documents` itself, with its key, bytes and
 headers, however long it is; it names the old one in a header. What would only be refused again is not sent. Asking
 twice sends twice: the second is a duplicate and changes nothing. Cost: `rejected` is read from its beginning, a
 month of it.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-
-from msgspec import Struct
 
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
@@ -24,33 +22,8 @@ from stream_car.engine.hops import IntakeFold
 from stream_car.engine.partitions import Partitions
 from stream_car.errors import InvalidDocument, InvalidRequest
 from stream_car.ports import Message, Record
+from stream_car.runtime.refusals import OURS, Refusal, Refusals
 from stream_car.runtime.replay import REPLAY_OF
-
-OURS = "stream-car-"  # how the names of our headers begin
-FETCH = 500
-
-
-class Refusal(Struct, frozen=True):
-    """A record of `rejected`, and where the input lies in `documents`."""
-
-    record: Record
-    told: Mapping[str, str]
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Partition and offset."""
-        return int(self.told["partition"]), int(self.told["offset"])
-
-    def shown(self) -> Rejected:
-        """As it is listed."""
-        return Rejected(
-            offset=self.record.offset,
-            code=self.told["code"],
-            reason=self.told["reason"],
-            append_time=self.record.append_time,
-            id=self.told["id"] or None,
-            value=self.record.value or b"",
-        )
 
 
 class Refused:
@@ -66,7 +39,7 @@ class Refused:
 
         async def asked() -> tuple[Rejected, ...]:
             async with self._opened() as topics:
-                return tuple(one.shown() for one in (await topics.refusals())[:limit])
+                return tuple(one.shown() for one in await topics.refusals(limit))
 
         return asyncio.run(asked())
 
@@ -94,25 +67,13 @@ class Refused:
 
 class _Topics:
     def __init__(self, reader: Reader, sender: Sender, layout: Layout, intakes: int) -> None:
-        self._rejected = KafkaLog(reader, sender, layout.named("rejected"))
+        self._refusals = Refusals(KafkaLog(reader, sender, layout.named("rejected")))
         self._documents = KafkaLog(reader, sender, layout.named("documents"))
         self._intakes = intakes
 
-    async def refusals(self) -> list[Refusal]:
+    async def refusals(self, limit: int = sys.maxsize) -> list[Refusal]:
         """The first refusal of each input."""
-        found: dict[tuple[int, int], Refusal] = {}
-        offset, end = await self._rejected.range(0)
-        while offset < end:
-            records = await self._rejected.fetch(0, offset, FETCH)
-            for record in records:
-                told = {
-                    name.removeprefix(OURS): text.decode() for name, text in record.headers if name.startswith(OURS)
-                }
-                if {"code", "reason", "id", "partition", "offset"} <= told.keys():
-                    one = Refusal(record, told)
-                    found.setdefault(one.place, one)
-            offset = records[-1].offset + 1 if records else end
-        return list(found.values())
+        return await self._refusals.listed(limit=limit)
 
     async def replay(
         self, mended: Mapping[int, bytes], only: Collection[int], ruleset: Ruleset, *, is_trial: bool

@@ -42,9 +42,10 @@ from stream_car.engine.state import HEADER
 from stream_car.engine.stored import decode_value
 from stream_car.engine.subscription import Sources
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
-from stream_car.ports import Place, Record, Views
+from stream_car.ports import Place, Views
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.ending import ended
+from stream_car.runtime.refusals import Refusals
 from stream_car.runtime.serving.changes import Changes
 from stream_car.runtime.serving.feeder import Feeder
 from stream_car.runtime.serving.publishing import Publishing
@@ -117,8 +118,9 @@ class ServersService:
         self.queries = PatientQueries(
             shards=shards, index=index, ruleset=self.ruleset, generation=works.generation, cache=self.cache
         )
-        self.rejections = reading.log("rejected")
-        self.scopes = Scopes(self.queries, journal=self.tellings, log=self.rejections, partitions=works.partitions)
+        rejected = reading.log("rejected")
+        self.refusals = Refusals(rejected)
+        self.scopes = Scopes(self.queries, journal=self.tellings, log=rejected, partitions=works.partitions)
         sources = Sources(
             shards=shards,
             listing=keys,
@@ -325,10 +327,7 @@ class ServersService:
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first; `offset` is its place among the refused."""
-        first, end = await self.rejections.range(0)
-        start = max(first, after)
-        records = await self.rejections.fetch(0, start, limit) if start < end else ()
-        return tuple(_refused(record) for record in records)
+        return tuple(one.shown() for one in await self.refusals.listed(after=after, limit=limit))
 
     async def pending(self) -> tuple[Due, ...]:
         """Documents that wait for their time, the next one due first."""
@@ -361,16 +360,3 @@ class ServersService:
             subscriptions=len(self.subscriptions),
             lag=await self.subscriptions.lag(),
         )
-
-
-def _refused(record: Record) -> Rejected:
-    said = {name: value.decode() for name, value in record.headers if name.startswith("stream-car-")}
-    return Rejected(
-        offset=record.offset,
-        code=said.get("stream-car-code", ""),
-        reason=said.get("stream-car-reason", ""),
-        append_time=record.append_time,
-        id=said.get("stream-car-id") or None,
-        value=record.value or b"",
-        oseq=record.offset + 1,
-    )

@@ -15,7 +15,7 @@ from stream_car.runtime.serving import changes
 from stream_car.runtime.serving.service import ServersService
 from stream_car.runtime.worker.wiring import Plan, Works
 from tests.engines import OTHER_RULESET, document, engine
-from tests.installed import installed, query_worker
+from tests.installed import Installed, installed, query_worker
 from tests.properties.streams import random_rules, random_stream
 from tests.servers import in_one_worker
 
@@ -160,6 +160,31 @@ async def asked_until_refused(service: ServersService) -> None:
         while True:
             await service.query("d1")
             await asyncio.sleep(0.01)
+
+
+async def refused_so_often(here: Installed, count: int) -> None:
+    """Returns when so many records lie in `rejected`."""
+    log = here.works.log("rejected")
+    async with asyncio.timeout(20):
+        while (await log.range(0))[1] < count:
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_refused_again_after_state_was_lost_is_listed_once(kafka: str, redis: str) -> None:
+    async with installed(kafka, redis) as here:
+        service = here.service
+        await service.publish([b"{", as_sent(document("d1", topic="tea")), b"[", b"}"])
+        await refused_so_often(here, 3)
+        before = await service.rejected()
+        await here.lose_redis()
+        await refused_so_often(here, 6)
+        await here.rest()
+        again = await service.rejected()
+        pages = [await service.rejected(after=after, limit=1) for after in (0, *(one.oseq for one in before))]
+
+    assert [one.value for one in before] == [b"{", b"[", b"}"]
+    assert again == before
+    assert [[one.offset for one in page] for page in pages] == [[0], [1], [2], []]
 
 
 async def test_a_redis_that_lost_everything_is_no_news_to_subscribers(kafka: str, redis: str) -> None:
