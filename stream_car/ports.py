@@ -105,6 +105,7 @@ class Store(Protocol):
 
 
 Hop = Literal["intake", "frontier"]
+GiveWay = Callable[[], Awaitable[None]]  # lets others go first
 
 
 class Place(NamedTuple):
@@ -234,10 +235,11 @@ class AnchorIndex(Protocol):
         """The input offset from which to feed after opening; 0 where there is no usable index."""
         ...
 
-    async def search(self, text: str, depth: int) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
         """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
 
-        The work is bounded however long the text is: of its words the rarest count.
+        The work is bounded however long the text is: of its words the rarest count. Between pieces of it
+        `give_way` is awaited; the result is of one moment all the same.
         """
         ...
 

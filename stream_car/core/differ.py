@@ -8,7 +8,7 @@ equal values at the end, in pages where it is long.
 
 from collections.abc import Iterator
 
-from stream_car.core.bars import NO_TOPS, Tops
+from stream_car.core.bars import NO_TOPS, Bar, Interval, Tops
 from stream_car.core.bearings import Bearing, Clause
 from stream_car.core.documents import Pair
 from stream_car.core.members import LOWEST, Entry, Pages, Place, Said, Scope, Sheet
@@ -84,3 +84,22 @@ def _members_backwards(
             and (upto is None or member.time <= upto)
         ):
             yield member.pair, member.said
+
+
+def intervals(before: Bar, after: Bar) -> list[Interval]:
+    """Where members changed between two bars of one type."""
+    if not after.names:
+        return _interval(before.plain, after.plain, None, ())
+    special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
+    found: list[Interval] = []
+    for value in special:
+        found += _interval(before.reach(value), after.reach(value), value, ())
+    other_before = max(before.plain, before.tops.top)
+    other_after = max(after.plain, after.tops.top)
+    return found + _interval(other_before, other_after, None, special)
+
+
+def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[Interval]:
+    if before == after:
+        return []
+    return [Interval(min(before, after), max(before, after), after < before, including, excluding)]

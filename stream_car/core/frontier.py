@@ -13,9 +13,9 @@ from typing import Literal
 from stream_car.core.bars import Bar, Edit, Interval, Sifting
 from stream_car.core.bearings import NOTHING, Bearing, Bearings, Clause
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
-from stream_car.core.differ import tops, values_of
+from stream_car.core.differ import intervals, tops, values_of
 from stream_car.core.documents import Pair
-from stream_car.core.members import LOWEST, EditablePages, Entry, Pages, Place, Said, Scope
+from stream_car.core.members import LOWEST, EditablePages, Entry, Pages, Place, Scope
 from stream_car.core.pages import add, drop
 from stream_car.core.rules import AMENDED, Ruleset, keys_of, scope_parts
 from stream_car.core.standing import Placement
@@ -140,8 +140,8 @@ def _place_amendment(scope: Scope, pages: Pages, placement: Placement) -> Fronti
     if placement.old is not None:
         kind, time, order = placement.old
         former = _former(scope, pages, kind, (time, order, placement.id))
-        left.append(_member(former, _own_end(placement.cause, placement.entry), "link"))
-    entered = (_member(placement.entry, "holds", "link"),) if placement.entry is not None else ()
+        left.append(as_member(former, _own_end(placement.cause, placement.entry), "link"))
+    entered = (as_member(placement.entry, "holds", "link"),) if placement.entry is not None else ()
     return FrontierChange(
         scope=scope.name,
         seq=scope.seq + 1,
@@ -215,7 +215,7 @@ def _insert_plain(
         seq=scope.seq + 1,
         cause=placement.cause,
         offset=placement.offset,
-        entered=(_member(entry, "holds", _amends(scope, entry, bearing)),) if holds_now else (),
+        entered=(as_member(entry, "holds", _amends(scope, entry, bearing)),) if holds_now else (),
         left=tuple(left),
         left_runs=tuple(runs),
     )
@@ -238,7 +238,7 @@ def _voided(scope: Scope, pages: Pages, clause: Clause, low: Pair, high: Pair) -
     total = max(total, len(found))
     if total > LISTED_MAX:
         return [], _run(clause.type, Interval(low, high, entered=False), total, "voided", clause.rule)
-    return [_member(member, "voided", clause.rule) for member in found], None
+    return [as_member(member, "voided", clause.rule) for member in found], None
 
 
 def _plain_bar(last: Mapping[str, Pair], bearing: Bearing) -> Pair:
@@ -283,14 +283,14 @@ def _replace(
     if entry is not None:
         bar = _bar(scope, pages, edit.new_bearing, ruleset, _plain_bar(later, edit.new_bearing), edit=edit)
         if holds(entry, bar, edit.new_bearing):
-            entered.append(_member(entry, "holds", _amends(scope, entry, edit.new_bearing)))
+            entered.append(as_member(entry, "holds", _amends(scope, entry, edit.new_bearing)))
     for kind, rules in _victims(edit).items():
         bearing = bearings[kind]
         before = _bar(scope, pages, bearing, ruleset, _plain_bar(last, bearing))
         after = _bar(scope, pages, bearing, ruleset, _plain_bar(later, bearing), edit=edit)
         if before == after:
             continue
-        for interval in _intervals(before, after):
+        for interval in intervals(before, after):
             rule = rules[0] if interval.entered else rules[1]
             members, run = _changed(scope, pages, kind, interval, Sifting(edit, bearing, after.names), rule)
             (entered if interval.entered else left).extend(members)
@@ -324,10 +324,11 @@ def _own_leaving(scope: Scope, pages: Pages, edit: Edit, cause: Cause, bar: Bar,
     assert edit.old is not None
     former = _former(scope, pages, *edit.old)
     if holds(former, bar, edit.old_bearing):
-        left.append(_member(former, _own_end(cause, edit.entry), ""))
+        left.append(as_member(former, _own_end(cause, edit.entry), ""))
 
 
-def _member(entry: Entry, why: Why, rule: str) -> Member:
+def as_member(entry: Entry, why: Why = "holds", rule: str = "") -> Member:
+    """A member as a change or a snapshot names it."""
     return Member(
         id=entry.id,
         revision=entry.revision,
@@ -338,25 +339,6 @@ def _member(entry: Entry, why: Why, rule: str) -> Member:
         why=why,
         rule=rule,
     )
-
-
-def _intervals(before: Bar, after: Bar) -> list[Interval]:
-    """Where members changed between two bars of one type."""
-    if not after.names:
-        return _interval(before.plain, after.plain, None, ())
-    special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
-    found: list[Interval] = []
-    for value in special:
-        found += _interval(before.reach(value), after.reach(value), value, ())
-    other_before = max(before.plain, before.tops.top)
-    other_after = max(after.plain, after.tops.top)
-    return found + _interval(other_before, other_after, None, special)
-
-
-def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[Interval]:
-    if before == after:
-        return []
-    return [Interval(min(before, after), max(before, after), after < before, including, excluding)]
 
 
 def _changed(
@@ -378,7 +360,7 @@ def _changed(
     changed = [member for member in members if _is_meant(sifting, member, interval)]
     if len(changed) > LISTED_MAX:
         return [], _run(kind, interval, len(changed), why, rule)
-    return [_member(member, why, rule) for member in changed], None
+    return [as_member(member, why, rule) for member in changed], None
 
 
 def _is_meant(sifting: Sifting, member: Entry, interval: Interval) -> bool:

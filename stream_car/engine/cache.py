@@ -23,8 +23,9 @@ from stream_car.ranking.grouping import course as looking
 from stream_car.ranking.settings import SETTINGS
 
 BYTES_MAX = 64 << 20
-EVIDENCE_BYTES = 400  # a document in an answer, its words apart
-KEY_BYTES = 150  # a key that an answer read
+EVIDENCE_BYTES = 1300  # a document in an answer with what leads to it, its words apart
+KEY_BYTES = 300  # a key that an answer read
+HIT_BYTES = 150  # an anchor that was looked at
 
 
 class Kept(Struct):
@@ -41,6 +42,13 @@ class Kept(Struct):
     marks: tuple[object, ...] = ()  # what tells the values of the keys, where nobody tells of writes
 
 
+class _Mark(Struct, gc=False):
+    """A key that kept answers read: the offset that wrote it last since, and how many answers read it."""
+
+    offset: int
+    readers: int
+
+
 class Cache:
     """Answers of one shard and one generation, the least lately used given up first."""
 
@@ -51,7 +59,7 @@ class Cache:
         self.hits = 0
         self.misses = 0
         self._kept: dict[Asked, Kept] = {}
-        self._written: dict[bytes, int] = {}  # keys that kept answers read -> the offset that wrote them last
+        self._written: dict[bytes, _Mark] = {}
         self._next = 0
 
     def __len__(self) -> int:
@@ -65,7 +73,7 @@ class Cache:
         written = self._written
         for key in touched:
             if key in written:
-                written[key] = offset
+                written[key].offset = offset
 
     def clear(self) -> None:
         """Forget every answer."""
@@ -83,6 +91,7 @@ class Cache:
                 self._put(asked, kept)  # the latest used is the last
                 self.hits += 1
                 return _as_of_now(kept, overview, reader)
+            self._let_go(kept)
         self.misses += 1
         return None
 
@@ -91,7 +100,7 @@ class Cache:
         if reader.cut != (self._next,) or kept.has_links != overview.has_links:
             return False
         written, [cut] = self._written, kept.cut
-        return all(written[key] < cut for key in kept.keys)
+        return all(written[key].offset < cut for key in kept.keys)
 
     async def _found_again(self, asked: Asked, kept: Kept, index: AnchorIndex) -> bool:
         """Whether Stage 1 leads to the same anchors in the same order; their scores may be new."""
@@ -121,7 +130,7 @@ class Cache:
     async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
         """Remember an answer that this reader gave, unless state or index moved meanwhile."""
         overview = await reader.overview()
-        size = _size(answer, len(reader.values))
+        size = _size(answer, len(reader.values), sum(map(len, reader.searches.values())))
         if reader.version != await index.version() or size > self.bytes_max // 4:
             return
         searches, keys = dict(reader.searches), tuple(reader.values)
@@ -129,13 +138,18 @@ class Cache:
         if not self._takes(kept, reader):
             return
         self._put(asked, kept)
-        if self.size > self.bytes_max:
-            self._make_room()
+        while self.size > self.bytes_max:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self.size -= oldest.size
+            self._let_go(oldest)
 
     def _put(self, asked: Asked, kept: Kept) -> None:
         """The latest, in place of one that somebody else put there meanwhile."""
         before = self._kept.pop(asked, None)
-        self.size += kept.size - (before.size if before is not None else 0)
+        if before is not None:
+            self.size -= before.size
+            self._let_go(before)
+        self.size += kept.size
         self._kept[asked] = kept
 
     def _takes(self, kept: Kept, reader: Reader) -> bool:
@@ -147,17 +161,18 @@ class Cache:
             self.clear()
             self._next = cut
         for key in kept.keys:
-            self._written.setdefault(key, -1)
+            self._written.setdefault(key, _Mark(-1, 0)).readers += 1
         return True
 
-    def _make_room(self) -> None:
-        """Give up the answers used longest ago until a quarter is free, and what only they had read."""
-        for asked in list(self._kept):
-            if self.size <= self.bytes_max * 3 // 4:
-                break
-            self.size -= self._kept.pop(asked).size
-        read = {key for kept in self._kept.values() for key in kept.keys}
-        self._written = {key: offset for key, offset in self._written.items() if key in read}
+    def _let_go(self, kept: Kept) -> None:
+        """Forget what only this answer had read."""
+        written = self._written
+        for key in kept.keys:
+            mark = written.get(key)
+            if mark is not None:
+                mark.readers -= 1
+                if not mark.readers:
+                    del written[key]
 
 
 def _outline(course: Course) -> tuple[list[str], list[str], bool]:
@@ -185,8 +200,8 @@ def shown_in(answer: Answer) -> dict[str, Evidence]:
     return shown
 
 
-def _size(answer: Answer, keys: int) -> int:
+def _size(answer: Answer, keys: int, hits: int) -> int:
     """About how many bytes an answer takes."""
     shown = shown_in(answer)
     words = sum(len(one.title) + len(one.text) + len(one.source) + len(one.url) for one in shown.values())
-    return words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys
+    return len(answer.question) + words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys + HIT_BYTES * hits

@@ -63,7 +63,7 @@ class Reader:
         if self._give_way is not None:
             await self.overview()  # from then on there is a moment that the search is of
         with self._timed("search"):
-            found = await index.search(text, depth)
+            found = await index.search(text, depth, self.give_way if self._give_way is not None else None)
         version = await index.version()
         self.version = version if not self.searches or version == self.version else UNKNOWN
         self.searches[text, depth] = found

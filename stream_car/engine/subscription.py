@@ -32,7 +32,7 @@ from stream_car.engine.telling import Expansion, Teller, decode_change, editions
 from stream_car.ports import AnchorIndex, Event, Listing, Retained
 
 EVENTS_AT_ONCE = 32
-ITEMS_AT_ONCE = 32
+ITEMS_AT_ONCE = 12
 FEW_MAX = 1000  # items of a snapshot that are told at once
 
 Cursor = tuple[int, ...]

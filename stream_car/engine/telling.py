@@ -11,7 +11,8 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
-from stream_car.core.changes import FrontierChange, Member, Run
+from stream_car.core.changes import FrontierChange, Run
+from stream_car.core.frontier import as_member
 from stream_car.core.members import Entry, Place, Scope
 from stream_car.core.rules import LINK, keys_of, record_scope, scope_parts
 from stream_car.core.timeline import everyone, page_of, sheets_between, size
@@ -72,18 +73,7 @@ class Teller:
         entries = await reader.with_pages(lambda: holding(scope, reader))
         if not entries or not self.chooser.touches((entry.id, entry.type) for entry in entries):
             return []
-        members = tuple(
-            Member(
-                id=entry.id,
-                revision=entry.revision,
-                type=entry.type,
-                time=entry.time,
-                order=entry.order,
-                elsewhere=entry.elsewhere,
-            )
-            for entry in entries
-        )
-        return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, members=members))]
+        return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, members=tuple(map(as_member, entries))))]
 
     # Documents
 
@@ -132,10 +122,11 @@ class Teller:
         """The next members of a run, as they stand now, and what is left of it."""
         change, run = expansion.change, expansion.run
         scope = await reader.scope(change.scope)
-        some = await reader.with_pages(lambda: list(islice(_beyond(scope, reader, expansion), most)))
+        found = await reader.with_pages(lambda: list(islice(_beyond(scope, reader, expansion), most + 1)))
+        some = found[:most]
         mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in some]
         told = self.document_changes(await self._facts(reader, mentions), change, expansion.oseq, is_ahead)
-        if len(some) < most:
+        if len(found) <= most:
             return told, None
         last = some[-1]
         return told, Expansion(change, run, expansion.oseq, (last.time, last.order, last.id))

@@ -105,6 +105,11 @@ class Publisher:
         """Whether somebody asked a moment ago, and may ask again."""
         return monotonic() - self._asked_at < ASKED_S
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody asks, or waits for what was published."""
+        return self.is_asked or bool(self._owners or self._queue)
+
     def hear(self, receipts: Sequence[Receipt]) -> None:
         """Hand receipts to those who wait for them, whoever made the engine go on."""
         for receipt in receipts:

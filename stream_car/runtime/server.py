@@ -19,6 +19,7 @@ from stream_car.api.http import application
 from stream_car.api.http.guard import LOOPBACK, is_loopback
 from stream_car.api.http.measures import Measures
 from stream_car.api.service import Service
+from stream_car.api.spare import Spare
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.runtime.connections import Connection
 from stream_car.runtime.embedded import Engine
@@ -97,7 +98,17 @@ async def serve(
     ) as service:
         measures.others += metrics_of(service)
         end = service.subscriptions.end
-        await served(service, listener, settings, token=token, ready=ready, stop=stop, end=end, measures=measures)
+        await served(
+            service,
+            listener,
+            settings,
+            token=token,
+            ready=ready,
+            stop=stop,
+            end=end,
+            measures=measures,
+            spare=service.lane.spare,
+        )
 
 
 async def served(
@@ -110,9 +121,12 @@ async def served(
     stop: asyncio.Event,
     end: Callable[[], None],
     measures: Measures | None = None,
+    spare: Spare | None = None,
 ) -> None:
     """Serve any service until `stop` is set; `end` lets those go who listen for long."""
-    app = application(service, version=stream_car.__version__, measures=measures, hosts=_hosts(settings), token=token)
+    app = application(
+        service, version=stream_car.__version__, measures=measures, hosts=_hosts(settings), token=token, spare=spare
+    )
     config = uvicorn.Config(
         app,
         http=Connection,

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import stream_car
 from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
+from stream_car.api.spare import Spare
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -34,7 +35,7 @@ from stream_car.errors import NotVisible, StreamCarError
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
-from stream_car.runtime.lane import Lane, Pages, Spare
+from stream_car.runtime.lane import Lane, Pages
 from stream_car.runtime.publisher import Publisher
 from stream_car.runtime.questions import Question
 from stream_car.runtime.rebuilding import Rebuilding
@@ -65,7 +66,7 @@ class EmbeddedService:
         self.bell = Bell()
         self._replaying = asyncio.Lock()
         still = asyncio.Lock()
-        spare = Spare()
+        spare = Spare(lambda: self.publisher.is_wanted)
         self.lane = Lane(spare, still)
         self.publisher = Publisher(engine, still, timed)
         self._timed = timed

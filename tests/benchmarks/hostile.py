@@ -1,22 +1,24 @@
 """Clients that mean no good, in a process of their own: `python -m tests.benchmarks.hostile PORT CLIENTS`.
 
 Promise: a quarter of them each send a body that never comes, a head that never ends, subscribe and read nothing,
-all of these again after five seconds, or put a huge question again as soon as it is answered. They go on until
-they are killed.
+all of these again after five seconds, or put a huge question as soon as the last one is answered: half of these
+the same again and again, half a new one every time. They go on until they are killed.
 """
 
 import asyncio
 import sys
 from contextlib import suppress
+from random import Random
 
 import msgspec
 
+from tests.benchmarks.feed import paragraphs
 from tests.benchmarks.wire import Wire, head, wired
 
 SLOW = head("POST", "/v1/query") + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 HALF = b"GET /v1/status HT"
 SUBSCRIBE = head("GET", "/v1/subscribe") + b"\r\n"
-HUGE = msgspec.json.encode({"text": "market notice " * 700, "depth": 200, "k": 100})
+LENGTH = 10_000
 AGAIN_S = 5.0
 
 
@@ -28,12 +30,23 @@ async def annoy(port: int, number: int) -> None:
                 if number % 4 < 3:
                     wire.writer.write((SLOW, HALF, SUBSCRIBE)[number % 4])
                     await asyncio.Event().wait()
-                await _ask_for_much(wire)
+                await _ask_for_much(wire, number)
 
 
-async def _ask_for_much(wire: Wire) -> None:
+async def _ask_for_much(wire: Wire, number: int) -> None:
+    text = "market notice " * LENGTH
     while True:
-        await wire.send("/v1/query", HUGE)
+        if number % 8 == 7:
+            text = _words()
+        await wire.send("/v1/query", msgspec.json.encode({"text": text[:LENGTH], "depth": 200, "k": 100}))
+
+
+_RANDOM = Random(8)
+_WORDS = " ".join(one.text for one in paragraphs(300, 1000)).split()
+
+
+def _words() -> str:
+    return " ".join(_RANDOM.choices(_WORDS, k=LENGTH // 5))
 
 
 async def main(port: int, clients: int) -> None:

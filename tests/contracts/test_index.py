@@ -165,6 +165,24 @@ async def test_of_a_question_with_too_many_words_the_rarest_count_and_the_others
     assert await index.unread(" ".join(words[:TERMS_MAX]) + " nobody has ever said this") == 0
 
 
+async def test_a_search_that_others_interrupt_is_of_one_moment(index: AnchorIndex) -> None:
+    """Whatever is applied while it gives way, it answers as if it had begun behind that."""
+    await feed(index, written(400), 3000)
+    gave_way = 0
+
+    async def give_way() -> None:
+        nonlocal gave_way
+        gave_way += 1
+        if gave_way in (1, 3, 6):
+            await index.apply([posting(f"new{gave_way}", "bando derix")], [f"d{gave_way:04d}"], 400 + gave_way)
+
+    found = await index.search("bando derix gumak", 300, give_way)
+
+    assert gave_way > 9
+    assert found == await index.search("bando derix gumak", 300)
+    assert {hit.id for hit in found} >= {"new1", "new3", "new6"}
+
+
 async def test_stop_words_find_nothing(index: AnchorIndex) -> None:
     await index.apply([posting("a", "the cat is on the mat")], (), 1)
 

@@ -4,11 +4,15 @@ import asyncio
 from contextlib import AsyncExitStack
 from time import perf_counter, thread_time
 
+import msgspec
 import pytest
 
+from stream_car.api import spare as spares
+from stream_car.api.http.app import as_json
+from stream_car.api.spare import Spare
 from stream_car.errors import TooMuch
 from stream_car.runtime import lane as lanes
-from stream_car.runtime.lane import Lane, Pages, Spare, Turn
+from stream_car.runtime.lane import Lane, Pages, Turn
 
 
 def work(seconds: float) -> None:
@@ -26,7 +30,7 @@ async def long_question(lane: Lane, inside: list[int], number: int, pieces: int 
     async with lane.turn(is_long=True) as turn:
         inside.append(number)
         for _ in range(pieces):
-            work(lanes.PIECE_S)
+            work(spares.PIECE_S)
             await turn.give_way()
         inside.append(number)
 
@@ -112,6 +116,39 @@ async def test_a_short_question_that_turns_out_long_goes_on_in_the_lane() -> Non
     assert not still.locked()
 
 
+async def test_where_nobody_is_wanted_elsewhere_nothing_rests_longer_than_one_turn_of_the_loop() -> None:
+    spare = Spare(lambda: False)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(others())
+    for _ in range(20):
+        async with spare:
+            work(5 * spares.PIECE_S)
+    running.cancel()
+
+    assert 19 <= turns <= 60
+
+
+async def test_a_long_answer_is_written_in_the_spare_time_and_a_short_one_at_once() -> None:
+    spare = Spare()
+    async with spare:
+        short = await as_json(["short"], spare)
+        writing = asyncio.create_task(as_json([str(n) * 10 for n in range(200_000)], spare))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not writing.done()
+    long = await writing
+
+    assert bytes(short.body) == b'["short"]'
+    assert msgspec.json.decode(bytes(long.body)) == [str(n) * 10 for n in range(200_000)]
+
+
 async def test_listeners_and_a_long_question_take_turns() -> None:
     spare = Spare()
     lane, pages = Lane(spare, asyncio.Lock()), Pages(spare)
@@ -121,7 +158,7 @@ async def test_listeners_and_a_long_question_take_turns() -> None:
         for _ in range(4):
             async with pages.one():
                 order.append("page")
-                work(lanes.PIECE_S)
+                work(spares.PIECE_S)
 
     async def ask() -> None:
         async with AsyncExitStack() as held:
@@ -129,7 +166,7 @@ async def test_listeners_and_a_long_question_take_turns() -> None:
             await turn.enter()
             for _ in range(4):
                 order.append("piece")
-                work(lanes.PIECE_S)
+                work(spares.PIECE_S)
                 await turn.give_way()
 
     await asyncio.gather(listen(), listen(), ask())

@@ -1,5 +1,6 @@
 """Whatever is published between two questions, an answer from the cache is the one that asking anew would give."""
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -113,3 +114,6 @@ def test_a_small_cache_gives_answers_up_and_stays_right() -> None:
 
     assert all(world.cache.size <= 30_000 for world in worlds)
     assert sum(world.cache.hits for world in worlds) > 50
+    for world in worlds:
+        read = Counter(key for kept in world.cache._kept.values() for key in kept.keys)
+        assert {key: mark.readers for key, mark in world.cache._written.items()} == read

@@ -152,12 +152,17 @@ def pulled(
     return follower, chosen, place, done
 
 
-@pytest.fixture(autouse=True)
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def take_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that every boundary of a step is met often."""
     remember_the_oracle(monkeypatch.setattr)
     monkeypatch.setattr(subscription, "EVENTS_AT_ONCE", 3)
     monkeypatch.setattr(subscription, "ITEMS_AT_ONCE", 2)
     monkeypatch.setattr(subscription, "FEW_MAX", 6)
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_small_steps(monkeypatch)
 
 
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:

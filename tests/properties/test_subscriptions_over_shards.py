@@ -15,7 +15,6 @@ from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, State
 from stream_car.core import authority, frontier
 from stream_car.core.documents import Statement
 from stream_car.core.rules import Ruleset
-from stream_car.engine import subscription
 from stream_car.engine.hops import FrontierFold, IntakeFold
 from stream_car.engine.notices import Notice, Selection, View
 from stream_car.engine.outlets import IntakeOutlet
@@ -28,8 +27,15 @@ from stream_car.runtime.at_once import at_once
 from stream_car.runtime.serving.feeder import Feeder
 from stream_car.runtime.worker.hosted import Machine
 from tests.engines import StoppedClock
-from tests.properties.streams import random_rules, random_stream, remember_the_oracle
-from tests.properties.test_subscriptions_equal_the_state import Follower, check, random_selection, sent, small_pages
+from tests.properties.streams import random_rules, random_stream
+from tests.properties.test_subscriptions_equal_the_state import (
+    Follower,
+    check,
+    random_selection,
+    sent,
+    small_pages,
+    take_small_steps,
+)
 
 PARTS = Partitions(intakes=2, frontiers=3)
 
@@ -199,10 +205,7 @@ def follow(folder: Path, seed: int, steps: int, views: Sequence[View] = ("docume
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    remember_the_oracle(monkeypatch.setattr)
-    monkeypatch.setattr(subscription, "EVENTS_AT_ONCE", 3)
-    monkeypatch.setattr(subscription, "ITEMS_AT_ONCE", 2)
-    monkeypatch.setattr(subscription, "FEW_MAX", 6)
+    take_small_steps(monkeypatch)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -7,7 +7,7 @@ from math import log
 from stream_car.core.documents import Document
 from stream_car.engine.state import Value
 from stream_car.engine.stored import encode_value
-from stream_car.ports import Claim, Event, Posting
+from stream_car.ports import Claim, Event, GiveWay, Posting
 from stream_car.ranking.grouping import Hit
 from tests.properties.memory import Memory
 
@@ -49,7 +49,7 @@ class PlainIndex:
         """How often something was applied."""
         return self.applied
 
-    async def search(self, text: str, depth: int) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
         """The best anchors by BM25."""
         self.asked += 1
         lengths = {name: counted.total() for name, counted in self.counted.items()}

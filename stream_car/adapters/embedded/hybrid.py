@@ -11,7 +11,7 @@ from stream_car.adapters.embedded.index import TantivyIndex
 from stream_car.adapters.embedded.rows import readable, words
 from stream_car.adapters.embedded.vectors import Vectors
 from stream_car.core.documents import Document
-from stream_car.ports import Posting
+from stream_car.ports import GiveWay, Posting
 from stream_car.ranking.fusion import fused
 from stream_car.ranking.grouping import Hit
 from stream_car.ranking.settings import SETTINGS, Settings
@@ -51,10 +51,10 @@ class HybridIndex:
         """Documents whose vectors are still to come."""
         return self.vectors.behind()
 
-    async def search(self, text: str, depth: int) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
         """The `depth` best anchors by words and vectors, best first; ties by id."""
         count = max(depth, self._settings.candidates)
-        hits = await self._texts.search(text, count)
+        hits = await self._texts.search(text, count, give_way)
         if depth <= 0 or not text.strip():
             return ()
         cosines = self.vectors.cosines(readable(text), [hit.id for hit in hits], count)

@@ -10,7 +10,7 @@ Cost: `apply` analyses a document and hands it to tantivy's threads, about 30 us
 it in a thread, and is begun when 500 documents are searched in memory, or 8,000 of a bulk load wait; only
 the first search after a bulk load waits for one, 50-100 ms. A search takes about two milliseconds at 10^5
 documents; however long the question is, and however many documents tie, its work is bounded. Its coroutines
-never suspend.
+suspend only where they are given something to wait for.
 """
 
 import shutil
@@ -42,7 +42,7 @@ from stream_car.adapters.embedded.tail import Tail, named_term
 from stream_car.adapters.embedded.writer import Writer, reading, writing
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import Posting
+from stream_car.ports import GiveWay, Posting
 from stream_car.ranking.analysis import mentions, terms
 from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Analysed, Weighed, counted, proposing, rarest, score, weighed
 from stream_car.ranking.grouping import Hit
@@ -50,6 +50,7 @@ from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
+SCORED_AT_ONCE = 100  # candidates, before others may go first
 UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
 UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # and their words
@@ -62,6 +63,17 @@ class _Sealed(Struct, frozen=True):
     replaced: list[int]
 
 
+class _Read(Struct, frozen=True):
+    """A question as it was read at a version of the index: what of it counts, and how many documents have each part."""
+
+    text: str
+    version: int
+    said: list[str]
+    words: dict[str, int]
+    names: dict[str, int]
+    unread: int
+
+
 class TantivyIndex:
     """Implements `ports.AnchorIndex` in a folder of its own, for one process."""
 
@@ -70,6 +82,7 @@ class TantivyIndex:
         self._settings = settings
         self._schema = schema()
         self._version = 0
+        self._asked: _Read | None = None  # the last one
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -232,35 +245,60 @@ class TantivyIndex:
         """The input offset from which to feed after opening; 0 where there is no usable index."""
         return self._position
 
-    async def search(self, text: str, depth: int) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
         """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
 
         Of its words and names the rarest `TERMS_MAX` and `NAMES_MAX` count.
         """
-        if depth <= 0:
-            return ()
-        self._settle()
-        said = self._terms(text)
-        words = rarest(self._having(said), TERMS_MAX)
-        names = self._named(text)
-        if not words and not names:
-            return ()
-        count = max(depth, self._settings.candidates)
-        proposed = proposing(counted(said, words), words, self._documents())
-        found = self._disk.candidates(proposed, names, count, set(self._replaced))
-        question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
+        while depth > 0:
+            self._settle()
+            version, hits = self._version, list[Hit]()
+            for some in self._pieces(text, max(depth, self._settings.candidates)):
+                hits += some
+                if give_way is not None:
+                    await give_way()
+                    if self._version != version:  # something was applied meanwhile
+                        break
+            else:
+                hits.sort(key=lambda hit: (-hit.score, hit.id))
+                return tuple(hits[:depth])
+        return ()
+
+    def _pieces(self, text: str, count: int) -> Iterator[list[Hit]]:
+        """Anchors for a question, in any order, after each piece of the work; what is settled must stay so."""
+        asked = self._read(text)
+        yield []
+        if not asked.words and not asked.names:
+            return
+        proposed = proposing(counted(asked.said, asked.words), asked.words, self._documents())
+        found = self._disk.candidates(proposed, asked.names, count, set(self._replaced))
+        question = weighed(
+            asked.said, asked.words, asked.names, self._documents(), self._average_length(), self._settings
+        )
         every = [*found, *self._tail_candidates(question, count)]
-        hits = [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in self._texts.get(every)]
-        hits.sort(key=lambda hit: (-hit.score, hit.id))
-        return tuple(hits[:depth])
+        yield []
+        for at in range(0, len(every), SCORED_AT_ONCE):
+            texts = self._texts.get(every[at : at + SCORED_AT_ONCE])
+            yield [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in texts]
 
     async def unread(self, text: str) -> int:
-        """How many words of a question do not count, although some document has them; it has too many."""
-        said = self._terms(text)
-        if len(set(said)) <= TERMS_MAX:
+        """How many words of a question do not count, although some document has them; it has too many.
+
+        A search for it that follows need not read it again.
+        """
+        if len(set(self._terms(text))) <= TERMS_MAX:
             return 0
         self._settle()
-        return max(0, sum(map(bool, self._having(said).values())) - TERMS_MAX)
+        return self._read(text).unread
+
+    def _read(self, text: str) -> _Read:
+        if self._asked is None or self._asked.text != text or self._asked.version != self._version:
+            said = self._terms(text)
+            having = self._having(said)
+            words = rarest(having, TERMS_MAX)
+            unread = sum(map(bool, having.values())) - len(words)
+            self._asked = _Read(text, self._version, said, words, self._named(text), unread)
+        return self._asked
 
     def _terms(self, text: str) -> list[str]:
         return terms(readable(text), stems=self._settings.stems)

@@ -7,7 +7,7 @@ Promise: bodies, depth, lists and times are bounded; what an operation takes and
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from time import perf_counter
 
 import msgspec
@@ -28,6 +28,7 @@ from stream_car.api.http.problems import Refused, problem, refusal
 from stream_car.api.messages import Receipts, Subscribe
 from stream_car.api.plain import pieces
 from stream_car.api.service import Service
+from stream_car.api.spare import PIECE_S, Spare
 from stream_car.codec import read_parameters
 from stream_car.engine.answers import Receipt
 from stream_car.engine.notices import Selection
@@ -35,7 +36,6 @@ from stream_car.errors import StreamCarError, TooMuch
 
 STREAM_MAX = 1 << 30
 REQUEST_MAX = 4 << 20
-PIECE_S = 0.001  # of writing an answer down before others get their turn
 TOO_MUCH_S = 0.5  # somebody is told later that it is too much: who does not heed it cannot ask more often
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -47,10 +47,14 @@ def application(
     measures: Measures | None = None,
     hosts: Collection[str] = (),
     token: str | None = None,
+    spare: Spare | None = None,
 ) -> Starlette:
-    """The ASGI application over a service. Without `hosts` the Host header is not looked at."""
+    """The ASGI application over a service. Without `hosts` the Host header is not looked at.
+
+    Long answers are written in the time that `spare` gives.
+    """
     measured = measures if measures is not None else Measures()
-    api = Api(service, measured, version, has_token=token is not None)
+    api = Api(service, measured, version, spare or Spare(), has_token=token is not None)
     routes = [
         Route("/v1/documents", api.publish, methods=["POST"], name="publish"),
         *(Route(o.path, api.handler(o), methods=[o.method], name=o.name) for o in OPERATIONS),
@@ -71,10 +75,11 @@ def application(
 class Api:
     """The handlers."""
 
-    def __init__(self, service: Service, measures: Measures, version: str, *, has_token: bool) -> None:
+    def __init__(self, service: Service, measures: Measures, version: str, spare: Spare, *, has_token: bool) -> None:
         self.service = service
         self.has_token = has_token
         self.measures = measures
+        self.spare = spare
         self._description = msgspec.json.encode(describe(version))
 
     def handler(self, operation: Operation) -> Handler:
@@ -89,7 +94,7 @@ class Api:
                 body = await bodies.whole(request, REQUEST_MAX)
             begin = perf_counter()
             answer = await operation.run(self.service, request, body)
-            response = await as_json(answer)
+            response = await as_json(answer, self.spare)
             self.measures.requests.observe(perf_counter() - begin, operation=operation.name)
             return response
 
@@ -122,13 +127,13 @@ class Api:
             raise Refused(
                 422, receipt.code or "rejected", receipt.reason or "the document was refused", receipt=receipt
             )
-        return await as_json(_receipts([receipt]))
+        return await as_json(_receipts([receipt]), self.spare)
 
     async def _publish_many(self, slices: AsyncIterator[list[bytes]]) -> Response:
         receipts: list[Receipt] = []
         async for some in slices:
             receipts += (await self.service.publish(some)).receipts
-        return await as_json(_receipts(receipts))
+        return await as_json(_receipts(receipts), self.spare)
 
     async def subscribe(self, request: Request) -> Response:
         """Server-sent events."""
@@ -167,16 +172,25 @@ class Api:
         return PlainTextResponse("ready\n")
 
 
-async def as_json(answer: object) -> Response:
+async def as_json(answer: object, spare: Spare) -> Response:
     """The answer, every field written out; a long one keeps nobody waiting meanwhile."""
     written: list[bytes] = []
-    begin = perf_counter()
-    for piece in pieces(answer):
-        written.append(piece)
-        if perf_counter() - begin > PIECE_S:
-            await asyncio.sleep(0)
-            begin = perf_counter()
+    rest = pieces(answer)
+    is_whole = _write(rest, written)
+    while not is_whole:
+        async with spare:
+            is_whole = _write(rest, written)
     return Response(b"".join(written), media_type=bodies.JSON)
+
+
+def _write(rest: Iterator[bytes], written: list[bytes]) -> bool:
+    """Write for as long as a piece of work may take; whether that was all."""
+    end = perf_counter() + PIECE_S
+    for piece in rest:
+        written.append(piece)
+        if perf_counter() > end:
+            return False
+    return True
 
 
 def _receipts(receipts: Sequence[Receipt]) -> Receipts:

@@ -1,7 +1,7 @@
 // The way from what was found to what controls it, as a picture: each document a box, each rule an arrow.
 // Promise: the picture fits its place, from left to right where there is room, else from top to bottom; its name
 // says the same in words.
-import { called, clean, day, svg } from "./dom.js";
+import { called, clean, day, fitted, svg } from "./dom.js";
 
 const WIDE = { width: 190, height: 76, gap: 136, gapLeast: 96, gapDown: 20 };
 const LANE = 15;
@@ -9,17 +9,8 @@ let numbers = 0;
 
 /** The picture of every way to one document in force. */
 export function chain(end, ways) {
-  const figure = document.createElement("figure");
-  figure.className = "chain";
   const graph = gathered(end, ways);
-  let drawn = 0;
-  const draw = (width) => {
-    if (!width || width === drawn) return;
-    drawn = width;
-    figure.replaceChildren(picture(graph, width));
-  };
-  new ResizeObserver(([entry]) => draw(Math.floor(entry.contentRect.width))).observe(figure);
-  return figure;
+  return fitted("chain", (width) => picture(graph, width));
 }
 
 /** The documents and steps of all ways; `rank` is how many steps a document is from the end, at most. */

@@ -32,6 +32,21 @@ function filled(element, attributes, children) {
   return element;
 }
 
+const LEAST = 200; // pixels; while a page is being laid out, a place can have next to none
+
+/** A figure that holds the picture of its width, drawn anew when that changes. */
+export function fitted(name, picture) {
+  const figure = el("figure", { class: name });
+  let drawn = 0;
+  new ResizeObserver(([entry]) => {
+    const width = Math.floor(entry.contentRect.width);
+    if (width < LEAST || width === drawn) return;
+    drawn = width;
+    figure.replaceChildren(picture(width));
+  }).observe(figure);
+  return figure;
+}
+
 /** The element with nothing but these children. */
 export function fill(element, ...children) {
   element.replaceChildren();

@@ -1,6 +1,6 @@
 // A scope's timeline: from when to when each document held, and what ended it.
 import { amendments } from "./amended.js";
-import { called, day, el, fill, clean, counted, svg } from "./dom.js";
+import { called, day, el, fill, fitted, clean, counted, svg } from "./dom.js";
 import { get, post } from "./service.js";
 
 export const TITLE = "Timeline";
@@ -53,19 +53,11 @@ function holding(said) {
 }
 
 function timeline(said, groups) {
-  const figure = el("figure", { class: "timeline" });
   const inForce = holding(said);
-  let drawn = 0;
-  new ResizeObserver(([entry]) => {
-    const width = Math.floor(entry.contentRect.width);
-    if (!width || width === drawn) return;
-    drawn = width;
-    figure.replaceChildren(picture(said.members, width));
-  }).observe(figure);
   return el("section", { class: "card" },
     el("h2", {}, said.scope),
     el("p", { class: "note" }, `${counted(said.members.length, "document")}, ${inForce.length} not void through this scope`, said.complete ? "" : "; more than are shown"),
-    figure,
+    fitted("timeline", (width) => picture(said.members, width)),
     inForce.map((member) => amendments(member, groups, [called(member), ": "])));
 }
 
