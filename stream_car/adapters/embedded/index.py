@@ -64,13 +64,12 @@ class _Sealed(Struct, frozen=True):
 
 
 class _Read(Struct, frozen=True):
-    """A question as it was read at a version of the index: what of it counts, and how many documents have each part."""
+    """A question as it was read at a version of the index: the words that count, and how many documents have each."""
 
     text: str
     version: int
     said: list[str]
     words: dict[str, int]
-    names: dict[str, int]
     unread: int
 
 
@@ -267,14 +266,15 @@ class TantivyIndex:
     def _pieces(self, text: str, count: int) -> Iterator[list[Hit]]:
         """Anchors for a question, in any order, after each piece of the work; what is settled must stay so."""
         asked = self._read(text)
+        said, words = asked.said, asked.words
         yield []
-        if not asked.words and not asked.names:
+        names = self._named(text)
+        if not words and not names:
             return
-        proposed = proposing(counted(asked.said, asked.words), asked.words, self._documents())
-        found = self._disk.candidates(proposed, asked.names, count, set(self._replaced))
-        question = weighed(
-            asked.said, asked.words, asked.names, self._documents(), self._average_length(), self._settings
-        )
+        yield []
+        proposed = proposing(counted(said, words), words, self._documents())
+        found = self._disk.candidates(proposed, names, count, set(self._replaced))
+        question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
         every = [*found, *self._tail_candidates(question, count)]
         yield []
         for at in range(0, len(every), SCORED_AT_ONCE):
@@ -297,7 +297,7 @@ class TantivyIndex:
             having = self._having(said)
             words = rarest(having, TERMS_MAX)
             unread = sum(map(bool, having.values())) - len(words)
-            self._asked = _Read(text, self._version, said, words, self._named(text), unread)
+            self._asked = _Read(text, self._version, said, words, unread)
         return self._asked
 
     def _terms(self, text: str) -> list[str]:
