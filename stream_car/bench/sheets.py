@@ -39,6 +39,12 @@ def spread(share: Share | None) -> str:
     return ABSENT if share is None else f"{share.value:.3f} [{share.low:.3f}, {share.high:.3f}]"
 
 
+TCA = (
+    "TCA: the share of questions for which all that controls is among the first five, and nothing superseded stands "
+    "there without a superseder. RSSG: the paper's way to follow rules. See docs/how-to/benchmark-answers.md."
+)
+
+
 def side_by_side(reports: Sequence[Report]) -> Sheet:
     """Paper, best baseline, engine and ceiling of every set."""
     return Sheet(
@@ -46,6 +52,7 @@ def side_by_side(reports: Sequence[Report]) -> Sheet:
         columns=("set", "n", "paper, best", "best baseline", OURS, "ceiling", "own scorer", "its ceiling"),
         rows=tuple(_beside(report) for report in reports),
         notes=(
+            TCA,
             "TCA by Theorem 4 but for the paper's column and the own scorer's, which are as each set scores itself.",
             "A ceiling is that of all of a set's questions; of those asked here another share may be answerable.",
         ),
@@ -80,7 +87,7 @@ def systems(report: Report) -> Sheet:
         title=f"{report.collection.title}: {counts}",
         columns=tuple(columns),
         rows=tuple(_system(report, line, has_answers=has_answers) for line in report.lines),
-        notes=(*_notes(report), *(f"{one.system}: not run: needs {one.needs}" for one in report.needs)),
+        notes=(TCA, *_notes(report), *(f"{one.system}: not run: needs {one.needs}" for one in report.needs)),
     )
 
 

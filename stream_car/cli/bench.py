@@ -56,7 +56,8 @@ def group() -> None:
     "names",
     multiple=True,
     metavar="NAME",
-    help=f"A set; may be repeated: {', '.join(one.name for one in COLLECTIONS)}.  [default: all]",
+    help=f"A set; may be repeated: {', '.join(one.name for one in COLLECTIONS)}; "
+    "and `scotus`, whose texts you have to bring.  [default: all but that]",
 )
 @click.option(
     "--table",

@@ -121,12 +121,16 @@ def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, 
 
 
 def _tell(events: Iterable[Said], limit: int | None, *, as_json: bool) -> None:
-    changes = 0
+    """Each event; people are not told twice that a document changed, once for each of its scopes."""
+    changes, before = 0, ""
     for said in events:
         if as_json:
             emit(line(said))
         else:
             drawn = draw(said)
+            if isinstance(drawn, Text) and drawn.plain == before:
+                continue
+            before = drawn.plain if isinstance(drawn, Text) else ""
             if drawn is not None:
                 show(drawn)
         changes += said.event == "change"

@@ -142,6 +142,17 @@ def test_watching_a_folder_tells_the_changes_so_far_and_what_to_start_for_more(t
     assert "stream-car up" in nothing_new.stderr
 
 
+def test_people_are_told_of_a_document_once_and_programs_of_each_of_its_scopes(tmp_path: Path) -> None:
+    drugs = '{"id": "l", "type": "drug_label", "time": "2020-01-01T00:00:00Z", "scope": {"drug": ["a", "b", "c"]}}'
+    environment = {"STREAM_CAR_DATA": str(tmp_path)}
+    CliRunner(env=environment).invoke(main, ("publish", "-"), input=drugs)
+    people = CliRunner(env=environment).invoke(main, ("watch",))
+    programs = CliRunner(env=environment).invoke(main, ("watch", "--json"))
+
+    assert people.stdout.count("l is in force") == 1
+    assert [one["event"] for one in said(programs)].count("change") == 3
+
+
 def test_a_folder_that_is_served_says_how_to_ask_the_service(tmp_path: Path) -> None:
     with stream_car.open(tmp_path):
         result = CliRunner().invoke(main, ("watch", "--data", str(tmp_path)))
