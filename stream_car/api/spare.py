@@ -5,7 +5,8 @@ long, if there are any. So however much of it there is, most of the time belongs
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 PIECE_S = 0.0005
 RESTS = 3  # times as long as a piece took
@@ -38,3 +39,17 @@ class Spare:
         rest = RESTS * self._owed if self._is_wanted() else 0.0
         self._owed = 0.0
         asyncio.get_running_loop().call_later(rest, self._free.release)
+
+
+class Line:
+    """Many who want spare time for the same: together they get as much as anybody else, one of them in turn."""
+
+    def __init__(self, spare: Spare) -> None:
+        self._spare = spare
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Time for a piece of work of one of them."""
+        async with self._turn, self._spare:
+            yield

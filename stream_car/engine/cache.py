@@ -86,12 +86,19 @@ class Cache:
         kept = self._kept.pop(asked, None)
         if kept is not None:
             self.size -= kept.size
-            overview = await reader.overview()
-            if await self._stands(kept, overview, reader) and await self._found_again(asked, kept, index):
+            is_known = False
+            try:
+                overview = await reader.overview()
+                is_known = await self._stands(kept, overview, reader) and await self._found_again(
+                    asked, kept, reader, index
+                )
+            finally:
+                if not is_known:
+                    self._let_go(kept)
+            if is_known:
                 self._put(asked, kept)  # the latest used is the last
                 self.hits += 1
                 return _as_of_now(kept, overview, reader)
-            self._let_go(kept)
         self.misses += 1
         return None
 
@@ -100,13 +107,13 @@ class Cache:
         if reader.cut != (self._next,) or kept.has_links != overview.has_links:
             return False
         written, [cut] = self._written, kept.cut
-        return all(written[key].offset < cut for key in kept.keys)
+        return all((mark := written.get(key)) is not None and mark.offset < cut for key in kept.keys)
 
-    async def _found_again(self, asked: Asked, kept: Kept, index: AnchorIndex) -> bool:
+    async def _found_again(self, asked: Asked, kept: Kept, reader: Reader, index: AnchorIndex) -> bool:
         """Whether Stage 1 leads to the same anchors in the same order; their scores may be new."""
         if await index.version() == kept.version:
             return True
-        found = {(text, depth): await index.search(text, depth) for text, depth in kept.searches}
+        found = {(text, depth): await index.search(text, depth, reader.gently) for text, depth in kept.searches}
         if found != kept.searches:
             course = self._followed(asked, kept, found)
             if course is None:

@@ -181,11 +181,11 @@ class Queries:
         if budget is not None and budget < 1:
             raise InvalidRequest("budget", f"the budget must be at least 1, not {budget}")
         asked = Asked(text, k, depth, as_of, budget)
-        unread = await self.index.unread(text)  # first: of a very long question this is a good part of the work
-        if waiting.give_way is not None:
+        if waiting.give_way is not None:  # to read a very long question is a good part of the work
+            await self.index.unread(text)
             await waiting.give_way()
         answer = await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
-        behind = await self.index.behind()
+        behind, unread = await self.index.behind(), await self.index.unread(text)
         return replace(answer, behind=behind, unread=unread) if behind or unread else answer
 
     async def _remembered(self, reader: Reader, asked: Asked) -> Answer:

@@ -20,7 +20,7 @@ from stream_car.core.values import Values
 from stream_car.core.walked import Walked
 from stream_car.engine.patience import Timed, unwatched
 from stream_car.engine.sources import Moved, Overview, Source
-from stream_car.ports import AnchorIndex
+from stream_car.ports import AnchorIndex, GiveWay
 from stream_car.ranking.grouping import Hit
 
 T = TypeVar("T")
@@ -63,12 +63,17 @@ class Reader:
         if self._give_way is not None:
             await self.overview()  # from then on there is a moment that the search is of
         with self._timed("search"):
-            found = await index.search(text, depth, self.give_way if self._give_way is not None else None)
+            found = await index.search(text, depth, self.gently)
         version = await index.version()
         self.version = version if not self.searches or version == self.version else UNKNOWN
         self.searches[text, depth] = found
         await self.give_way()
         return found
+
+    @property
+    def gently(self) -> GiveWay | None:
+        """How to let others go first between pieces of a search, if this question is to."""
+        return self.give_way if self._give_way is not None else None
 
     async def load(self, keys: Sequence[bytes]) -> None:
         """Read the keys that are not at hand, in one round. Raises `Moved`, `Halted`."""

@@ -9,7 +9,7 @@ shard's in order; document changes say what holds now, may repeat, and the last 
 How snapshot and tail fit: the next keys are read as of some number of each shard; first the changes up to
 these numbers are told, of keys that the snapshot has passed, and then these keys. Shards may move while
 they are read: what does not fit together is read again. Cost: a step reads at most `EVENTS_AT_ONCE` events
-a shard or `ITEMS_AT_ONCE` items, a few milliseconds.
+a shard or `ITEMS_AT_ONCE` items, a few milliseconds or less.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ from stream_car.engine.telling import Expansion, Teller, decode_change, editions
 from stream_car.ports import AnchorIndex, Event, Listing, Retained
 
 EVENTS_AT_ONCE = 32
-ITEMS_AT_ONCE = 12
+ITEMS_AT_ONCE = 32
 FEW_MAX = 1000  # items of a snapshot that are told at once
 
 Cursor = tuple[int, ...]
@@ -54,6 +54,7 @@ class Sources(Struct, frozen=True):
     tellers: int = 1  # how many shards tell changes
     settle: Callable[[], Awaitable[None]] = at_rest
     facts: Facts = msgspec.field(default_factory=Facts)
+    items: int = ITEMS_AT_ONCE  # of a snapshot that are read at once; at most that
 
 
 class Expired(Exception):
@@ -88,6 +89,7 @@ class Subscription:
     def __init__(self, sources: Sources, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> None:
         self.sources = sources
         self.selection = read(selection, sources.ruleset)
+        self._at_once = min(sources.items, ITEMS_AT_ONCE)
         self.has_moved = False  # whether the last step came further; if not, ask again after a moment
         self._teller = Teller(Chooser(self.selection, sources.ruleset), sources.index, sources.generation)
         self._at = _Progress(tuple(cursor), with_snapshot)
@@ -255,7 +257,7 @@ class Subscription:
         async with self.sources.facts.turn:
             reader = self._reader()
             await self._upto(reader)
-            told, left = await self._teller.expand(reader, expansion, ITEMS_AT_ONCE, self._is_ahead)
+            told, left = await self._teller.expand(reader, expansion, self._at_once, self._is_ahead)
             runs = ((left,) if left is not None else ()) + self._at.runs[1:]
             self._at = replace(self._at, runs=runs, facts=self.sources.facts.number)
         return told if runs else self._on_from_here(told)
@@ -278,14 +280,14 @@ class Subscription:
         first, end = (b"s:", b"s;") if self.selection.view == "scope" else (b"d:", b"d;")
 
         async def listed() -> Sequence[bytes]:
-            return await self.sources.listing.keys(max(boundary, first), end, ITEMS_AT_ONCE)
+            return await self.sources.listing.keys(max(boundary, first), end, self._at_once)
 
         keys = await listed()
         reader = self._reader()
         await reader.load(keys)
         await self._require_whole(reader, keys, listed)
         told = await self._items(reader, keys)
-        return _Page(told, await self._upto(reader), keys[-1] if len(keys) == ITEMS_AT_ONCE else None)
+        return _Page(told, await self._upto(reader), keys[-1] if len(keys) == self._at_once else None)
 
     async def _few(self) -> _Page | None:
         """The whole snapshot at once, where the selection leads to few items without reading all."""

@@ -37,6 +37,8 @@ from stream_car.runtime.at_once import at_once
 if TYPE_CHECKING:
     from stream_car.adapters.embedded.hybrid import HybridIndex
 
+ITEMS_AT_ONCE = 12  # of a snapshot: half a millisecond or so
+ITEMS_AT_ONCE = 12  # of a snapshot: half a millisecond or so
 REPLAY_MAX = 2000
 
 
@@ -195,6 +197,7 @@ class Built:
             ruleset=self.ruleset,
             generation=self.shard.generation,
             facts=self.facts,
+            items=ITEMS_AT_ONCE,
         )
 
     def names(self) -> Iterator[str]:

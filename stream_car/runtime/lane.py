@@ -1,10 +1,8 @@
 """How work that takes long leaves room for the rest.
 
 Promise: a short question is answered at once. One that is long, by what it asks for or by what it turns out to
-take, goes on in a lane: one question at a time, in pieces of a few milliseconds. Such pieces, and pages of
-events for those who listen, take turns, and after each the loop is left to others for three times as
-long. So however many ask for much, three quarters of the time belong to short questions and to publishing, and they
-wait for one piece. Some long questions may wait for the lane; the rest are told that it is too much.
+take, goes on in a lane: one question at a time, in pieces, in the time that there is to spare (`api.spare`). Some
+long questions may wait for the lane; the rest are told that it is too much.
 """
 
 import asyncio
@@ -18,20 +16,6 @@ from stream_car.errors import TooMuch
 FIRST_S = 0.025  # of computing: what a question may take before it has to go on in the lane
 WAITING_MAX = 16
 WAIT_MAX_S = 5.0
-
-
-class Pages:
-    """Pages for many who listen: one each in turn."""
-
-    def __init__(self, spare: Spare) -> None:
-        self._spare = spare
-        self._turn = asyncio.Lock()
-
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        """Time for one page."""
-        async with self._turn, self._spare:
-            yield
 
 
 class Lane:

@@ -108,7 +108,7 @@ class Publisher:
     @property
     def is_wanted(self) -> bool:
         """Whether somebody asks, or waits for what was published."""
-        return self.is_asked or bool(self._owners or self._queue)
+        return self.is_asked or bool(self.waiting_bytes)
 
     def hear(self, receipts: Sequence[Receipt]) -> None:
         """Hand receipts to those who wait for them, whoever made the engine go on."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import stream_car
 from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
-from stream_car.api.spare import Spare
+from stream_car.api.spare import Line, Spare
 from stream_car.engine.answers import (
     Answer,
     Audit,
@@ -35,7 +35,7 @@ from stream_car.errors import NotVisible, StreamCarError
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
-from stream_car.runtime.lane import Lane, Pages
+from stream_car.runtime.lane import Lane
 from stream_car.runtime.publisher import Publisher
 from stream_car.runtime.questions import Question
 from stream_car.runtime.rebuilding import Rebuilding
@@ -70,7 +70,7 @@ class EmbeddedService:
         self.lane = Lane(spare, still)
         self.publisher = Publisher(engine, still, timed)
         self._timed = timed
-        changing = Folder(engine, Pages(spare))
+        changing = Folder(engine, Line(spare))
         self.subscriptions = Subscriptions(changing, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
         self.rebuilds = Rebuilding(engine, self.bell, still, lambda: self.publisher.is_asked)
         self.changes_kept = changes_kept
@@ -163,7 +163,8 @@ class EmbeddedService:
 
     async def _ask(self, question: Question[T], *, is_long: bool = False) -> T:
         """The answer: at once if it is short, in the lane if it is long."""
-        self.publisher.give_way()
+        if not is_long:
+            self.publisher.give_way()
         async with self.lane.turn(is_long=is_long) as turn:
             return await self.engine.gently(question, turn.give_way, self._timed)
 

@@ -12,13 +12,12 @@ from typing import Protocol
 from weakref import WeakSet
 
 from stream_car.api.messages import Reset, Said
-from stream_car.api.spare import Spare
+from stream_car.api.spare import Line, Spare
 from stream_car.engine.notices import Notice, Selection
 from stream_car.engine.subscription import Cursor, Expired, Subscription
 from stream_car.errors import InvalidRequest, TooMuch
 from stream_car.runtime.bell import Bell
 from stream_car.runtime.embedded import Engine
-from stream_car.runtime.lane import Pages
 
 CURSOR_HINT = "leave the cursor out to begin with a snapshot of now"
 SNAPSHOTS_MAX = 64
@@ -58,7 +57,7 @@ class Changing(Protocol):
 class Folder:
     """Implements `Changing` over the embedded engine. Listeners take pages in turn, so that many keep none waiting."""
 
-    def __init__(self, engine: Engine, pages: Pages) -> None:
+    def __init__(self, engine: Engine, pages: Line) -> None:
         self._engine = engine
         self._pages = pages
 
@@ -173,7 +172,7 @@ def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot:
     beginning = f"{engine.generation}:{engine.forgotten()}"
     cursor = after if after is not None or snapshot else beginning
     with asyncio.Runner() as runner:
-        everything = Subscriptions(Folder(engine, Pages(Spare(lambda: False))), Bell(), heartbeat_s=0.0)
+        everything = Subscriptions(Folder(engine, Line(Spare(lambda: False))), Bell(), heartbeat_s=0.0)
         all_of_it = runner.run(everything.subscribe(selection, cursor, snapshot or None))
         while True:
             for said in runner.run(_next(all_of_it)):

@@ -1,6 +1,7 @@
 """Long questions: one at a time, in pieces, and never in the way of what is short."""
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from time import perf_counter, thread_time
 
@@ -8,11 +9,13 @@ import msgspec
 import pytest
 
 from stream_car.api import spare as spares
+from stream_car.api.http import app
 from stream_car.api.http.app import as_json
-from stream_car.api.spare import Spare
+from stream_car.api.plain import pieces
+from stream_car.api.spare import Line, Spare
 from stream_car.errors import TooMuch
 from stream_car.runtime import lane as lanes
-from stream_car.runtime.lane import Lane, Pages, Turn
+from stream_car.runtime.lane import Lane, Turn
 
 
 def work(seconds: float) -> None:
@@ -135,23 +138,67 @@ async def test_where_nobody_is_wanted_elsewhere_nothing_rests_longer_than_one_tu
     assert 19 <= turns <= 60
 
 
-async def test_a_long_answer_is_written_in_the_spare_time_and_a_short_one_at_once() -> None:
+def counted_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The pieces of answers that were written so far; each takes as long as a piece of work may."""
+    written: list[bytes] = []
+
+    def slowly(value: object) -> Iterator[bytes]:
+        for piece in pieces(value):
+            work(spares.PIECE_S)
+            written.append(piece)
+            yield piece
+
+    monkeypatch.setattr(app, "pieces", slowly)
+    return written
+
+
+async def test_a_long_answer_is_written_in_the_spare_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = counted_pieces(monkeypatch)
     spare = Spare()
     async with spare:
-        short = await as_json(["short"], spare)
-        writing = asyncio.create_task(as_json([str(n) * 10 for n in range(200_000)], spare))
-        for _ in range(10):
+        writing = asyncio.create_task(as_json(list(range(20)), Line(spare)))
+        for _ in range(50):
             await asyncio.sleep(0)
-        assert not writing.done()
+        before = len(written)
     long = await writing
 
+    assert before == 1
+    assert msgspec.json.decode(bytes(long.body)) == list(range(20))
+
+
+async def test_a_short_answer_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "PIECE_S", 60.0)
+    spare = Spare()
+    async with spare:
+        short = await as_json(["short"], Line(spare))
+
     assert bytes(short.body) == b'["short"]'
-    assert msgspec.json.decode(bytes(long.body)) == [str(n) * 10 for n in range(200_000)]
+
+
+async def test_many_writers_hold_up_a_long_question_and_publishing_no_longer_than_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane, still = a_lane()
+    line = Line(lane.spare)
+    inside: list[int] = []
+    written = counted_pieces(monkeypatch)
+    writing = [asyncio.create_task(as_json(list(range(40)), line)) for _ in range(30)]
+    await asyncio.sleep(0)
+    asking = asyncio.create_task(long_question(lane, inside, 1, pieces=10))
+    while not inside:
+        await asyncio.sleep(0)
+    before = len(written)
+    async with still:  # as whoever publishes
+        assert inside == [1, 1]
+        assert 0 < len(written) - before <= 15
+    for one in writing:
+        one.cancel()
+    await asyncio.gather(asking, *writing, return_exceptions=True)
 
 
 async def test_listeners_and_a_long_question_take_turns() -> None:
     spare = Spare()
-    lane, pages = Lane(spare, asyncio.Lock()), Pages(spare)
+    lane, pages = Lane(spare, asyncio.Lock()), Line(spare)
     order: list[str] = []
 
     async def listen() -> None:

@@ -50,7 +50,7 @@ from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
-SCORED_AT_ONCE = 100  # candidates, before others may go first
+SCORED_AT_ONCE = 25  # candidates, before others may go first
 UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
 UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # and their words
@@ -81,7 +81,7 @@ class TantivyIndex:
         self._settings = settings
         self._schema = schema()
         self._version = 0
-        self._asked: _Read | None = None  # the last one
+        self._asked: _Read | None = None  # the last of those that have too many words
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -252,7 +252,8 @@ class TantivyIndex:
         while depth > 0:
             self._settle()
             version, hits = self._version, list[Hit]()
-            for some in self._pieces(text, max(depth, self._settings.candidates)):
+            count = max(depth, self._settings.candidates)
+            for some in self._pieces(text, count, count if give_way is None else SCORED_AT_ONCE):
                 hits += some
                 if give_way is not None:
                     await give_way()
@@ -263,9 +264,9 @@ class TantivyIndex:
                 return tuple(hits[:depth])
         return ()
 
-    def _pieces(self, text: str, count: int) -> Iterator[list[Hit]]:
+    def _pieces(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
         """Anchors for a question, in any order, after each piece of the work; what is settled must stay so."""
-        asked = self._read(text)
+        asked = self._known(text) or self._read(text, self._terms(text))
         said, words = asked.said, asked.words
         yield []
         names = self._named(text)
@@ -277,28 +278,35 @@ class TantivyIndex:
         question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
         every = [*found, *self._tail_candidates(question, count)]
         yield []
-        for at in range(0, len(every), SCORED_AT_ONCE):
-            texts = self._texts.get(every[at : at + SCORED_AT_ONCE])
+        for at in range(0, len(every), at_once):
+            texts = self._texts.get(every[at : at + at_once])
             yield [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in texts]
 
     async def unread(self, text: str) -> int:
         """How many words of a question do not count, although some document has them; it has too many.
 
-        A search for it that follows need not read it again.
+        To read such a question takes as long as to search for it; a search that follows need not read it again.
         """
-        if len(set(self._terms(text))) <= TERMS_MAX:
-            return 0
-        self._settle()
-        return self._read(text).unread
-
-    def _read(self, text: str) -> _Read:
-        if self._asked is None or self._asked.text != text or self._asked.version != self._version:
+        known = self._known(text)
+        if known is None:
             said = self._terms(text)
-            having = self._having(said)
-            words = rarest(having, TERMS_MAX)
-            unread = sum(map(bool, having.values())) - len(words)
-            self._asked = _Read(text, self._version, said, words, unread)
-        return self._asked
+            if len(set(said)) <= TERMS_MAX:
+                return 0
+            self._settle()
+            known = self._read(text, said)
+        return known.unread
+
+    def _known(self, text: str) -> _Read | None:
+        asked = self._asked
+        return asked if asked is not None and asked.version == self._version and asked.text == text else None
+
+    def _read(self, text: str, said: list[str]) -> _Read:
+        having = self._having(said)
+        words = rarest(having, TERMS_MAX)
+        read = _Read(text, self._version, said, words, sum(map(bool, having.values())) - len(words))
+        if len(having) > TERMS_MAX:
+            self._asked = read
+        return read
 
     def _terms(self, text: str) -> list[str]:
         return terms(readable(text), stems=self._settings.stems)

@@ -40,9 +40,9 @@ export function fitted(name, picture) {
   let drawn = 0;
   new ResizeObserver(([entry]) => {
     const width = Math.floor(entry.contentRect.width);
-    if (width < LEAST || width === drawn) return;
+    if (!width || width === drawn) return;
     drawn = width;
-    figure.replaceChildren(picture(width));
+    figure.replaceChildren(picture(Math.max(width, LEAST)));
   }).observe(figure);
   return figure;
 }

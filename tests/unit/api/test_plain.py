@@ -1,11 +1,14 @@
 """What programs see: every field, times as RFC 3339, bytes as text where they can be."""
 
+from base64 import b64encode
+from collections.abc import Mapping
 from typing import get_type_hints
 
 import msgspec
 import pytest
 
-from stream_car.api.plain import TIMES, line, pieces, plain
+from stream_car.api.plain import PAIRS, TIMES, line, pieces, plain
+from stream_car.codec import format_time
 from stream_car.core import changes
 from stream_car.engine import answers
 from tests.unit.cli import examples as an
@@ -65,6 +68,35 @@ def test_every_field_that_holds_a_time_is_known_as_one() -> None:
     }
 
     assert named == TIMES
+
+
+def by_definition(value: object) -> object:
+    """What is to be written, one value after the other."""
+    if isinstance(value, msgspec.Struct):
+        return {name: of_field(name, getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {str(key): by_definition(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [by_definition(item) for item in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": b64encode(value).decode()}
+    return value
+
+
+def of_field(name: str, value: object) -> object:
+    if name in TIMES and isinstance(value, int):
+        return format_time(value)
+    if name in PAIRS and isinstance(value, tuple):
+        return {"time": format_time(value[0]), "order": value[1]}
+    return by_definition(value)
+
+
+@pytest.mark.parametrize("value", [one for one in vars(an).values() if isinstance(one, msgspec.Struct)])
+def test_what_is_known_of_a_type_changes_nothing(value: msgspec.Struct) -> None:
+    assert msgspec.json.decode(line(value)) == msgspec.json.decode(msgspec.json.encode(by_definition(value)))
 
 
 class Nested(msgspec.Struct):

@@ -1,6 +1,8 @@
 """The engine's answer cache: what is given again, what is asked anew, and what an answer from it says of itself."""
 
-from stream_car import Engine, Retraction
+import pytest
+
+from stream_car import Engine, Retraction, StreamCarError
 from stream_car.engine.answers import Answer
 from stream_car.engine.cache import Cache
 from tests.engines import DAY, NOW, RULESET, StoppedClock, document, engine
@@ -108,3 +110,21 @@ def test_a_record_that_nobody_told_of_makes_everything_untrusted() -> None:
         cache.note(here.next_offset + 1, [])
 
         assert len(cache) == 0
+
+
+def test_a_search_that_fails_leaves_no_trace_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with filled() as here:
+        here.query("moon")
+        here.publish([document("c4", at=3, topic="stars")])
+        cache, index = cache_of(here), here._built.index
+        with monkeypatch.context() as broken:
+            broken.setattr(index, "search", fail)
+            with pytest.raises(StreamCarError):
+                here.query("moon")
+
+        assert (len(cache), cache.size, cache._written) == (0, 0, {})
+        assert ids(here.query("moon")) == ["c1"]
+
+
+async def fail(*_: object) -> None:
+    raise StreamCarError("no search")
