@@ -88,7 +88,7 @@ def command(
         header = engine.header()
         said = Rebuilt(
             generation=engine.generation,
-            packs=engine.going_by.packs,
+            packs=tuple(domain.name for domain in engine.ruleset.domains),
             records=engine.next_offset,
             documents=header.documents,
             rejected=header.counts.get("rejected", 0),
@@ -187,9 +187,8 @@ def _row(one: Difference) -> tuple[Text, ...]:
 
 
 def _draw(said: Rebuilt) -> RenderableType:
-    packs = ", ".join(said.packs) or "all shipped packs"
     return Lines(
         Text(f"✔ built from {counted(said.records, 'message')} of the log, and switched", IN_FORCE),
-        words(f"{counted(said.documents, 'document')}, {said.rejected:,} rejected, under {packs}"),
+        words(f"{counted(said.documents, 'document')}, {said.rejected:,} rejected, under {', '.join(said.packs)}"),
         Text(f"generation {said.generation}", FAINT),
     )

@@ -37,12 +37,13 @@ def read_pack(path: str | Path) -> Domain:
     return domain
 
 
-def load(names_or_paths: Sequence[str | Path] = ()) -> Ruleset:
-    """These packs together; without any, all shipped ones.
+def load(names_or_paths: Sequence[str | Path] = (), beside: Sequence[Domain] = ()) -> Ruleset:
+    """These packs together, and others as they are; without any, all shipped ones.
 
     Raises `InvalidRules` with everything that is wrong with any of them.
     """
-    domains, found = gather(names_or_paths or shipped())
+    names = names_or_paths or (() if beside else shipped())
+    domains, found = _together([*(_read(name) for name in dict.fromkeys(names)), *((one, ()) for one in beside)])
     if found:
         raise InvalidRules(found)
     return Ruleset(domains)

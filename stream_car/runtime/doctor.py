@@ -26,7 +26,7 @@ from stream_car.engine.shard import BATCH_MAX, Shard
 from stream_car.engine.stored import decode_value
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
 from stream_car.runtime.at_once import at_once
-from stream_car.runtime.generation import FILE, Generation, read_packs, remembered
+from stream_car.runtime.generation import FILE, Generation, following, remembered
 
 LOG = "documents.sqlite"
 REBUILD = "remove the folder `built`; the next command builds it from the log"
@@ -75,9 +75,9 @@ def _rules(folder: Path) -> tuple[Generation | None, Finding]:
     if known is None:
         said = f"there is no {FILE}: the folder does not know its rules"
         return None, Finding(check="rules", verdict="wrong", said=said, cure="name them with the next command: --rules")
-    names = ", ".join(known.packs) or "all shipped packs"
+    names = known.called
     try:
-        now = read_packs(known.packs, future=known.future)
+        now = following(known, None, None, None)
     except InvalidRules as broken:
         said = f"goes by {names} as they were read; they cannot be read again: {broken.problems[0]}"
         return known, Finding(check="rules", verdict="notice", said=said, cure="mend the pack before the next rebuild")

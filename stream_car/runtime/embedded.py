@@ -280,8 +280,9 @@ class Engine(Questions, Tellings):
     ) -> Rebuild:
         """Begin to build another generation beside this one, from the log; see `Rebuild`.
 
-        Without `packs` those that this folder goes by are read again, as they are now. The engine goes on
-        answering and publishing under the old rules until `Rebuild.switch`.
+        Without `packs` those that this folder goes by are read again, as they are now; what was given as a rule set
+        stays as it is. With `ruleset`, `packs` are those of its packs that can be read again the next time. The
+        engine goes on answering and publishing under the old rules until `Rebuild.switch`.
         """
         self._require_open()
         next_one = generations.following(self.going_by, ruleset, packs, future)

@@ -26,13 +26,23 @@ BUILT = "built"
 
 
 class Generation(Struct, frozen=True, kw_only=True):
-    """The rules of a folder. `packs` are the names and files that they were read from; none means all shipped."""
+    """The rules of a folder.
+
+    `packs` are the names and files that can be read again, `given` names those that were handed over as they are;
+    neither means all shipped.
+    """
 
     number: int = 1
     packs: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     future: Future = "wait"
     domains: tuple[Domain, ...] = ()
     format: int = FORMAT
+
+    @property
+    def called(self) -> str:
+        """The packs in words."""
+        return ", ".join((*self.packs, *self.given)) or "all shipped packs"
 
     @property
     def folder(self) -> str:
@@ -48,10 +58,26 @@ class Generation(Struct, frozen=True, kw_only=True):
         return self.future == other.future and self.ruleset().digest == other.ruleset().digest
 
 
-def read_packs(names: Sequence[str | Path], *, future: Future = "wait", number: int = 1) -> Generation:
-    """The generation of these packs as they are now. Raises `InvalidRules`."""
-    given = tuple(str(Path(name).resolve()) if Path(name).is_file() else str(name) for name in names)
-    return Generation(number=number, packs=given, future=future, domains=packs.load(names).domains)
+def read_packs(
+    names: Sequence[str | Path], *, future: Future = "wait", number: int = 1, beside: Sequence[Domain] = ()
+) -> Generation:
+    """The generation of these packs as they are now, and of others as they are. Raises `InvalidRules`."""
+    return Generation(
+        number=number,
+        packs=tuple(str(Path(name).resolve()) if Path(name).is_file() else str(name) for name in names),
+        given=tuple(domain.name for domain in beside),
+        future=future,
+        domains=packs.load(names, beside).domains,
+    )
+
+
+def _given(
+    ruleset: Ruleset, future: Future, *, names: Sequence[str | Path] | None = None, number: int = 1
+) -> Generation:
+    """The generation of rules that somebody holds in hand; those of these names can be read again."""
+    again = tuple(str(name) for name in names or ())
+    given = tuple(domain.name for domain in ruleset.domains if domain.name not in again)
+    return Generation(number=number, packs=again, given=given, future=future, domains=ruleset.domains)
 
 
 def wanted(
@@ -62,7 +88,7 @@ def wanted(
         return None
     decided = future if future is not None else known.future if known is not None else "wait"
     if ruleset is not None:
-        return Generation(future=decided, domains=ruleset.domains)
+        return _given(ruleset, decided)
     if not names and known is not None:
         return replace(known, future=decided)
     return read_packs(names, future=decided)
@@ -71,11 +97,17 @@ def wanted(
 def following(
     known: Generation, ruleset: Ruleset | None, names: Sequence[str | Path] | None, future: Future | None
 ) -> Generation:
-    """The generation after this one; without names its own packs are read again. Raises `InvalidRules`."""
+    """The generation after this one; without names its own packs are read again. Raises `InvalidRules`.
+
+    With a rule set the names are those of its packs that can be read again the next time.
+    """
     decided, number = future if future is not None else known.future, known.number + 1
     if ruleset is not None:
-        return Generation(number=number, future=decided, domains=ruleset.domains)
-    return read_packs(known.packs if names is None else names, future=decided, number=number)
+        return _given(ruleset, decided, names=names, number=number)
+    if names is not None:
+        return read_packs(names, future=decided, number=number)
+    kept = [domain for domain in known.domains if domain.name in known.given]
+    return read_packs(known.packs, future=decided, number=number, beside=kept)
 
 
 def remembered(folder: Path) -> Generation | None:
@@ -118,11 +150,10 @@ def agreed(known: Generation | None, wanted: Generation | None, *, is_empty: boo
     if known is None or (is_empty and wanted is not None):
         return wanted if wanted is not None else read_packs(())
     if wanted is not None and not wanted.is_like(known):
-        said = ", ".join(known.packs) or "all packs shipped when it was made"
         raise InvalidRequest(
             "rules",
-            f"this folder goes by other rules ({said}); leave --rules and STREAM_CAR_RULES out, or see what would "
-            "change: stream-car rebuild --rules ... --dry-run",
+            f"this folder goes by other rules ({known.called}); leave --rules and STREAM_CAR_RULES out, or see what "
+            "would change: stream-car rebuild --rules ... --dry-run",
         )
     return known
 

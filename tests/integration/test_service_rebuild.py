@@ -124,6 +124,18 @@ async def test_rules_change_under_questions_publishers_and_subscribers_without_m
     assert len(late) > 2
 
 
+async def test_rules_that_were_sent_are_kept_by_a_rebuild_that_names_none() -> None:
+    async with serving(token=TOKEN) as running:
+        await published(running, CLAIM, DENIAL)
+        await running.post("/v1/rebuild", OTHER_RULES)
+        await ended(running)
+        await running.post("/v1/rebuild", {})
+        said = await ended(running)
+        claim = (await running.post("/v1/resolve", {"names": ["claim-1"]})).json()
+
+    assert (said.state, claim[0]["status"]) == ("switched", "active")
+
+
 async def test_a_dry_run_tells_what_would_stand_otherwise_and_changes_nothing() -> None:
     async with serving(token=TOKEN) as running:
         await published(running, CLAIM, DENIAL)

@@ -7,6 +7,7 @@ import pytest
 
 import stream_car
 from stream_car import Engine, Halted, InvalidRequest
+from stream_car.domains import load_sent
 from stream_car.engine.answers import Difference, Step
 from stream_car.runtime.rebuild import Rebuild
 from tests.engines import OTHER_RULESET, RULESET, built, document, engine
@@ -38,6 +39,22 @@ def test_a_rebuilt_folder_answers_as_one_that_had_these_rules_all_along(tmp_path
         with here.rebuild(ruleset=RULESET) as next_one:
             finish(next_one).switch()
         assert answers(here) == before
+
+
+def test_rules_that_were_given_stay_as_they_are_and_packs_are_read_again(tmp_path: Path) -> None:
+    with engine(tmp_path / "data", ruleset=RULESET) as here:
+        here.publish(SAID)
+        before = answers(here)
+        with here.rebuild() as same:
+            finish(same).switch()
+        assert (answers(here), here.ruleset.digest) == (before, RULESET.digest)
+        sent = load_sent(["medical"], {"news.toml": GOOD})
+        with here.rebuild(["medical"], ruleset=sent) as other:
+            finish(other).switch()
+        with here.rebuild() as again:
+            finish(again).switch()
+        assert here.ruleset.digest == sent.digest
+        assert (here.going_by.packs, here.going_by.number) == (("medical",), 4)
 
 
 def test_until_the_switch_answers_are_those_of_the_old_rules_while_documents_come_in(tmp_path: Path) -> None:
