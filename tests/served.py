@@ -5,11 +5,11 @@ Over servers the calls go through the client, over a real socket, and each sees 
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stream_car import Client, Engine
-from stream_car.codec import Publishable
+from stream_car.codec import Publishables
 from stream_car.engine.answers import Published
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.runtime import server
@@ -32,7 +32,7 @@ class Served(Client):
         """Names the rules and the partitions."""
         return self.here.generation
 
-    def publish(self, documents: Iterable[Publishable]) -> Published:
+    def publish(self, documents: Publishables) -> Published:
         """Keep documents, and see to it that the next answer counts them."""
         published = super().publish(documents)
         asyncio.run_coroutine_threadsafe(self.here.rest(), self._loop).result()

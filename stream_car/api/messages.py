@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from stream_car.core.bearings import Domain
 from stream_car.engine.answers import Difference, Outcome, Receipt, Stands, Told
+from stream_car.engine.limits import DEPTH
 from stream_car.engine.notices import (
     ActiveDocument,
     Begin,
@@ -19,7 +20,6 @@ from stream_car.engine.notices import (
     ScopeState,
     View,
 )
-from stream_car.engine.query import DEPTH
 
 TEXT_MAX = 10_000
 NAMES_MAX = 1_000

@@ -23,8 +23,8 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.effects import Future
+from stream_car.engine.limits import DEPTH
 from stream_car.engine.notices import Selection
-from stream_car.engine.query import DEPTH
 
 
 class Service(Protocol):

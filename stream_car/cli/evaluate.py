@@ -20,7 +20,7 @@ from stream_car.cli.pieces import counted
 from stream_car.cli.publish import progress, publish_all
 from stream_car.cli.summary import Summary
 from stream_car.codec import documents_in
-from stream_car.engine.query import DEPTH
+from stream_car.engine.limits import DEPTH
 from stream_car.errors import InvalidRequest
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)

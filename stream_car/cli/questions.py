@@ -8,7 +8,7 @@ import click
 from stream_car.bench import charts
 from stream_car.cli import options, render
 from stream_car.core.rules import Ruleset
-from stream_car.engine.query import DEPTH
+from stream_car.engine.limits import DEPTH
 from stream_car.pictures import chain
 
 UNSOUND = 1

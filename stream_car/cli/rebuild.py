@@ -71,7 +71,8 @@ def command(
 
     Builds state and index from the log under other rules, beside the old ones, then switches at once.
     What the old rules refused is looked at again. Without --rules the packs that the data goes by are
-    read again, after a file was edited or a new release has come. A service does it while it answers.
+    read again, after a file was edited or a new release has come; those that were sent to a service
+    stay as sent. A service does it while it answers.
     """
     if service := options.connected(url, with_rules=True):
         with service:

@@ -6,7 +6,7 @@ everywhere alike, with a stable code. Format versions live here.
 
 from stream_car.codec.reading import FORMAT, decode
 from stream_car.codec.requests import read_parameters, read_request
-from stream_car.codec.statements import Publishable, as_sent
+from stream_car.codec.statements import Publishable, Publishables, as_sent, each
 from stream_car.codec.streams import documents_in
 from stream_car.codec.syntax import DEFAULTS, Limits
 from stream_car.codec.times import format_time, parse_time
@@ -17,10 +17,12 @@ __all__ = [
     "FORMAT",
     "Limits",
     "Publishable",
+    "Publishables",
     "as_sent",
     "content_digest",
     "decode",
     "documents_in",
+    "each",
     "encode",
     "encode_mapping",
     "format_time",

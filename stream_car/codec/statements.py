@@ -3,13 +3,19 @@
 Promise: text and bytes go as they are, so that what is wrong with them is told by their receipt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stream_car.codec.writing import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import StreamCarError
 
 Publishable = Document | Retraction | Mapping[str, object] | bytes | str
+Publishables = Publishable | Iterable[Publishable]
+
+
+def each(documents: Publishables) -> Iterable[Publishable]:
+    """The documents of one call: one alone, or many."""
+    return (documents,) if isinstance(documents, Document | Retraction | Mapping | bytes | str) else documents
 
 
 def as_sent(document: Publishable) -> bytes:

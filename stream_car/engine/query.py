@@ -35,6 +35,7 @@ from stream_car.engine.answers import (
 )
 from stream_car.engine.cache import Cache
 from stream_car.engine.evidence import certificate_of, group_of, listed, names_in, shown, steps_of
+from stream_car.engine.limits import DEPTH, DEPTH_MAX, require, require_budget, require_names, require_time
 from stream_car.engine.looking import Asked, believed, chosen, look
 from stream_car.engine.patience import AT_ONCE, Attempts, Waiting, with_reservation
 from stream_car.engine.reader import Moved, Reader
@@ -44,11 +45,6 @@ from stream_car.ports import AnchorIndex
 from stream_car.ranking.grouping import Course, Hit
 from stream_car.ranking.settings import SETTINGS
 
-K_MAX = 1000
-DEPTH = 50  # anchors that relevance may propose where nobody says otherwise
-DEPTH_MAX = 1000
-TEXT_MAX = 100_000
-NAMES_MAX = 10_000
 EDITIONS_MAX = 100
 CLOSURE_MAX = 1_000_000  # members of one scope that an audit looks at
 
@@ -92,6 +88,7 @@ class Queries:
         Raises `InvalidRequest`: `pending` and `not_visible` say that `after` could not be met,
         `in_flight` that there is no answer that could be given with that reservation.
         """
+        require_time(as_of)
         patience = waiting.patience or Attempts()
         while True:
             reader = Reader(
@@ -138,7 +135,7 @@ class Queries:
 
     async def relevance(self, text: str, k: int = 5, *, waiting: Waiting = AT_ONCE) -> tuple[Evidence, ...]:
         """What relevance alone would answer: the best `k` anchors, void or not."""
-        _require(text, k, k)
+        require(text, k, k)
 
         async def ask(reader: Reader) -> tuple[Evidence, ...]:
             hits, walks = await self._anchors(reader, text, k)
@@ -177,9 +174,8 @@ class Queries:
         `as_of` is a valid time (microseconds UTC). Once Stage 2 has read `budget` keys it looks at no
         further anchor; the certificate says what was left out. Raises `InvalidRequest`.
         """
-        _require(text, k, depth)
-        if budget is not None and budget < 1:
-            raise InvalidRequest("budget", f"the budget must be at least 1, not {budget}")
+        require(text, k, depth)
+        require_budget(budget)
         asked = Asked(text, k, depth, as_of, budget)
         if waiting.give_way is not None:  # to read a very long question is a good part of the work
             await self.index.unread(text)
@@ -238,7 +234,7 @@ class Queries:
         self, names: Sequence[str], *, as_of: int | None = None, waiting: Waiting = AT_ONCE
     ) -> tuple[Resolution, ...]:
         """What controls these now: document ids, chunk ids (`doc#chunk`) or records, in that order of reading."""
-        _require_names(names)
+        require_names(names)
         return await self.steadily(as_of, lambda reader: self._resolve(reader, names), waiting)
 
     async def _resolve(self, reader: Reader, names: Sequence[str]) -> tuple[Resolution, ...]:
@@ -285,9 +281,9 @@ class Queries:
 
         Frontier inclusion is judged for `A_depth(question)`, without a question for the set itself.
         """
-        _require_names(ids)
+        require_names(ids)
         if question is not None:
-            _require(question, 1, depth)
+            require(question, 1, depth)
         return await self.steadily(as_of, lambda reader: self._check(reader, ids, question, depth), waiting)
 
     async def _check(self, reader: Reader, ids: Sequence[str], question: str | None, depth: int) -> Audit:
@@ -380,21 +376,3 @@ def _excluded(anchors: Sequence[Walked], inside: set[str]) -> list[Violation]:
             path = steps_of(walk, lacking[0])
             found.append(Violation(condition="frontier_inclusion", id=walk.anchor, add=tuple(lacking), path=path))
     return found
-
-
-def _require(text: str, k: int, depth: int) -> None:
-    if not text.strip():
-        raise InvalidRequest("query", "the question is empty; say what you look for")
-    if len(text) > TEXT_MAX:
-        raise InvalidRequest("query", f"the question has {len(text)} characters; at most {TEXT_MAX} are read")
-    if not 1 <= k <= K_MAX:
-        raise InvalidRequest("k", f"k must be from 1 to {K_MAX}, not {k}")
-    if not 1 <= depth <= DEPTH_MAX:
-        raise InvalidRequest("depth", f"depth must be from 1 to {DEPTH_MAX}, not {depth}")
-
-
-def _require_names(names: Sequence[str]) -> None:
-    if isinstance(names, str):
-        raise InvalidRequest("names", "give a list of names, not one string")
-    if len(names) > NAMES_MAX:
-        raise InvalidRequest("names", f"{len(names)} names at once are too many; ask for at most {NAMES_MAX}")

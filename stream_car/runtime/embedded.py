@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from stream_car.adapters.embedded.clock import SystemClock
 from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.codec import Publishable, as_sent
+from stream_car.codec import Publishable, Publishables, as_sent, each
 from stream_car.core.documents import Retraction
 from stream_car.core.intake import SKEW
 from stream_car.core.members import Scope
@@ -237,15 +237,15 @@ class Engine(Questions, Tellings):
         self._built.reset_if_damaged(halted)
         self._apply(self._end())
 
-    def publish(self, documents: Iterable[Publishable]) -> Published:
+    def publish(self, documents: Publishables) -> Published:
         """Keep documents durably and apply them; a receipt for each, in order.
 
-        A document is a `Document`, a mapping, or JSON as text or bytes. Bad input is no error here:
-        its receipt says `rejected`, with a code, and its bytes are kept.
+        A document is a `Document`, a mapping, or JSON as text or bytes; one may be given alone. Bad input is no
+        error here: its receipt says `rejected`, with a code, and its bytes are kept.
         """
         self._require_open()
         receipts: list[Receipt] = []
-        for messages in _batches(documents):
+        for messages in _batches(each(documents)):
             receipts += self._append(messages)
         return Published(receipts=tuple(receipts))
 

@@ -17,8 +17,8 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
+from stream_car.engine.limits import DEPTH
 from stream_car.engine.patience import Waiting
-from stream_car.engine.query import DEPTH
 from stream_car.engine.scopes import Parts
 from stream_car.runtime.built import Built
 

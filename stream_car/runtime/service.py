@@ -28,9 +28,9 @@ from stream_car.engine.answers import (
     Told,
 )
 from stream_car.engine.effects import Future
+from stream_car.engine.limits import DEPTH
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import Timed, unwatched
-from stream_car.engine.query import DEPTH
 from stream_car.errors import NotVisible, StreamCarError
 from stream_car.ports import Message
 from stream_car.runtime.bell import Bell

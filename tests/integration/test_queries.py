@@ -5,10 +5,11 @@ from functools import partial
 import pytest
 
 from stream_car import InvalidRequest, Retraction
+from stream_car.codec import encode
 from stream_car.core import authority
 from stream_car.core.documents import Document
 from stream_car.engine.answers import Answer, Group, Resolution
-from stream_car.engine.query import DEPTH, DEPTH_MAX, K_MAX, NAMES_MAX, TEXT_MAX
+from stream_car.engine.limits import DEPTH, DEPTH_MAX, K_MAX, NAMES_MAX, TEXT_MAX
 from stream_car.ranking.settings import Settings
 from tests import served
 from tests.backends import in_the_gate, on_both, only_embedded
@@ -297,6 +298,30 @@ def test_too_many_names_and_one_string_are_refused() -> None:
                 with pytest.raises(InvalidRequest) as caught:
                     ask(wrong)
                 assert caught.value.code == "names"
+
+
+@in_the_gate
+def test_a_time_that_is_no_number_and_scopes_without_a_part_are_refused() -> None:
+    with engine() as here:
+        with pytest.raises(InvalidRequest, match="microseconds") as caught:
+            here.query("comet", as_of="2024-01-01T00:00:00Z")  # type: ignore[arg-type]
+        assert caught.value.code == "as_of"
+        for nothing in (lambda: here.frontier({}), lambda: here.history({})):
+            with pytest.raises(InvalidRequest) as caught:
+                nothing()
+            assert caught.value.code == "scope"
+
+
+@in_the_gate
+def test_one_document_may_be_published_alone() -> None:
+    with engine() as here:
+        one = document("alone", topic="tea")
+        said = [here.publish(one), here.publish(encode(one)), here.publish(encode(one).decode())]
+        said.append(here.publish({"id": "m", "type": "claim", "time": "2024-01-01T00:00:00Z", "scope": {"topic": "t"}}))
+
+    assert [[receipt.outcome for receipt in each.receipts] for each in said] == [
+        ["accepted"], ["duplicate"], ["duplicate"], ["accepted"],
+    ]  # fmt: skip
 
 
 @only_embedded("over a network the description of the service refuses it")

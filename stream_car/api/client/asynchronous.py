@@ -4,7 +4,7 @@ Promise: the synchronous client awaited; see there. Belongs to one event loop.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -15,10 +15,10 @@ from stream_car.api.client import calls, following, wire
 from stream_car.api.client.calls import Parts, Seen
 from stream_car.api.client.exchange import Ask, Conversation, Heard, Lost, Patience, Plan, patient
 from stream_car.api.client.publication import publish
-from stream_car.codec import Publishable
+from stream_car.codec import Publishables
 from stream_car.core.documents import Retraction
 from stream_car.engine import answers as a
-from stream_car.engine.query import DEPTH
+from stream_car.engine.limits import DEPTH
 
 T = TypeVar("T")
 
@@ -47,8 +47,8 @@ class AsyncClient:
         """Let the connections go; again is harmless."""
         await self._http.aclose()
 
-    async def publish(self, documents: Iterable[Publishable]) -> a.Published:
-        """Keep documents durably and apply them; a receipt for each, in order. Any number: they go in batches.
+    async def publish(self, documents: Publishables) -> a.Published:
+        """Keep documents durably and apply them; a receipt for each, in order. One alone, or any number in batches.
 
         After a connection broke, a receipt may say `duplicate` of a document that had arrived just before.
         """

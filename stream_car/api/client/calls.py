@@ -16,6 +16,7 @@ from stream_car.api.client.exchange import Ask, Plan, answer, as_body
 from stream_car.codec import format_time
 from stream_car.core.rules import scope_parts
 from stream_car.engine import answers as a
+from stream_car.engine.limits import require_list, require_time
 from stream_car.errors import InvalidRequest
 
 Parts = Mapping[str, str] | str
@@ -50,6 +51,7 @@ def resolve(
     names: Sequence[str], as_of: int | None, after: Sequence[Seen], timeout_ms: int
 ) -> Plan[tuple[a.Resolution, ...]]:
     """Names of documents, chunks or records, `NAMES_MAX` at a time."""
+    require_list(names)
     found: tuple[a.Resolution, ...] = ()
     for at in range(0, len(names), m.NAMES_MAX):
         some = tuple(names[at : at + m.NAMES_MAX])
@@ -62,6 +64,7 @@ def check(
     ids: Sequence[str], question: str | None, depth: int, as_of: int | None, after: Sequence[Seen], timeout_ms: int
 ) -> Plan[a.Audit]:
     """A retrieved set."""
+    require_list(ids)
     body = m.Check(
         ids=tuple(ids), question=question, depth=depth, as_of=_time(as_of), after=_seen(after), timeout_ms=timeout_ms
     )
@@ -210,6 +213,7 @@ def _quoted(name: str) -> str:
 
 
 def _time(as_of: int | None) -> str | None:
+    require_time(as_of)
     try:
         return format_time(as_of) if as_of is not None else None
     except ValueError as error:
@@ -230,6 +234,8 @@ def _scope(parts: Parts) -> list[tuple[str, str]]:
         pairs = scope_parts(parts) if isinstance(parts, str) else tuple(parts.items())
     except ValueError as error:
         raise InvalidRequest("scope", f"{error}; write KEY=VALUE, several joined by commas") from None
+    if not pairs:
+        raise InvalidRequest("scope", "name at least one KEY=VALUE")
     return [("scope", f"{key}={value}") for key, value in pairs]
 
 

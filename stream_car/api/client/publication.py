@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from stream_car.api.client.exchange import Ask, Heard, Plan, answer, failure, problem_of
 from stream_car.api.messages import Receipts
-from stream_car.codec import DEFAULTS, Publishable, as_sent
+from stream_car.codec import DEFAULTS, Publishable, Publishables, as_sent, each
 from stream_car.engine.answers import Published, Receipt
 from stream_car.errors import StreamCarError
 
@@ -65,11 +65,11 @@ def batches(documents: Iterable[Publishable]) -> Iterator[Batch]:
         yield Batch(tuple(waiting))
 
 
-def publish(documents: Iterable[Publishable]) -> Plan[Published]:
+def publish(documents: Publishables) -> Plan[Published]:
     """Batch after batch. What was published before an error stays so; a note at the error counts it."""
     receipts: list[Receipt] = []
     try:
-        for batch in batches(documents):
+        for batch in batches(each(documents)):
             receipts += _receipts((yield batch.ask), batch)
     except StreamCarError as error:
         if receipts:

@@ -4,7 +4,7 @@ Promise: the calls, values and errors of `stream_car.open`; see `exchange` for w
 from several threads. Cost over the embedded engine: about a millisecond a call.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from time import sleep
 from typing import Literal, TypeVar
@@ -16,10 +16,10 @@ from stream_car.api.client import calls, following, wire
 from stream_car.api.client.calls import Parts, Seen
 from stream_car.api.client.exchange import Ask, Conversation, Heard, Lost, Patience, Plan, patient
 from stream_car.api.client.publication import publish
-from stream_car.codec import Publishable
+from stream_car.codec import Publishables
 from stream_car.core.documents import Retraction
 from stream_car.engine import answers as a
-from stream_car.engine.query import DEPTH
+from stream_car.engine.limits import DEPTH
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class Client:
         """Let the connections go; again is harmless."""
         self._http.close()
 
-    def publish(self, documents: Iterable[Publishable]) -> a.Published:
-        """Keep documents durably and apply them; a receipt for each, in order. Any number: they go in batches.
+    def publish(self, documents: Publishables) -> a.Published:
+        """Keep documents durably and apply them; a receipt for each, in order. One alone, or any number in batches.
 
         After a connection broke, a receipt may say `duplicate` of a document that had arrived just before.
         """

@@ -32,9 +32,10 @@ from stream_car.engine.checked import CheckedCache
 from stream_car.engine.effects import Future
 from stream_car.engine.facts import Facts
 from stream_car.engine.headers import Header
+from stream_car.engine.limits import DEPTH
 from stream_car.engine.notices import Selection
 from stream_car.engine.patience import AT_ONCE, Waiting
-from stream_car.engine.query import DEPTH, Queries
+from stream_car.engine.query import Queries
 from stream_car.engine.reader import Moved, Reader
 from stream_car.engine.scopes import Scopes
 from stream_car.engine.sources import ManyShards, Source
