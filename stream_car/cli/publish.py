@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from stream_car.cli import fed, feeds, options, summary
 from stream_car.cli.console import err
-from stream_car.cli.misspelt import Misspellings
 from stream_car.codec import documents_in
 from stream_car.engine.answers import Receipt
 from stream_car.feeds import Format, format_called
@@ -69,10 +68,7 @@ def command(
         if form is not None:
             _feed(engine, positions, format_called(form), found, as_json=as_json, encoder=encoder)
             return
-        spelling = Misspellings(options.ruleset_of(engine))
-        documents = spelling.passing(_documents(files))
-        said = summary.Summary.of(publish_all(engine, documents, what="publishing", total=None))
-        said.misspelt = spelling.found()
+        said = summary.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
         options.settle(engine, encoder)
     options.answer_one(said, as_json=as_json, draw=summary.draw)
     if said.outcomes["rejected"]:

@@ -63,13 +63,14 @@ class Summary(Struct, kw_only=True):
     in_no_scope: int
     lacking: list[Lacking]
     rejected: list[Refused]
-    misspelt: list[Misspelt] = []
+    misspelt: list[Misspelt]
 
     @classmethod
     def of(cls, receipts: Iterable[Receipt]) -> Self:
         """The summary of these receipts."""
         outcomes: Counter[str] = Counter()
         lacking: Counter[tuple[str, str]] = Counter()
+        misspelt: Counter[tuple[str, str]] = Counter()
         codes: Counter[str] = Counter()
         reasons: dict[str, str] = {}
         in_no_scope = 0
@@ -77,6 +78,7 @@ class Summary(Struct, kw_only=True):
             outcomes[receipt.outcome] += 1
             in_no_scope += receipt.outcome in PLACED and receipt.scopes == 0
             lacking.update((receipt.type or "", key) for key in receipt.lacking)
+            misspelt.update((one.attribute, one.field) for one in receipt.misspelt)
             if receipt.outcome == "rejected":
                 code = receipt.code or ""
                 codes[code] += 1
@@ -86,6 +88,7 @@ class Summary(Struct, kw_only=True):
             in_no_scope=in_no_scope,
             lacking=sorted(Lacking(type=kind, key=key, documents=n) for (kind, key), n in lacking.items()),
             rejected=[Refused(code=code, documents=n, example=reasons[code]) for code, n in codes.most_common()],
+            misspelt=sorted(Misspelt(attribute=a, field=f, documents=n) for (a, f), n in misspelt.items()),
         )
 
 

@@ -292,8 +292,18 @@ Outcome = Literal[
 ]
 
 
+class Misspelt(Struct, frozen=True, kw_only=True):
+    """An attribute that looks like a field which the document does not have."""
+
+    attribute: str
+    field: str
+
+
 class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one published message. `lacking`: keys that its type's rules need and it has not."""
+    """What became of one published message. `lacking`: keys that its type's rules need and it has not.
+
+    `misspelt` are attributes that were probably meant as fields; they are kept as attributes, and void nothing.
+    """
 
     offset: int
     outcome: Outcome
@@ -304,6 +314,7 @@ class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     scopes: int = 0
     lacking: tuple[str, ...] = ()
+    misspelt: tuple[Misspelt, ...] = ()
 
 
 class Published(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,13 +4,14 @@ from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset
 from stream_car.engine.answers import Receipt
 from stream_car.engine.effects import Effects
+from stream_car.engine.misspelt import misspelt
 
 
 def receipt_of(offset: int, said: Statement | None, effects: Effects, ruleset: Ruleset) -> Receipt:
     """The receipt; `said` is `None` where the record could not be read."""
     document = said if isinstance(said, Document) else None
     refused = effects.rejection
-    joins_none = document is not None and not effects.scopes and effects.outcome in ("accepted", "pending")
+    taken = document if effects.outcome in ("accepted", "pending") else None
     return Receipt(
         offset=offset,
         outcome=effects.outcome,
@@ -20,5 +21,6 @@ def receipt_of(offset: int, said: Statement | None, effects: Effects, ruleset: R
         code=refused.code if refused is not None else None,
         reason=refused.reason if refused is not None else None,
         scopes=effects.scopes,
-        lacking=ruleset.lacking(document) if joins_none and document is not None else (),
+        lacking=ruleset.lacking(taken) if taken is not None and not effects.scopes else (),
+        misspelt=misspelt(taken, ruleset) if taken is not None and taken.attributes else (),
     )

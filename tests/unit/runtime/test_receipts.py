@@ -39,6 +39,16 @@ def test_every_outcome_has_its_receipt() -> None:
         assert here.next_offset == 13
 
 
+def test_an_attribute_that_was_probably_meant_as_a_field_is_named() -> None:
+    given: dict[str, object] = {"type": "claim", "time": "2024-01-01T00:00:00Z", "scope": {"topic": "tea"}}
+    with engine() as here:
+        wrong = receipt_of(here, given | {"id": "a", "supercedes": ["b"], "titles": "A", "colour": "red"})
+        meant = receipt_of(here, given | {"id": "b", "sources": ["s"], "source": "s"})
+
+    assert {(one.attribute, one.field) for one in wrong.misspelt} == {("supercedes", "supersedes"), ("titles", "title")}
+    assert (wrong.outcome, meant.misspelt) == ("accepted", ())
+
+
 @pytest.mark.parametrize(
     ("said", "code", "name"),
     [
