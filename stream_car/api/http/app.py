@@ -34,6 +34,7 @@ from stream_car.engine.answers import Receipt
 from stream_car.engine.notices import Selection
 from stream_car.errors import StreamCarError, TooMuch
 
+TOKENLESS = "only a service with a token does this: start it with $STREAM_CAR_TOKEN or token_file, and send that along"
 STREAM_MAX = 1 << 30
 REQUEST_MAX = 4 << 20
 TOO_MUCH_S = 0.5  # somebody is told later that it is too much: who does not heed it cannot ask more often
@@ -87,7 +88,7 @@ class Api:
 
         async def handle(request: Request) -> Response:
             if operation.needs_token and not self.has_token:
-                raise Refused(403, "no_token", "this needs a service that was started with a token; see `up --help`")
+                raise Refused(403, "no_token", TOKENLESS)
             body = b""
             if operation.method == "POST":
                 bodies.require_json(request)
