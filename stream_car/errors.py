@@ -36,7 +36,11 @@ class InvalidRequest(StreamCarError):
 
 
 class Busy(StreamCarError):
-    """Somebody else has the folder open; try again when they have let go."""
+    """Somebody else has the folder open; try again when they have let go. `reason` is who, without the advice."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(f"{reason}; {advice}")
+        self.reason = reason
 
 
 class ClaimLost(StreamCarError):

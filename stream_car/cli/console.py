@@ -29,7 +29,7 @@ def show(*lines: RenderableType) -> None:
     """For people: each renderable on standard output."""
     console = out()
     for line in lines:
-        console.print(line)
+        console.print(line, crop=False)  # an advised command is longer than a line now and then
 
 
 def emit(text: str) -> None:

@@ -24,7 +24,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.argument("folder", type=FOLDER)
 @options.data
-@options.url
+@options.without_url
 @options.as_json
 def backup(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
     """Copy the data to a new folder, while it is in use.
@@ -36,7 +36,7 @@ def backup(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
         url, "a copy is made beside the files, also while a service has them in use: on its machine, with --data"
     )
     said = copy(data, folder)
-    options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the first command builds the rest"))
+    options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the first command there"))
 
 
 @click.command(
@@ -48,7 +48,7 @@ def backup(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
 )
 @click.argument("folder", type=FOLDER)
 @options.data
-@options.url
+@options.without_url
 @options.as_json
 def restore(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
     """Make the data from a backup.
@@ -60,12 +60,12 @@ def restore(folder: Path, data: Path, url: str | None, as_json: bool) -> None:
         url, "data is restored before a service begins: restore it on that machine with --data, then: stream-car up"
     )
     said = copy(folder, data)
-    options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the next command builds the rest"))
+    options.answer_one(said, as_json=as_json, draw=lambda said: _draw(said, "the next command"))
 
 
-def _draw(said: Copied, hint: str) -> RenderableType:
+def _draw(said: Copied, who: str) -> RenderableType:
     return Lines(
         Text(f"✔ {counted(said.records, 'message')}, {said.bytes:,} bytes, verified", IN_FORCE),
         words(said.path),
-        Text(hint, FAINT),
+        Text(f"{who} builds state and index from the log", FAINT),
     )

@@ -9,13 +9,18 @@ from rich.text import Text
 
 from stream_car.api.plain import line
 from stream_car.cli import options
+from stream_car.cli.again import again
 from stream_car.cli.console import emit, show, words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN
 from stream_car.cli.publish import progress
+from stream_car.errors import Busy, StreamCarError
 from stream_car.runtime.doctor import Finding, examine
 
 MARKS = {"sound": ("✔", IN_FORCE), "notice": ("•", WARN), "wrong": ("✘", BAD)}
-WRONG = 1
+IN_USE = (
+    "{who}; stop it and look at its folder with --data, or look at a copy, which can be made while it runs: "
+    "{backup}, then stream-car doctor --data COPY"
+)
 
 
 @click.command(
@@ -26,7 +31,7 @@ WRONG = 1
     ),
 )
 @options.data
-@options.url
+@options.without_url
 @options.as_json
 def command(data: Path, url: str | None, as_json: bool) -> None:
     """Check the data, and say what to do.
@@ -34,11 +39,16 @@ def command(data: Path, url: str | None, as_json: bool) -> None:
     Rules, the chain of the log, the state against a replay of the whole log, the index against both.
     Changes nothing; the data must not be in use. Exit code 1 where something is wrong.
     """
-    options.refuse_url(
-        url,
-        "a service has its files in use: stop it and look at its folder with --data, or look at a copy, "
-        "which can be made while it runs: stream-car backup COPY --data FOLDER",
-    )
+    backup = "stream-car backup COPY --data FOLDER"
+    options.refuse_url(url, IN_USE.format(who="a service has its files in use", backup=backup))
+    try:
+        options.end(is_found=_examined(data, as_json=as_json))
+    except Busy as busy:
+        raise StreamCarError(IN_USE.format(who=busy.reason, backup=again("backup COPY"))) from busy
+
+
+def _examined(data: Path, *, as_json: bool) -> bool:
+    """Tell every finding; whether nothing is wrong."""
     is_sound = True
     with progress() as bar:
         task = bar.add_task("replaying the log", total=None)
@@ -48,7 +58,7 @@ def command(data: Path, url: str | None, as_json: bool) -> None:
                 emit(line(finding))
             else:
                 show(_draw(finding))
-    options.end(is_found=is_sound)
+    return is_sound
 
 
 def _draw(finding: Finding) -> RenderableType:

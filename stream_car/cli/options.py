@@ -8,11 +8,14 @@ import click
 from rich.console import RenderableType
 
 import stream_car
+from stream_car.api import messages
 from stream_car.api.plain import line
+from stream_car.cli.again import COMMANDLINE, advised
 from stream_car.cli.console import emit, err, show
 from stream_car.cli.pieces import WARN, counted
 from stream_car.codec import parse_time
 from stream_car.core.rules import Ruleset
+from stream_car.engine.limits import DEPTH_MAX
 from stream_car.errors import InvalidRequest
 from stream_car.runtime.settings import (
     DATA_DEFAULT,
@@ -22,7 +25,7 @@ from stream_car.runtime.settings import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
     data_directory,
-    read_token,
+    token_to_send,
 )
 
 P = ParamSpec("P")
@@ -30,10 +33,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 if TYPE_CHECKING:
     Car = stream_car.Engine | stream_car.Client  # they answer the same calls
-COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 DAY_LENGTH = len("2024-01-31")
 LOOKED_AT = 1000  # rejections that a hint looks at
 NOT_FOUND = 1
+SERVED_MAX = {"k": messages.K_MAX, "depth": messages.DEPTH_MAX, "budget": messages.BUDGET_MAX}
 UNKNOWN_TYPE = "type_unknown"
 
 
@@ -130,7 +133,7 @@ def depth(usual: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """`--depth N`"""
     return click.option(
         "--depth",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, DEPTH_MAX),
         default=usual,
         show_default=True,
         help="How many anchors relevance may propose.",
@@ -180,6 +183,14 @@ def opened(path: Path, packs: Sequence[str], url: str | None, encoder: str | Non
     return connected(url) or existing(path, packs, encoder)
 
 
+def require_served(car: "Car", **asked: int | None) -> None:
+    """Refuse a number that the engine takes and a service does not."""
+    for name, number in asked.items():
+        most = SERVED_MAX[name]
+        if isinstance(car, stream_car.Client) and number is not None and number > most:
+            raise click.BadParameter(f"a service takes at most {most:,}, not {number:,}", param_hint=f"'--{name}'")
+
+
 def settle(car: "Car", encoder: str | None) -> None:
     """Wait until every vector is made; a service makes its own in its own time."""
     if encoder is not None and isinstance(car, stream_car.Engine):
@@ -206,7 +217,18 @@ def connected(url: str | None, *, with_rules: bool = False) -> "stream_car.Clien
         raise click.UsageError(
             "a service has its own data, rules and encoder: give --url, or --data, --rules and --encoder"
         )
-    return stream_car.connect(url, token=read_token(None))
+    return stream_car.connect(url, token=token_to_send())
+
+
+def without_url(command: Callable[P, R]) -> Callable[P, R]:
+    """`--url URL` where it is refused: whoever means a service is told what to do instead. See `refuse_url`."""
+    return click.option(
+        "--url",
+        envvar=URL_VARIABLE,
+        metavar="URL",
+        help=f"Not here: this works on the files of --data. Refused, as is ${URL_VARIABLE} where --data is not given, "
+        "lest it be done to the wrong data.",
+    )(command)
 
 
 def refuse_url(url: str | None, why: str) -> None:
@@ -241,9 +263,11 @@ def hint_at_rules(engine: "Car", *, is_found: bool) -> None:
     if refused:
         said = counted(refused, "document has a type", "documents have types")
         err().print(
-            f"{said} that no rule pack of this data knows. See what other packs would make of them: "
-            "stream-car rebuild --rules ... --dry-run",
-            style=WARN,
+            advised(
+                f"{said} that no rule pack of this data knows. See what other packs would make of them",
+                "rebuild --rules ... --dry-run",
+                WARN,
+            ),
             soft_wrap=True,
         )
 

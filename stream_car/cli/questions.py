@@ -8,7 +8,7 @@ import click
 from stream_car.bench import charts
 from stream_car.cli import options, render
 from stream_car.core.rules import Ruleset
-from stream_car.engine.limits import DEPTH
+from stream_car.engine.limits import DEPTH, K_MAX
 from stream_car.pictures import chain
 
 UNSOUND = 1
@@ -25,7 +25,7 @@ UNSOUND = 1
     )
 )
 @click.argument("text")
-@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="How many documents to return.")
+@click.option("--k", type=click.IntRange(1, K_MAX), default=5, show_default=True, help="How many documents to return.")
 @options.depth(DEPTH)
 @click.option(
     "--budget",
@@ -56,6 +56,7 @@ def query(
     what the answer warrants. Exit code 1 where nothing was found.
     """
     with options.opened(data, rules, url, encoder) as engine:
+        options.require_served(engine, k=k, depth=depth, budget=budget)
         options.settle(engine, encoder)
         said = engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
         searched = [] if said.results else _searched(options.ruleset_of(engine))
@@ -126,6 +127,7 @@ def check(
     does not hold, or a name is unknown, retracted or waiting, or is void with nothing here to control it.
     """
     with options.opened(data, rules, url) as engine:
+        options.require_served(engine, depth=depth)
         said = engine.check(ids, question=question, depth=depth, as_of=as_of)
     options.answer_one(said, as_json=as_json, draw=render.audit)
     if not said.holds:

@@ -17,6 +17,7 @@ from stream_car import domains
 from stream_car.adapters.kafka.specification import PREFIX
 from stream_car.api.plain import line
 from stream_car.cli import options, render
+from stream_car.cli.again import again
 from stream_car.cli.console import emit, show
 from stream_car.cli.topics import require_driver
 from stream_car.engine.answers import Rejected, Replayed
@@ -118,7 +119,7 @@ def show_rejected(
     items = _rejected(kafka, prefix, data, rules, url, EVERY)
     item = next((item for item in items if item.offset == offset), None)
     if item is None:
-        raise InvalidRequest("offset", f"input {offset} was not rejected; see: stream-car rejected list")
+        raise InvalidRequest("offset", f"input {offset} was not rejected; see: {again('rejected list')}")
     if as_bytes:
         sys.stdout.buffer.write(item.value)
     else:
@@ -197,7 +198,12 @@ def _replayed(
         mended = _mended_file(source, offsets)
     if edit:
         mended |= _edited(keeper, offsets)
-    return keeper.replay(mended, only=offsets, trial=dry_run)
+    try:
+        return keeper.replay(mended, only=offsets, trial=dry_run)
+    except InvalidRequest as error:
+        if error.code != "offset":
+            raise
+        raise InvalidRequest(error.code, f"{error}: {again('rejected list')}") from error
 
 
 class Mended(Struct, frozen=True):
@@ -235,7 +241,7 @@ def _mended_lines(source: Path) -> dict[int, bytes]:
 def _edited(keeper: Keeper, offsets: Sequence[int]) -> dict[int, bytes]:
     """What an editor made of them; what it left as it was stays out."""
     if not offsets:
-        raise InvalidRequest("offset", "name the inputs to edit; see: stream-car rejected list")
+        raise InvalidRequest("offset", f"name the inputs to edit; see: {again('rejected list')}")
     found = {item.offset: item.value for item in keeper.rejected(limit=EVERY) if item.offset in offsets}
     texts = {offset: value.decode("utf-8", "backslashreplace") for offset, value in found.items()}
     saved = {offset: click.edit(text, extension=".json") for offset, text in texts.items()}

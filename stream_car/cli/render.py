@@ -10,6 +10,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
+from stream_car.cli.again import advised
 from stream_car.cli.console import words
 from stream_car.cli.pieces import (
     BAD,
@@ -61,7 +62,7 @@ def answer(said: Answer, searched: Sequence[str] = ()) -> RenderableType:
     lines = [words(said.question, "bold"), Text(), body, Text(), *left, certificate_line(said.certificate)]
     if said.pending:
         waiting = "document waits for its" if said.pending == 1 else "documents wait for their"
-        lines.append(Text(f"{said.pending:,} {waiting} time: stream-car pending", WARN))
+        lines.append(advised(f"{said.pending:,} {waiting} time", "pending", WARN))
     if said.unread:
         unread = counted(said.unread, "word")
         lines.append(Text(f"The question has too many words: the commonest ({unread}) were not looked for.", WARN))
@@ -71,7 +72,7 @@ def answer(said: Answer, searched: Sequence[str] = ()) -> RenderableType:
 
 
 def _nothing_found(searched: Sequence[str]) -> RenderableType:
-    lines = [Text("Nothing found. Try other words, or look at a scope: stream-car frontier KEY=VALUE", WARN)]
+    lines = [advised("Nothing found. Try other words, or look at a scope", "frontier KEY=VALUE", WARN)]
     if searched:
         lines.append(
             words(f"A search looks only at documents of the anchor types: {', '.join(sorted(searched))}.", FAINT)
@@ -202,7 +203,7 @@ def explanation(said: Explanation) -> RenderableType:
         lines.append(Text("what controls it now:", "bold"))
         lines.append(controlled([said.group]))
     if said.status == "unknown":
-        lines.append(indented(Text("Nothing has this name. Was it rejected? stream-car rejected list", WARN)))
+        lines.append(advised("   Nothing has this name. See whether it was rejected", "rejected list", WARN))
     return Lines(*lines)
 
 
@@ -221,14 +222,14 @@ def rejected_table(items: Sequence[Rejected]) -> RenderableType:
         return Text("Nothing was rejected.", IN_FORCE)
     rows = ((Text(f"{item.offset}"), Text(item.code, BAD), words(item.id or ""), words(item.reason)) for item in items)
     table = Rows(("offset", "code", "id", "why"), rows, heads=2, whole=(0, 1))
-    return Lines(table, Text("See one with its bytes: stream-car rejected show OFFSET", FAINT))
+    return Lines(table, advised("See one with its bytes", "rejected show OFFSET", FAINT))
 
 
 def rejected(item: Rejected) -> RenderableType:
     """One refused input with its bytes as text."""
     bytes_shown = words(item.value.decode("utf-8", "backslashreplace"))
     return Lines(
-        Text.assemble(f"input {item.offset} was rejected ", (item.code, BAD), f" at {day(item.append_time)}"),
+        Text.assemble(f"input {item.offset} was rejected (", (item.code, BAD), f") at {day(item.append_time)}"),
         words(item.reason),
         Text(),
         bytes_shown,

@@ -7,12 +7,11 @@ import click
 
 import stream_car
 from stream_car.api.messages import Waiting
-from stream_car.cli import options, render
+from stream_car.cli import options, render, unknown
 from stream_car.cli.console import words
 from stream_car.cli.pieces import day
 from stream_car.cli.told import told
-from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset
-from stream_car.domains.spelling import meant
+from stream_car.core.rules import Ruleset
 from stream_car.pictures import timeline
 
 NO_SCOPE = "No scope has these values{guess}. See which keys the rules use: stream-car rules show"
@@ -129,7 +128,4 @@ def _waiting(car: "options.Car") -> tuple[Waiting, ...]:
 
 def _no_scope(ruleset: Ruleset, parts: Mapping[str, str]) -> str:
     """That nothing was found; a key that no rule knows gets the one that was probably meant."""
-    declared = {key for domain in ruleset.domains for key in domain.keys}
-    known = declared | {key for rule in ruleset.rules.values() for key in rule.scope_keys} | {RECORD, LINK, AMENDED}
-    guesses = [f"no rule knows the key {key!r}{meant(key, sorted(known))}" for key in parts if key not in known]
-    return NO_SCOPE.format(guess="".join(f": {guess}" for guess in guesses))
+    return NO_SCOPE.format(guess="".join(f": {guess}" for guess in unknown.keys(ruleset, parts)))

@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from stream_car.cli.again import advised
 from stream_car.cli.console import words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN, counted
 from stream_car.engine.answers import Receipt
@@ -27,7 +28,7 @@ MEANING = {
     "older": "a higher revision is known, or this one was retracted",
     "retracted": "retractions",
     "nothing": "retract what was never said",
-    "rejected": "refused and kept: stream-car rejected list",
+    "rejected": "refused and kept",
     "control": "records of the engine itself",
 }
 
@@ -119,5 +120,5 @@ def draw(said: Summary) -> RenderableType:
     if said.rejected:
         lines.append(Text("Rejected:", BAD))
         lines += [words(f"  {item.code} ({item.documents:,}), for one: {item.example}") for item in said.rejected]
-        lines.append(Text("See them with their bytes: stream-car rejected list", FAINT))
+        lines.append(advised("See them with their bytes", "rejected list", FAINT))
     return Lines(*lines)

@@ -18,12 +18,14 @@ from rich.text import Text
 import stream_car
 from stream_car.api.messages import Reset, Said
 from stream_car.api.plain import line
-from stream_car.cli import options
+from stream_car.cli import options, unknown
+from stream_car.cli.again import again
 from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, day
 from stream_car.cli.told import became, told
 from stream_car.engine.answers import Told
 from stream_car.engine.notices import ActiveDocument, Begin, DocumentChange, End, ScopeState, Selection
+from stream_car.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from stream_car.api.client.following import Place
@@ -35,7 +37,7 @@ RESET = {
 }
 ALONE = (
     "That is all so far, and nobody else can publish into a folder that is open here. "
-    "To follow it live: stream-car up, then stream-car watch --url http://127.0.0.1:8377"
+    "To follow it live: {up}, then stream-car watch --url http://127.0.0.1:8377"
 )
 
 
@@ -80,44 +82,64 @@ def watch(
     from stream_car.api.client.following import Place
 
     view: Literal["document", "scope"] = "scope" if by_scope else "document"
+    selection = Selection(
+        view=view,
+        ids=frozenset(ids),
+        types=frozenset(types),
+        domains=frozenset(domains),
+        parts=frozenset(parts.items()),
+    )
     service = options.connected(url)
     with suppress(KeyboardInterrupt):
         if service is None:
-            selection = Selection(
-                view=view,
-                ids=frozenset(ids),
-                types=frozenset(types),
-                domains=frozenset(domains),
-                parts=frozenset(parts.items()),
-            )
             place = Place(None, cursor_file)
             with options.existing(data, rules) as engine:
+                _warn(engine, selection)
                 _tell(_so_far(engine, selection, place, snapshot=snapshot), limit, as_json=as_json)
             place.save()
-            err().print(ALONE, style=FAINT, soft_wrap=True)
+            err().print(words(ALONE.format(up=again("up")), FAINT), soft_wrap=True)
             return
-        with service, service.subscribe(
-            view=view,
-            ids=ids,
-            types=types,
-            domains=domains,
-            parts=parts or None,
-            snapshot=snapshot,
-            cursor_file=cursor_file,
-        ) as events:  # fmt: skip
-            if sys.stderr.isatty():
-                err().print(f"watching {service.url}; Ctrl-C ends it", style=FAINT, soft_wrap=True)
-            _tell(events, limit, as_json=as_json)
-            events.keep()
+        with service:
+            _warn(service, selection)
+            with service.subscribe(
+                view=view,
+                ids=ids,
+                types=types,
+                domains=domains,
+                parts=parts or None,
+                snapshot=snapshot,
+                cursor_file=cursor_file,
+            ) as events:
+                if sys.stderr.isatty():
+                    err().print(f"watching {service.url}; Ctrl-C ends it", style=FAINT, soft_wrap=True)
+                _tell(events, limit, as_json=as_json)
+                events.keep()
+
+
+def _warn(car: "options.Car", selection: Selection) -> None:
+    """Of names that no rule knows nothing is ever told: say so before the wait."""
+    if not (selection.types or selection.domains or selection.parts):
+        return
+    ruleset = options.ruleset_of(car)
+    strange = [
+        *unknown.types(ruleset, sorted(selection.types)),
+        *unknown.packs(ruleset, sorted(selection.domains)),
+        *unknown.keys(ruleset, sorted({key for key, _ in selection.parts})),
+    ]
+    for said in strange:
+        err().print(words(f"{said}; while the rules are these, nothing is told of it", WARN), soft_wrap=True)
 
 
 def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, snapshot: bool) -> Iterator[Said]:
     """What a folder tells, up to now."""
     from stream_car.runtime.subscriptions import so_far
 
-    for said in so_far(engine, selection, place.cursor, snapshot=snapshot):
-        yield said
-        place.passed(said)
+    try:
+        for said in so_far(engine, selection, place.cursor, snapshot=snapshot):
+            yield said
+            place.passed(said)
+    except InvalidRequest as error:
+        raise place.refused(error) from error
 
 
 def _tell(events: Iterable[Said], limit: int | None, *, as_json: bool) -> None:

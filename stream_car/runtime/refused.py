@@ -81,7 +81,7 @@ class _Topics:
         refusals = {one.record.offset: one for one in await self.refusals()}
         named = {*only, *mended}
         if unknown := named - refusals.keys():
-            raise InvalidRequest("offset", f"input {min(unknown)} was not rejected; see: stream-car rejected list")
+            raise InvalidRequest("offset", f"input {min(unknown)} was not rejected; `rejected` lists what was")
         chosen = sorted(named or refusals)
         return tuple([await self._again(refusals[at], mended.get(at), ruleset, is_trial=is_trial) for at in chosen])
 

@@ -103,7 +103,7 @@ def planned(
     """
     named = {*only, *mended}
     if unknown := named - set(rejected):
-        raise InvalidRequest("offset", f"input {min(unknown)} was not rejected; see: stream-car rejected list")
+        raise InvalidRequest("offset", f"input {min(unknown)} was not rejected; `rejected` lists what was")
     before = log.marked(REPLAY_OF)
     plan = Plan({}, {})
     for offset in sorted(named or rejected):

@@ -87,11 +87,25 @@ def read_token(token_file: str | None, environment: Mapping[str, str] = os.envir
             ) from None
     elif named is None:
         return None
-    if len(named) < TOKEN_MIN or not named.isascii() or not named.isprintable() or " " in named:
+    if not _is_token(named):
         raise InvalidRequest(
             "settings", f"{source} must hold {TOKEN_MIN} or more letters and digits; make one: openssl rand -hex 24"
         )
     return named
+
+
+def token_to_send(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The token that a client sends, if any. Raises `InvalidRequest` (`settings`) where it can be none."""
+    named = environment.get(TOKEN_VARIABLE)
+    if named is None or _is_token(named):
+        return named
+    wrong = f"is no token (those have {TOKEN_MIN} or more letters and digits)" if named.strip() else "is empty"
+    advice = "set it to the token that the service was started with, or unset it where that has none"
+    raise InvalidRequest("settings", f"${TOKEN_VARIABLE} {wrong}; {advice}")
+
+
+def _is_token(text: str) -> bool:
+    return len(text) >= TOKEN_MIN and text.isascii() and text.isprintable() and " " not in text
 
 
 def require_known_variables(environment: Mapping[str, str] = os.environ) -> None:

@@ -25,8 +25,8 @@ class FileLock:
             holder = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip()
             os.close(self._handle)
             raise Busy(
-                f"{what} is open in process {holder or 'unknown'}; end that process, or open another folder. "
-                "To share it: stream-car up, and ask with --url"
+                f"{what} is open in process {holder or 'unknown'}",
+                "end that process, or open another folder. To share it: stream-car up, and ask with --url",
             ) from error
         with suppress(OSError):  # a full disk: the lock holds, only its holder's number is not told
             os.ftruncate(self._handle, 0)

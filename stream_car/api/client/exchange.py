@@ -21,6 +21,8 @@ T = TypeVar("T")
 JSON = "application/json"
 PAUSE_S = 0.1
 PAUSE_MAX_S = 5.0
+LET_IN = "give it to `connect` as `token`; on the command line, set $STREAM_CAR_TOKEN"
+NO_PAGE = "there is nothing of Stream-CAR at this path; leave the path (/v1, say) out of the address"
 NO_SERVICE = "{url} does not answer as Stream-CAR does (status {status}); is the address right?"
 
 
@@ -111,6 +113,11 @@ def asked_pause(retry_after: str) -> float:
 
 def unanswered(url: str, reason: str) -> Unavailable:
     """Nobody is there."""
+    if "CERTIFICATE" in reason:
+        return Unavailable(f"the certificate of {url} is not trusted here ({reason})")
+    if "SSL" in reason and url.startswith("https:"):
+        plain = url.replace("https:", "http:", 1)
+        return Unavailable(f"{url} does not speak TLS as it should ({reason}); perhaps it speaks plain HTTP: {plain}")
     return Unavailable(f"{url} does not answer ({reason}); is it running? Start it: stream-car up")
 
 
@@ -143,7 +150,9 @@ def failure(heard: Heard) -> StreamCarError:
         return TooMuch(said.detail)
     if heard.status >= 500:
         return Unavailable(said.detail, said.code)
-    return InvalidRequest(said.code, said.detail)
+    if said.code == "token":
+        return InvalidRequest(said.code, f"{said.detail.partition(';')[0]}; {LET_IN}")
+    return InvalidRequest(said.code, NO_PAGE if said.code == "not_found" else said.detail)
 
 
 def as_body(message: Struct | Mapping[str, object]) -> bytes:

@@ -80,6 +80,13 @@ class Place:
         if said.cursor is not None and not self.is_in_snapshot:
             self.cursor = said.cursor
 
+    def refused(self, error: InvalidRequest) -> InvalidRequest:
+        """The error in the words of whoever keeps the place in a file."""
+        if self.path is None or not error.code.startswith("cursor"):
+            return error
+        why = str(error).partition(";")[0]
+        return InvalidRequest(error.code, f"{self.path}: {why}; remove {self.path}, or name another file")
+
     def save(self) -> None:
         """Put it into the file, if it moved."""
         if self.path is None or self.cursor is None or self.cursor == self._saved:
@@ -104,7 +111,7 @@ def _kept(path: Path) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest("cursor", f"the cursor in {path} cannot be read: {error}") from error
     if len(said) > CURSOR_MAX or len(said.split()) > 1:
-        raise InvalidRequest("cursor", f"{path} holds no cursor; name another file")
+        raise InvalidRequest("cursor", f"{path} holds no cursor; remove it, or name another file")
     return said or None
 
 
@@ -173,6 +180,4 @@ class Following:
 
     def _refused(self, heard: Heard) -> StreamCarError:
         error = failure(heard)
-        if isinstance(error, InvalidRequest) and error.code.startswith("cursor") and self.place.path is not None:
-            return InvalidRequest(error.code, f"{error} (it is that of {self.place.path})")
-        return error
+        return self.place.refused(error) if isinstance(error, InvalidRequest) else error

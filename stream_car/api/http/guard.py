@@ -59,8 +59,9 @@ class Guard:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token):
-            challenge = {"WWW-Authenticate": "Bearer"}
-            raise Refused(401, "token", "send the header Authorization: Bearer TOKEN", headers=challenge)
+            wrong = "the token that was sent is not the one of this service" if given else "no token was sent"
+            detail = f"{wrong}; send the header Authorization: Bearer TOKEN"
+            raise Refused(401, "token", detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _check_framing(request: Request) -> None:
