@@ -121,7 +121,7 @@ async def test_an_address_with_a_wrong_scheme_or_a_path_says_what_to_change() ->
 
     assert (secure.exit_code, deep.exit_code) == (2, 2)
     assert f"perhaps it speaks plain HTTP: {running.url}" in secure.stderr
-    assert "leave the path" in deep.stderr
+    assert "if the address has a path (/v1, say), leave it out" in deep.stderr
 
 
 @pytest.mark.parametrize("command", ["doctor", "backup", "restore"])
@@ -142,9 +142,9 @@ def test_doctor_sends_nobody_to_a_service_that_it_refuses(tmp_path: Path) -> Non
 
 
 async def test_watching_warns_of_names_that_no_rule_of_the_service_knows() -> None:
-    strange = ("--type", "klaim", "--domain", "tolk")
+    chosen = ("--type", "klaim", "--type", "claim", "--domain", "tolk", "--domain", "talk")
     async with serving() as running:
-        watching = asyncio.create_task(run("watch", "--id", "c1", *strange, "--limit", "1", "--url", running.url))
+        watching = asyncio.create_task(run("watch", *chosen, "--limit", "1", "--url", running.url))
         await listener_of(running)
         await running.post("/v1/documents", plain_of(CLAIM))
         warned = await asyncio.wait_for(watching, 20)
@@ -168,7 +168,7 @@ async def test_a_file_whose_cursor_cannot_be_gone_on_from_is_to_be_removed(tmp_p
     file.write_text("nonsense\n")
     async with serving() as running:
         served = await run("watch", "--cursor", str(file), "--url", running.url)
-    local = invoked("watch", "--cursor", str(file), "--data", str(tmp_path))
+    local = await run("watch", "--cursor", str(file), "--data", str(tmp_path))
 
     for result in (served, local):
         assert result.exit_code == 2

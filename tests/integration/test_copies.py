@@ -162,4 +162,5 @@ def test_the_commands_back_up_and_restore(tmp_path: Path) -> None:
     assert (made.exit_code, refused.exit_code, restored.exit_code, asked.exit_code) == (0, 2, 0, 0)
     assert (examined.exit_code, "not built yet" in examined.stdout) == (0, True)
     assert "1 message" in made.stdout
+    assert "the first command there builds state and index from the log" in made.stdout
     assert "nothing is overwritten" in refused.stderr

@@ -22,7 +22,10 @@ JSON = "application/json"
 PAUSE_S = 0.1
 PAUSE_MAX_S = 5.0
 LET_IN = "give it to `connect` as `token`; on the command line, set $STREAM_CAR_TOKEN"
-NO_PAGE = "there is nothing of Stream-CAR at this path; leave the path (/v1, say) out of the address"
+NO_PAGE = (
+    "there is no such page; if the address has a path (/v1, say), leave it out, else the service is older than this"
+)
+NO_TLS = ("WRONG_VERSION_NUMBER", "record layer failure")  # what OpenSSL says of an answer in plain HTTP
 NO_SERVICE = "{url} does not answer as Stream-CAR does (status {status}); is the address right?"
 
 
@@ -115,9 +118,9 @@ def unanswered(url: str, reason: str) -> Unavailable:
     """Nobody is there."""
     if "CERTIFICATE" in reason:
         return Unavailable(f"the certificate of {url} is not trusted here ({reason})")
-    if "SSL" in reason and url.startswith("https:"):
+    if any(sign in reason for sign in NO_TLS):
         plain = url.replace("https:", "http:", 1)
-        return Unavailable(f"{url} does not speak TLS as it should ({reason}); perhaps it speaks plain HTTP: {plain}")
+        return Unavailable(f"{url} does not speak TLS ({reason}); perhaps it speaks plain HTTP: {plain}")
     return Unavailable(f"{url} does not answer ({reason}); is it running? Start it: stream-car up")
 
 
@@ -150,9 +153,14 @@ def failure(heard: Heard) -> StreamCarError:
         return TooMuch(said.detail)
     if heard.status >= 500:
         return Unavailable(said.detail, said.code)
+    return InvalidRequest(said.code, _for_callers(said))
+
+
+def _for_callers(said: Problem) -> str:
+    """The detail; where it is about headers and pages, what whoever calls the library can do."""
     if said.code == "token":
-        return InvalidRequest(said.code, f"{said.detail.partition(';')[0]}; {LET_IN}")
-    return InvalidRequest(said.code, NO_PAGE if said.code == "not_found" else said.detail)
+        return f"{said.detail.partition(';')[0]}; {LET_IN}"
+    return NO_PAGE if said.code == "not_found" else said.detail
 
 
 def as_body(message: Struct | Mapping[str, object]) -> bytes:

@@ -5,7 +5,7 @@ from collections.abc import Generator
 import msgspec
 import pytest
 
-from stream_car.api.client.exchange import Ask, Heard, Lost, Patience, Pause, answer, patient
+from stream_car.api.client.exchange import Ask, Heard, Lost, Patience, Pause, answer, patient, unanswered
 from stream_car.api.messages import Problem, Waiting
 from stream_car.errors import InvalidRequest, NotVisible, StreamCarError, TooMuch, Unavailable
 
@@ -80,8 +80,6 @@ def test_what_must_not_be_done_twice_is_not_sent_again_once_it_may_have_been_hea
     ("status", "code", "kind"),
     [
         (400, "k", InvalidRequest),
-        (401, "token", InvalidRequest),
-        (404, "not_found", InvalidRequest),
         (409, "pending", NotVisible),
         (409, "cursor_ahead", InvalidRequest),
         (413, "size", TooMuch),
@@ -95,6 +93,33 @@ def test_a_problem_becomes_the_library_s_own_error_at_once(status: int, code: st
 
     assert str(caught.value) == "do something else"
     assert getattr(caught.value, "code", code) == code
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [(401, "token", "do something else; give it to `connect` as `token`"), (404, "not_found", "has a path")],
+)
+def test_what_is_said_of_headers_and_pages_is_put_for_callers(status: int, code: str, advice: str) -> None:
+    with pytest.raises(InvalidRequest, match=advice) as caught:
+        carried_out(GET, problem(status, code))
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", "plain HTTP: http://"),
+        ("[SSL] record layer failure (_ssl.c:1032)", "plain HTTP: http://"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "is not trusted"),
+        ("[Errno 111] Connection refused", "stream-car up"),
+    ],
+)
+def test_why_nobody_answers_decides_what_is_advised(reason: str, advice: str) -> None:
+    said = str(unanswered("https://127.0.0.1:8377", reason))
+
+    assert advice in said
+    assert reason in said
 
 
 def test_another_server_is_not_taken_for_the_service() -> None:

@@ -189,7 +189,7 @@ def test_an_explanation_of_a_waiting_document_says_for_when() -> None:
 def test_rejected_bytes_cannot_steer_a_terminal() -> None:
     text = drawn(render.rejected(an.REJECTED))
 
-    assert "input 9 was rejected syntax at 1970-01-01" in text
+    assert "input 9 was rejected (syntax) at 1970-01-01" in text
     assert "\x1b" not in text
     assert '{"id": "x' in text
 
