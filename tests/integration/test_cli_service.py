@@ -208,7 +208,7 @@ async def test_a_service_without_a_token_does_not_change_its_rules() -> None:
         result = await run(running.url, "rebuild")
 
     assert result.exit_code == 2
-    assert "started with a token" in result.stderr
+    assert "only a service with a token" in result.stderr
 
 
 def test_what_works_on_files_says_what_to_do_instead(tmp_path: Path) -> None:
