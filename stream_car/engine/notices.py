@@ -17,7 +17,8 @@ View = Literal["document", "scope"]
 class Selection(Struct, frozen=True, kw_only=True):
     """What a subscriber wants to hear of. Empty: everything.
 
-    `ids`, `types` and `domains` are alternatives; `parts` must all be in one scope of the document.
+    A document must meet everything that is given: be one of `ids`, of one of `types` and of one of `domains`, with all
+    `parts` in one of its scopes.
     """
 
     view: View = "document"
