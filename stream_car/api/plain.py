@@ -17,6 +17,7 @@ from stream_car.codec import format_time
 TIMES = frozenset({"time", "append_time", "due", "as_of"})
 FEW = 8
 PAIRS = frozenset({"start", "end"})  # of a run: (time, order)
+_SPECIAL = TIMES | PAIRS
 
 
 def plain(value: object) -> object:
@@ -65,7 +66,7 @@ def _items(values: Sequence[object]) -> Iterator[bytes]:
 
 
 def _field(name: str, value: object) -> object:
-    return _special(name, value) if name in TIMES or name in PAIRS else plain(value)
+    return _special(name, value) if name in _SPECIAL else plain(value)
 
 
 def _special(name: str, value: object) -> object:
@@ -99,8 +100,8 @@ def _object(value: msgspec.Struct) -> dict[str, object]:
 
 def _shape(kind: type[msgspec.Struct]) -> _Shape:
     hints = get_type_hints(kind)
-    special = tuple(name for name in kind.__struct_fields__ if name in TIMES or name in PAIRS)
-    inner = (name for name in kind.__struct_fields__ if name not in special and not _is_bare(hints[name]))
+    special = tuple(name for name in kind.__struct_fields__ if name in _SPECIAL)
+    inner = (name for name in kind.__struct_fields__ if name not in _SPECIAL and not _is_bare(hints[name]))
     return _Shape(special, tuple(inner))
 
 

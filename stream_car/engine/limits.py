@@ -3,8 +3,9 @@
 Promise: everything here raises `InvalidRequest`, with the name of the argument as its code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from stream_car.core.rules import scope_parts
 from stream_car.errors import InvalidRequest
 
 K_MAX = 1000
@@ -37,6 +38,17 @@ def require_list(names: Sequence[str]) -> None:
     """Raises for one string, whose letters would be taken for names."""
     if isinstance(names, str):
         raise InvalidRequest("names", "give a list of names, not one string")
+
+
+def pairs_of(parts: Mapping[str, str] | str) -> list[tuple[str, str]]:
+    """The `key=value` pairs of a scope that is asked for. Raises where there are none."""
+    try:
+        pairs = list(scope_parts(parts)) if isinstance(parts, str) else list(parts.items())
+    except ValueError as error:
+        raise InvalidRequest("scope", f"{error}; write KEY=VALUE, several joined by commas") from error
+    if not pairs:
+        raise InvalidRequest("scope", "name at least one KEY=VALUE")
+    return pairs
 
 
 def require_time(as_of: object) -> None:

@@ -177,9 +177,6 @@ class Queries:
         require(text, k, depth)
         require_budget(budget)
         asked = Asked(text, k, depth, as_of, budget)
-        if waiting.give_way is not None:  # to read a very long question is a good part of the work
-            await self.index.unread(text)
-            await waiting.give_way()
         answer = await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
         behind, unread = await self.index.behind(), await self.index.unread(text)
         return replace(answer, behind=behind, unread=unread) if behind or unread else answer

@@ -22,5 +22,5 @@ def receipt_of(offset: int, said: Statement | None, effects: Effects, ruleset: R
         reason=refused.reason if refused is not None else None,
         scopes=effects.scopes,
         lacking=ruleset.lacking(taken) if taken is not None and not effects.scopes else (),
-        misspelt=misspelt(taken, ruleset) if taken is not None and taken.attributes else (),
+        misspelt=misspelt(taken, ruleset) if taken is not None else (),
     )

@@ -15,7 +15,7 @@ from stream_car.core.differ import values_of
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.intake import entry_of
 from stream_car.core.members import LOWEST, Entry, Scope
-from stream_car.core.rules import RESERVED_KEYS, scope_name, scope_parts
+from stream_car.core.rules import RESERVED_KEYS, scope_name
 from stream_car.core.timeline import between, everyone, size, types
 from stream_car.core.values import pages_of
 from stream_car.core.walked import Walked
@@ -34,6 +34,7 @@ from stream_car.engine.answers import (
 )
 from stream_car.engine.evidence import group_of, listed, names_in, shown
 from stream_car.engine.fold import CHANGES, REJECTED
+from stream_car.engine.limits import pairs_of
 from stream_car.engine.partitions import Partitions
 from stream_car.engine.patience import AT_ONCE, Waiting
 from stream_car.engine.query import Queries
@@ -64,13 +65,7 @@ class Scopes:
 
         Raises `InvalidRequest` where the text is no list of `key=value`, or where they are too many.
         """
-        try:
-            pairs = list(scope_parts(parts)) if isinstance(parts, str) else list(parts.items())
-        except ValueError as error:
-            raise InvalidRequest("scope", f"{error}; write KEY=VALUE, several joined by commas") from error
-        if not pairs:
-            raise InvalidRequest("scope", "name at least one KEY=VALUE")
-        read = [self.queries.ruleset.read_part(key, value) for key, value in pairs]
+        read = [self.queries.ruleset.read_part(key, value) for key, value in pairs_of(parts)]
         exact = scope_name(read)
         if read[0][0] in RESERVED_KEYS:
             return [exact]

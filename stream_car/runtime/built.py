@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from stream_car.adapters.embedded.hybrid import HybridIndex
 
 ITEMS_AT_ONCE = 12  # of a snapshot: half a millisecond or so
-ITEMS_AT_ONCE = 12  # of a snapshot: half a millisecond or so
 REPLAY_MAX = 2000
 
 

@@ -52,9 +52,6 @@ class Rebuilding:
     def _begun(self, packs: Sequence[str], texts: Sequence[PackText], future: Future | None) -> Rebuild:
         if not packs and not texts:
             return self.engine.rebuild(future=future)
-        if not texts:
-            load_sent(packs, {})  # shipped packs only: no file that a stranger names is read
-            return self.engine.rebuild(packs, future=future)
         ruleset = load_sent(packs, {one.name: one.text for one in texts})
         return self.engine.rebuild(packs, ruleset=ruleset, future=future)
 

@@ -23,6 +23,7 @@ import tantivy
 from msgspec import Struct
 
 from stream_car.adapters.embedded.analysed import AnalysedTexts
+from stream_car.adapters.embedded.asked import Asked, asked
 from stream_car.adapters.embedded.committed import Committed
 from stream_car.adapters.embedded.lock import FileLock
 from stream_car.adapters.embedded.rows import (
@@ -63,16 +64,6 @@ class _Sealed(Struct, frozen=True):
     replaced: list[int]
 
 
-class _Read(Struct, frozen=True):
-    """A question as it was read at a version of the index: the words that count, and how many documents have each."""
-
-    text: str
-    version: int
-    said: list[str]
-    words: dict[str, int]
-    unread: int
-
-
 class TantivyIndex:
     """Implements `ports.AnchorIndex` in a folder of its own, for one process."""
 
@@ -81,7 +72,7 @@ class TantivyIndex:
         self._settings = settings
         self._schema = schema()
         self._version = 0
-        self._asked: _Read | None = None  # the last of those that have too many words
+        self._asked: Asked | None = None  # the last of those that have too many words
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -266,8 +257,8 @@ class TantivyIndex:
 
     def _pieces(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
         """Anchors for a question, in any order, after each piece of the work; what is settled must stay so."""
-        asked = self._known(text) or self._read(text, self._terms(text))
-        said, words = asked.said, asked.words
+        read = self._known(text) or self._read(text, self._terms(text))
+        said, words = read.said, read.words
         yield []
         names = self._named(text)
         if not words and not names:
@@ -285,7 +276,7 @@ class TantivyIndex:
     async def unread(self, text: str) -> int:
         """How many words of a question do not count, although some document has them; it has too many.
 
-        To read such a question takes as long as to search for it; a search that follows need not read it again.
+        To read such a question takes as long as to search for it; one that was just searched for is not read again.
         """
         known = self._known(text)
         if known is None:
@@ -296,14 +287,13 @@ class TantivyIndex:
             known = self._read(text, said)
         return known.unread
 
-    def _known(self, text: str) -> _Read | None:
-        asked = self._asked
-        return asked if asked is not None and asked.version == self._version and asked.text == text else None
+    def _known(self, text: str) -> Asked | None:
+        known = self._asked
+        return known if known is not None and known.version == self._version and known.text == text else None
 
-    def _read(self, text: str, said: list[str]) -> _Read:
+    def _read(self, text: str, said: list[str]) -> Asked:
         having = self._having(said)
-        words = rarest(having, TERMS_MAX)
-        read = _Read(text, self._version, said, words, sum(map(bool, having.values())) - len(words))
+        read = asked(text, self._version, said, having)
         if len(having) > TERMS_MAX:
             self._asked = read
         return read

@@ -14,9 +14,8 @@ from msgspec import Struct
 from stream_car.api import messages as m
 from stream_car.api.client.exchange import Ask, Plan, answer, as_body
 from stream_car.codec import format_time
-from stream_car.core.rules import scope_parts
 from stream_car.engine import answers as a
-from stream_car.engine.limits import require_list, require_time
+from stream_car.engine.limits import pairs_of, require_list, require_time
 from stream_car.errors import InvalidRequest
 
 Parts = Mapping[str, str] | str
@@ -230,13 +229,7 @@ def _page(after: int, limit: int) -> list[tuple[str, str]]:
 
 
 def _scope(parts: Parts) -> list[tuple[str, str]]:
-    try:
-        pairs = scope_parts(parts) if isinstance(parts, str) else tuple(parts.items())
-    except ValueError as error:
-        raise InvalidRequest("scope", f"{error}; write KEY=VALUE, several joined by commas") from None
-    if not pairs:
-        raise InvalidRequest("scope", "name at least one KEY=VALUE")
-    return [("scope", f"{key}={value}") for key, value in pairs]
+    return [("scope", f"{key}={value}") for key, value in pairs_of(parts)]
 
 
 def _seen(after: Sequence[Seen]) -> tuple[m.Seen, ...]:
