@@ -1,5 +1,6 @@
 """`stream-car rebuild` from end to end, and killed half-way."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,27 +59,37 @@ def test_a_broken_pack_changes_nothing(tmp_path: Path) -> None:
     assert run(tmp_path / "data", "explain", "f1").exit_code == 0
 
 
+def rebuilt(folder: Path, dies_at: int) -> str:
+    """What a process printed that was to rebuild, and to die at that call; at 0 it lives."""
+    command = [sys.executable, "-m", "tests.integration.rebuilder", str(folder), str(dies_at)]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False)
+    assert ended.returncode in (0, -signal.SIGKILL)
+    return ended.stdout
+
+
 def kill_often(folder: Path, times: int, seed: int) -> None:
-    """A process that rebuilds again and again is killed; the folder is whole, of the one rule set or the other."""
+    """A process that rebuilds dies at points all along its way; the folder is whole, of the one rule set or the other.
+
+    The points are drawn from equal parts of the way, which the first process goes to its end: half of them up to the
+    last record, half of them in the short while of the switch.
+    """
     random = Random(seed)
     expected = {ruleset.digest: fill(folder / ruleset.digest[:6], ruleset) for ruleset in (RULESET, OTHER_RULESET)}
     fill(folder / "killed", RULESET)
-    seen = set()
-    for n in range(times):
-        program = [sys.executable, "-m", "tests.integration.rebuilder", str(folder / "killed")]
-        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n"
-            try:
-                child.wait(random.uniform(0.0, 0.5))
-            except subprocess.TimeoutExpired:
-                child.kill()
+    built, ended = map(int, rebuilt(folder / "killed", 0).split())
+    half = times // 2
+    points = [int(built * (n + random.random()) / half) for n in range(half)]
+    points += [built + int((ended - built) * (n + random.random()) / half) for n in range(half - 1)] + [ended - 1]
+    seen = []
+    for n, point in enumerate(points):
+        rebuilt(folder / "killed", 1 + point)
         with stream_car.open(folder / "killed") as engine:
             digest = engine.ruleset.digest
-            seen.add(digest)
+            seen.append(digest)
             assert answers(engine) == expected[digest], f"seed {seed}, kill {n}"
             assert generations(folder / "killed") == 1
-    assert len(seen) == 2
+    assert seen[0] == OTHER_RULESET.digest  # died at the beginning, as the process before had left it
+    assert len(set(seen)) == 2  # the last died when all was switched
 
 
 def test_a_rebuild_killed_at_any_point_leaves_the_old_or_the_new(tmp_path: Path) -> None:
