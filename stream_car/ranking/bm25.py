@@ -7,7 +7,7 @@ kilobyte; for more, one pass over its words, about seven microseconds a kilobyte
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import log
 
@@ -40,7 +40,7 @@ class Weighed(Struct, frozen=True):
     known: frozenset[str]  # the terms
 
 
-def joined(terms: Sequence[str]) -> str:
+def joined(terms: Collection[str]) -> str:
     """Terms in one string in which each stands between spaces of its own, so that it can be counted."""
     return f" {'  '.join(terms)} " if terms else ""
 

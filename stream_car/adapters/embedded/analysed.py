@@ -20,6 +20,7 @@ from stream_car.ranking.bm25 import Analysed
 CURE = "reset the index, it is rebuilt from the log"
 
 _AT_ONCE = 500  # numbers in one statement
+_FLUSHED = 500  # documents, after which nobody has to wait long for a flush
 _SCHEMA = "CREATE TABLE IF NOT EXISTS analysed (number INTEGER PRIMARY KEY, id TEXT, length INTEGER, words BLOB)"
 
 
@@ -45,6 +46,7 @@ class AnalysedTexts:
                 self._connection.close()
                 raise
         self._last = row[0] or 0
+        self._unflushed = 0
 
     def add(self, documents: Iterable[tuple[str, Analysed]]) -> list[int]:
         """Keep documents; the number of each, in order."""
@@ -54,6 +56,9 @@ class AnalysedTexts:
             self._begin()
             self._connection.executemany("INSERT INTO analysed VALUES (?, ?, ?, ?)", rows)
         self._last += len(rows)
+        self._unflushed += len(rows)
+        if self._unflushed >= _FLUSHED:
+            self.flush()
         return [row[0] for row in rows]
 
     def remove(self, numbers: Iterable[int]) -> None:
@@ -84,6 +89,7 @@ class AnalysedTexts:
 
     def flush(self) -> None:
         """Keep what was added; it survives a power cut from the next `sync` on."""
+        self._unflushed = 0
         with translated(self._path, CURE):
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")

@@ -20,12 +20,12 @@ from itertools import chain
 from pathlib import Path
 
 import tantivy
-from msgspec import Struct
 
 from stream_car.adapters.embedded.analysed import AnalysedTexts
 from stream_car.adapters.embedded.asked import Asked, asked
 from stream_car.adapters.embedded.committed import Committed
 from stream_car.adapters.embedded.lock import FileLock
+from stream_car.adapters.embedded.pending import Kept, Pending
 from stream_car.adapters.embedded.rows import (
     analysed,
     format_of,
@@ -39,13 +39,13 @@ from stream_car.adapters.embedded.rows import (
 from stream_car.adapters.embedded.scopes import ScopeParts
 from stream_car.adapters.embedded.segments import intact
 from stream_car.adapters.embedded.sqlite import remove
-from stream_car.adapters.embedded.tail import Tail, named_term
+from stream_car.adapters.embedded.tail import named_term
 from stream_car.adapters.embedded.writer import Writer, reading, writing
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import GiveWay, Posting
 from stream_car.ranking.analysis import mentions, terms
-from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Analysed, Weighed, counted, proposing, rarest, score, weighed
+from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Weighed, counted, proposing, rarest, score, weighed
 from stream_car.ranking.grouping import Hit
 from stream_car.ranking.settings import SETTINGS, Settings
 
@@ -55,13 +55,6 @@ SCORED_AT_ONCE = 25  # candidates, before others may go first
 UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
 UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
 UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # and their words
-
-
-class _Sealed(Struct, frozen=True):
-    """What a commit that goes on will have brought to disk."""
-
-    pending: dict[str, Posting | None]
-    replaced: list[int]
 
 
 class TantivyIndex:
@@ -106,7 +99,7 @@ class TantivyIndex:
                 self._index.config_reader("manual")
                 self._writer = Writer(self._index)
             marker.write_text(format_of(self._settings))
-            self._clear_tail()
+            self._pending = Pending()
             self._reload()
             self._position = self._committed
         except BaseException:
@@ -120,15 +113,6 @@ class TantivyIndex:
         remove(self._folder / "scopes.sqlite")
         remove(self._folder / "analysed.sqlite")
         shutil.rmtree(self._folder / "tantivy", ignore_errors=True)
-
-    def _clear_tail(self) -> None:
-        self._pending: dict[str, Posting | None] = {}  # None: dropped
-        self._numbers: dict[str, int] = {}  # of what is pending
-        self._unread: dict[str, Analysed] = {}  # pending, and not yet in the tail
-        self._characters = 0  # of the words of what came since the last commit was begun
-        self._replaced: list[int] = []  # numbers that nothing will refer to once all this is committed
-        self._tail = Tail()
-        self._sealed: _Sealed | None = None
 
     def _reload(self) -> None:
         self._version += 1
@@ -150,30 +134,20 @@ class TantivyIndex:
             for name in dropped:
                 self._put(name, None)
             for posting, number, one in zip(postings, numbers, said, strict=True):
-                self._put(posting.document.id, posting)
+                self._put(posting.document.id, Kept(posting, number, one))
                 self._writer.add(row(posting, number, one))
-                self._numbers[posting.document.id] = number
-                self._unread[posting.document.id] = one
-                self._characters += len(one.text)
         self._scopes.add(chain(scopes, (scope for posting in postings for scope in posting.scopes)))
         self._position = position
         self._go_on(UNCOMMITTED_MAX)
 
-    def _put(self, name: str, posting: Posting | None) -> None:
-        """Take the place of whatever was there under this id."""
-        is_pending = name in self._pending
-        number = self._numbers.pop(name, None) if is_pending else self._disk.number(name)
-        if number is not None:  # what is new need not be looked for by tantivy
+    def _put(self, name: str, kept: Kept | None) -> None:
+        """Take the place of whatever was there under this id; what is new need not be looked for by tantivy."""
+        if self._pending.put(name, kept, self._disk.number):
             self._writer.delete(name)
-            self._replaced.append(number)
-        if is_pending:
-            self._tail.remove(name)
-            self._unread.pop(name, None)
-        self._pending[name] = posting
 
     def _go_on(self, most: int) -> None:
         """Take up a commit that has ended, and begin one where as much as this is pending, or very long texts are."""
-        is_much = self._characters >= UNCOMMITTED_CHARACTERS_MAX
+        is_much = self._pending.characters >= UNCOMMITTED_CHARACTERS_MAX
         if self._writer.is_through or (
             self._writer.is_committing and (is_much or len(self._pending) >= 2 * UNCOMMITTED_MAX)
         ):
@@ -185,9 +159,7 @@ class TantivyIndex:
         """Begin to commit what is pending, all of which stays in memory until `_end_commit`."""
         self._scopes.flush()  # first: the position must never be ahead of the scopes, nor of the texts
         self._texts.flush()
-        self._sealed = _Sealed(dict(self._pending), list(self._replaced))
-        self._tail.seal()
-        self._characters = 0
+        self._pending.seal()
         self._writer.begin(self._position, self._sync)
 
     def _sync(self) -> None:
@@ -198,19 +170,10 @@ class TantivyIndex:
 
     def _end_commit(self) -> None:
         """Read from disk what a commit brought there; waits for it."""
-        self._writer.finish()
-        sealed, self._sealed = self._sealed, None
-        if sealed is None:
-            return
-        self._tail.forget_sealed()
-        self._texts.remove(sealed.replaced)
-        self._replaced = self._replaced[len(sealed.replaced) :]
-        for name, posting in sealed.pending.items():
-            if self._pending[name] is posting:  # nothing took its place since
-                for known in (self._pending, self._numbers, self._unread):
-                    known.pop(name, None)
-                self._tail.remove(name)
-        self._reload()
+        if self._writer.is_committing:
+            self._writer.finish()
+            self._texts.remove(self._pending.let_go())
+            self._reload()
 
     def _commit(self) -> None:
         """Commit all that is pending, and wait for it."""
@@ -265,7 +228,7 @@ class TantivyIndex:
             return
         yield []
         proposed = proposing(counted(said, words), words, self._documents())
-        found = self._disk.candidates(proposed, names, count, set(self._replaced))
+        found = self._disk.candidates(proposed, names, count, set(self._pending.replaced))
         question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
         every = [*found, *self._tail_candidates(question, count)]
         yield []
@@ -303,7 +266,7 @@ class TantivyIndex:
 
     def _having(self, said: Iterable[str]) -> dict[str, int]:
         """How many documents have each of these terms."""
-        disk, tail = self._disk.having, self._tail.having
+        disk, tail = self._disk.having, self._pending.tail.having
         return {term: disk("words", term) + tail(term) for term in dict.fromkeys(said)}
 
     def prepare(self) -> bool:
@@ -314,52 +277,40 @@ class TantivyIndex:
     def _settle(self) -> None:
         """Read the newest documents into the tail; where it has become too long a commit is begun, or waited for."""
         on_disk = self._statistics.documents
-        if len(self._unread) > UNREAD_MAX or (not on_disk and len(self._pending) > FRESH_TAIL_MAX):
+        if self._pending.unread > UNREAD_MAX or (not on_disk and len(self._pending) > FRESH_TAIL_MAX):
             self._commit()
         elif on_disk:
             self._go_on(min(TAIL_MAX, on_disk) + 1)
-        for name, said in self._unread.items():
-            self._tail.add(name, said)
-        self._unread.clear()
+        self._pending.read()
 
     def _named(self, text: str) -> dict[str, int]:
         """The names in a question that some scope or document has now, and how many have each."""
         if not self._settings.names:
             return {}
-        disk, tail = self._disk.having, self._tail.having
+        disk, tail = self._disk.having, self._pending.tail.having
         found = {name: disk("names", name) + tail(named_term(name)) for name in mentions(readable(text))}
         return rarest(found, NAMES_MAX)
 
     def _documents(self) -> int:
-        return self._statistics.documents + len(self._tail)
+        return self._statistics.documents + len(self._pending.tail)
 
     def _average_length(self) -> float:
-        on_disk = self._statistics.documents
-        total = on_disk * self._statistics.average_length + self._tail.tokens()
-        return total / (on_disk + len(self._tail)) if on_disk or self._tail else 0.0
+        on_disk, tail = self._statistics.documents, self._pending.tail
+        total = on_disk * self._statistics.average_length + tail.tokens()
+        return total / (on_disk + len(tail)) if on_disk or tail else 0.0
 
-    def _tail_candidates(self, question: Weighed, count: int) -> Iterator[int]:
-        if not self._tail:
-            return
+    def _tail_candidates(self, question: Weighed, count: int) -> list[int]:
+        if not self._pending.tail:
+            return []
         weights = {term: weight for term, _, weight in question.terms}
         weights |= {named_term(name.strip()): weight for name, weight in question.names}
-        for name in self._tail.best(weights, question.average_length, count, self._is_pending_anchor):
-            yield self._numbers[name]
-
-    def _is_pending_anchor(self, name: str) -> bool:
-        posting = self._pending[name]
-        return posting is not None and posting.anchor
+        return self._pending.best(weights, question.average_length, count)
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
-        found: dict[str, Document] = {}
-        stored: list[str] = []
-        for name in dict.fromkeys(ids):
-            if name not in self._pending:
-                stored.append(name)
-            elif (posting := self._pending[name]) is not None:
-                found[name] = posting.document
-        if stored:
+        names = dict.fromkeys(ids)
+        found = self._pending.documents(names)
+        if stored := [name for name in names if name not in self._pending]:
             found |= self._disk.documents(stored)
         return found
 

@@ -52,6 +52,10 @@ class Tail:
         """Take a document in."""
         self._open.add(name, said)
 
+    def add_sealed(self, name: str, said: Analysed) -> None:
+        """Take a document in that belongs to what was sealed."""
+        self._sealed.add(name, said)
+
     def remove(self, name: str) -> None:
         """Forget a document; of an unknown one, nothing."""
         for part in (self._open, self._sealed):

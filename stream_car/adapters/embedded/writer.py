@@ -1,10 +1,12 @@
 """tantivy's writer, whose commits run in a thread of their own.
 
-Promise: what is handed over while a commit goes on is held, and given to tantivy in its order once the
-commit has ended: it belongs to the next one. Whoever commits need not wait; `finish` tells of a failure.
+Promise: what is handed over while a commit goes on is held, and given to tantivy in its order after the
+commit, a little with everything that comes: it belongs to the next one. Whoever commits need not wait;
+`finish` tells of a failure.
 Not to be used from several threads at once. Cost: a commit takes 50-100 ms, nearly all of it outside Python.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from stream_car.adapters.embedded.rows import CURE, MARK, mark
 from stream_car.errors import Halted, StreamCarError
 
 _HEAP = 100_000_000
+_GIVEN = 3  # of what was held, with everything that comes
 _THREADS = 1  # keeps up with a publisher, and makes half as many segments as two would
 
 
@@ -23,23 +26,30 @@ class Writer:
 
     def __init__(self, index: tantivy.Index) -> None:
         self._writer = index.writer(_HEAP, _THREADS)
-        self._held: list[tuple[str | None, tantivy.Document | None]] = []  # deleted id, or added row
+        self._held: deque[tuple[str | None, tantivy.Document | None]] = deque()  # deleted id, or added row
         self._commit: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "index-commit")
 
     def delete(self, name: str) -> None:
         """Take the rows of this id away."""
-        if self._commit is not None:
-            self._held.append((name, None))
-        else:
-            self._writer.delete_documents_by_term("id", name)
+        self._hand_over(name, None)
 
     def add(self, row: tantivy.Document) -> None:
         """Put a row in."""
-        if self._commit is not None:
-            self._held.append((None, row))
-        else:
-            self._writer.add_document(row)
+        self._hand_over(None, row)
+
+    def _hand_over(self, name: str | None, row: tantivy.Document | None) -> None:
+        self._held.append((name, row))
+        if self._commit is None:
+            self._give(_GIVEN)
+
+    def _give(self, most: int) -> None:
+        for _ in range(min(most, len(self._held))):
+            name, row = self._held.popleft()
+            if name is not None:
+                self._writer.delete_documents_by_term("id", name)
+            if row is not None:
+                self._writer.add_document(row)
 
     @property
     def is_committing(self) -> bool:
@@ -54,6 +64,7 @@ class Writer:
     def begin(self, position: int, first: Callable[[], None]) -> None:
         """Commit all that was handed over, with the position it reaches, after calling `first` in that thread."""
         with writing():
+            self._give(len(self._held))
             self._writer.delete_documents_by_term("mark", MARK)
             self._writer.add_document(mark(position))
         self._commit = self._thread.submit(self._run, first)
@@ -63,20 +74,11 @@ class Writer:
         self._writer.commit()
 
     def finish(self) -> None:
-        """Wait for the commit, and hand over what was held meanwhile."""
-        if self._commit is None:
-            return
-        commit, self._commit = self._commit, None
-        held, self._held = self._held, []
-        with writing():
-            try:
+        """Wait for the commit."""
+        if self._commit is not None:
+            commit, self._commit = self._commit, None
+            with writing():
                 commit.result()
-            finally:
-                for name, row in held:
-                    if name is not None:
-                        self._writer.delete_documents_by_term("id", name)
-                    if row is not None:
-                        self._writer.add_document(row)
 
     def close(self) -> None:
         """Wait for the commit and for merges, and let go of the files."""

@@ -136,7 +136,7 @@ async def test_memory_scores_as_tantivy_does(tmp_path: Path) -> None:
         assert len(compared) > 30
         for name in compared:
             assert scores[name] == scores[name.removeprefix("copy-")]
-    assert len(index._tail) == 100
+    assert len(index._pending.tail) == 100
     index.close()
 
 
