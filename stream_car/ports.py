@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from stream_car.core.documents import Document
+from stream_car.ranking.bm25 import Analysed
 from stream_car.ranking.grouping import Hit
 
 
@@ -203,6 +204,7 @@ class Posting(Struct, frozen=True, kw_only=True, gc=False):
     document: Document
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
+    words: Analysed | None = None  # the document's, where they are known already
 
 
 class Encoder(Protocol):

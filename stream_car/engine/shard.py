@@ -8,7 +8,7 @@ what a batch shows that it needs, and one commit a batch.
 """
 
 import hashlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -80,13 +80,16 @@ class Shard(Generic[R, E]):
         store: Store,
         journal: Outlet,
         fold: Folding[R, E],
+        read: Callable[[Record], R] | None = None,
         cache_max: int = CACHE_MAX,
     ) -> None:
+        """`read` says what `fold.read` would, where somebody has read the record already."""
         self.shard = shard
         self.log = log
         self.store = store
         self.journal = journal
         self.fold = fold
+        self._read = read or fold.read
         self.cache_max = cache_max
         self.generation = fold.generation
         self._state = State()
@@ -184,7 +187,7 @@ class Shard(Generic[R, E]):
 
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
         fold = self.fold
-        read = [fold.read(record) for record in records]
+        read = [self._read(record) for record in records]
         if not self._state.is_whole:
             wanted = {key for one in read for key in fold.foresee(one)}
             await self._load(claim, [key for key in wanted if key not in self._state])

@@ -30,8 +30,10 @@ from stream_car.engine.state import HEADER, Value
 from stream_car.engine.stored import decode_value
 from stream_car.engine.subscription import Sources
 from stream_car.errors import Halted
-from stream_car.ports import Encoder, Posting
+from stream_car.ports import Encoder, Posting, Record
+from stream_car.ranking.bm25 import Analysed
 from stream_car.ranking.settings import SETTINGS, Settings
+from stream_car.runtime.ahead import Ahead, begun
 from stream_car.runtime.at_once import at_once
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ class Built:
         self.log = log
         self.ruleset = ruleset
         self.fold = Fold(ruleset, future=future)
+        self._ranking = ranking
+        self._ahead: Ahead | None = None
+        self._words: dict[int, Analysed] = {}  # of the records that somebody read ahead, by offset
         self._anchor_types = ruleset.anchor_types()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.file = StateFile(folder / "state.sqlite")
@@ -78,7 +83,7 @@ class Built:
         self.journal = SqliteJournal(self.file)
         self.facts = Facts()
         self.store = SqliteStore(self.file)
-        self.shard = Shard(shard=0, log=log, store=self.store, journal=self.journal, fold=self.fold)
+        self.shard = Shard(shard=0, log=log, store=self.store, journal=self.journal, fold=self.fold, read=self._read)
         self.queries = Queries(
             shards=OneShard(self.store),
             index=self.index,
@@ -124,12 +129,27 @@ class Built:
         self.log.verify()  # nothing is given up for a log that could not replace it
         self.reset()
 
+    def read_ahead(self) -> None:
+        """Have a process of its own read the log up to its end, if that is worth it."""
+        self.read_alone()
+        self._ahead = begun(
+            str(self.log.path), self.next_offset, self.end, self.ruleset.domains, self.fold.future, self._ranking
+        )
+
+    def read_alone(self) -> None:
+        """Have nobody read ahead any more."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.close()
+
     def step(self, most: int = BATCH_MAX) -> list[Handled[Reading, Effects]]:
         """Apply some of what the log holds beyond the state, and make it findable; nothing at the end of the log."""
         if not self.shard.is_started:
             at_once(self.shard.start())
         self.catch_up_index(self.next_offset)
         handled = at_once(self.shard.run_once(most))
+        self._take_in()
+        words, self._words = self._words, {}
         fed = Fed()
         for one in handled:
             if self.queries.cache is not None:
@@ -137,11 +157,12 @@ class Built:
             said = one.read.statement
             if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
                 fed.scopes.update(one.read.scopes)
-                fed.postings[said.id] = self.posting(said, one.read.scopes)
+                fed.postings[said.id] = self.posting(said, one.read.scopes, words.get(one.record.offset))
             elif one.effects.outcome == "retracted" and said is not None:
                 fed.postings[said.id] = None
         if handled:
             self._feed(fed, self.next_offset)
+        self._take_in()
         return handled
 
     def catch_up_index(self, upto: int) -> None:
@@ -162,9 +183,22 @@ class Built:
             at = records[-1].offset + 1
             self._feed(fed, at)
 
-    def posting(self, document: Document, scopes: tuple[str, ...]) -> Posting:
+    def _take_in(self) -> None:
+        if self._ahead is not None:
+            self._ahead.take_in(self.next_offset)
+            if self.next_offset >= self._ahead.end:
+                self.read_alone()
+
+    def _read(self, record: Record) -> Reading:
+        known = self._ahead.read(record) if self._ahead is not None else None
+        if known is None:
+            return self.fold.read(record)
+        read, self._words[record.offset] = known
+        return read
+
+    def posting(self, document: Document, scopes: tuple[str, ...], words: Analysed | None = None) -> Posting:
         """What the index gets of a document."""
-        return Posting(document=document, scopes=scopes, anchor=document.type in self._anchor_types)
+        return Posting(document=document, scopes=scopes, anchor=document.type in self._anchor_types, words=words)
 
     def _feed(self, fed: Fed, position: int) -> None:
         postings = [posting for posting in fed.postings.values() if posting is not None]
@@ -211,6 +245,7 @@ class Built:
 
     def close(self) -> None:
         """Let the files go; again is harmless."""
+        self.read_alone()
         try:
             self.index.close()
         finally:

@@ -1,8 +1,8 @@
-"""A process that rebuilds a folder under the rules it does not go by, and dies on the way: `... FOLDER CALL`.
+"""A process that rebuilds a folder under the rules it does not go by, and dies on the way: `... FOLDER PHASE CALL`.
 
-Promise: it kills itself, as `kill -9` would, when a function is called for the n-th time after it began, wherever
-that is; with 0 it lives and prints how many calls there were until all was built, and until all was switched.
-So a point is found again, on any machine.
+Promise: it kills itself, as `kill -9` would, when a function is called for the n-th time in that phase, wherever that
+is; with 0 it lives. It prints how many calls each phase that it went through had. So a point is found again, on any
+machine, but for what threads do.
 """
 
 import os
@@ -29,32 +29,45 @@ def generations(folder: Path) -> int:
 
 
 class Calls:
-    """Counts the calls of the functions of this thread; at the last one the process ends."""
+    """Counts the calls of the functions of this thread, phase by phase; at one of them the process ends."""
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, phase: str, last: int) -> None:
+        self.phase = phase
         self.last = last
+        self.now = ""
         self.count = 0
+
+    def enter(self, phase: str) -> None:
+        """What is counted from here on belongs to this phase."""
+        if self.now:
+            sys.stdout.write(f"{self.now} {self.count}\n")
+        self.now, self.count = phase, 0
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         if event in ("call", "c_call"):
             self.count += 1
-            if self.count == self.last:
+            if self.count == self.last and self.now == self.phase:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def rebuild(folder: Path, calls: Calls) -> None:
+PHASES = ("opening", "building", "switching", "closing")
+
+
+def main(folder: Path, calls: Calls) -> None:
     """Open the folder and go over to the other rules, a few records at a time."""
+    sys.setprofile(calls)
+    calls.enter("opening")
     with engine(folder, ruleset=None) as here:
         other = RULESET if here.ruleset.digest == OTHER_RULESET.digest else OTHER_RULESET
+        calls.enter("building")
         with here.rebuild(ruleset=other) as rebuild:
             while rebuild.step(20):
                 pass
-            built = calls.count
+            calls.enter("switching")
             rebuild.switch()
-    sys.stdout.write(f"{built} {calls.count}\n")
+            calls.enter("closing")
+    calls.enter("")
 
 
 if __name__ == "__main__":
-    calls = Calls(int(sys.argv[2]))
-    sys.setprofile(calls)
-    rebuild(Path(sys.argv[1]), calls)
+    main(Path(sys.argv[1]), Calls(sys.argv[2], int(sys.argv[3])))

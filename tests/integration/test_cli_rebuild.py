@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import stream_car
 from stream_car.cli import main
 from tests.engines import OTHER_RULESET, RULESET
-from tests.integration.rebuilder import fill, generations
+from tests.integration.rebuilder import PHASES, fill, generations
 from tests.unit.runtime.test_embedded import answers
 
 ROOT = Path(__file__).parents[2]
@@ -59,44 +59,43 @@ def test_a_broken_pack_changes_nothing(tmp_path: Path) -> None:
     assert run(tmp_path / "data", "explain", "f1").exit_code == 0
 
 
-def rebuilt(folder: Path, dies_at: int) -> str:
-    """What a process printed that was to rebuild, and to die at that call; at 0 it lives."""
-    command = [sys.executable, "-m", "tests.integration.rebuilder", str(folder), str(dies_at)]
+def rebuilt(folder: Path, phase: str, dies_at: int) -> dict[str, int]:
+    """A process rebuilds, and dies at that call of the phase (at 0 it lives); how many calls each phase had."""
+    command = [sys.executable, "-m", "tests.integration.rebuilder", str(folder), phase, str(dies_at)]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False)
     assert ended.returncode in (0, -signal.SIGKILL)
-    return ended.stdout
+    return {name: int(calls) for name, calls in map(str.split, ended.stdout.splitlines())}
 
 
 def kill_often(folder: Path, times: int, seed: int) -> None:
-    """A process that rebuilds dies at points all along its way; the folder is whole, of the one rule set or the other.
+    """A process that rebuilds dies so often in every phase; the folder is whole, of the one rule set or the other.
 
-    The points are drawn from equal parts of the way, which the first process goes to its end: half of them up to the
-    last record, half of them in the short while of the switch.
+    The points are drawn from equal parts of the phase, but for its end, which is not at the same call each time; the
+    first is its first call.
     """
     random = Random(seed)
     expected = {ruleset.digest: fill(folder / ruleset.digest[:6], ruleset) for ruleset in (RULESET, OTHER_RULESET)}
     fill(folder / "killed", RULESET)
-    built, ended = map(int, rebuilt(folder / "killed", 0).split())
-    half = times // 2
-    points = [int(built * (n + random.random()) / half) for n in range(half)]
-    points += [built + int((ended - built) * (n + random.random()) / half) for n in range(half - 1)] + [ended - 1]
-    seen = []
-    for n, point in enumerate(points):
-        rebuilt(folder / "killed", 1 + point)
-        with stream_car.open(folder / "killed") as engine:
-            digest = engine.ruleset.digest
-            seen.append(digest)
-            assert answers(engine) == expected[digest], f"seed {seed}, kill {n}"
-            assert generations(folder / "killed") == 1
-    assert seen[0] == OTHER_RULESET.digest  # died at the beginning, as the process before had left it
-    assert len(set(seen)) == 2  # the last died when all was switched
+    stands = OTHER_RULESET.digest
+    phases = rebuilt(folder / "killed", "", 0)
+    assert tuple(phases) == PHASES
+    for phase, calls in phases.items():
+        for n in range(times):
+            rebuilt(folder / "killed", phase, 1 + int(0.8 * calls * (n + random.random()) / times) if n else 1)
+            with stream_car.open(folder / "killed") as engine:
+                digest = engine.ruleset.digest
+                assert answers(engine) == expected[digest], f"seed {seed}, {phase}, kill {n}"
+                assert generations(folder / "killed") == 1
+            if phase != "switching":
+                assert (digest != stands) == (phase == "closing")
+            stands = digest
 
 
 def test_a_rebuild_killed_at_any_point_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    kill_often(tmp_path, times=10, seed=1)
+    kill_often(tmp_path, times=3, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_a_rebuild_killed_at_two_hundred_points(seed: int, tmp_path: Path) -> None:
-    kill_often(tmp_path, times=20, seed=seed)
+    kill_often(tmp_path, times=5, seed=seed)

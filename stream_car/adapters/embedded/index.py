@@ -128,7 +128,7 @@ class TantivyIndex:
     ) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in."""
         self._version += bool(postings or dropped)
-        said = [analysed(posting, self._settings) for posting in postings]
+        said = [posting.words or analysed(posting, self._settings) for posting in postings]
         numbers = self._texts.add((posting.document.id, one) for posting, one in zip(postings, said, strict=True))
         with writing():
             for name in dropped:

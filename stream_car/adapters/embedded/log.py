@@ -6,25 +6,20 @@ the number of messages; a read hashes what it returns, but for the batch that wa
 is handed on once as it came. Its coroutines never suspend.
 """
 
-import hashlib
 import sqlite3
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from stream_car.adapters.embedded.chain import CURE, FORMAT, HEADERS, PARTITION_BITS, Chain, bounds, genesis, linked
 from stream_car.adapters.embedded.lock import FileLock
 from stream_car.adapters.embedded.sqlite import connect, transaction, translated
 from stream_car.errors import Halted
 from stream_car.ports import Clock, Message, Record
 
-FORMAT = 1
-CURE = "restore the file from a backup, or move it away and publish again"
-
-_PARTITION_BITS = 40  # a row's number is partition << 40 | offset: appends go to the end of a tree
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS records (
@@ -33,10 +28,6 @@ CREATE TABLE IF NOT EXISTS records (
 """
 _MARKED = "CREATE INDEX IF NOT EXISTS records_with_headers ON records (at) WHERE headers IS NOT NULL"
 _INSERT = "INSERT INTO records (at, append_time, key, value, headers, hash) VALUES (?, ?, ?, ?, ?, ?)"
-_SELECT = "SELECT at, append_time, key, value, headers, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?"
-
-Row = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes]
-_headers = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
 
 
 class Tip(Struct, frozen=True, gc=False):
@@ -51,14 +42,15 @@ class SqliteLog:
     """Implements `ports.Log` for one process; a second one is refused with the first one's process id."""
 
     def __init__(self, path: Path | str, clock: Clock, partitions: int = 1) -> None:
-        self._path = Path(path)
+        self.path = Path(path)
         self._clock = clock
-        self._lock = FileLock(self._path.with_name(self._path.name + ".lock"), "the document log")
+        self._lock = FileLock(self.path.with_name(self.path.name + ".lock"), "the document log")
         try:
-            with translated(self._path, CURE):
-                self._connection = connect(self._path, synchronous="FULL")
+            with translated(self.path, CURE):
+                self._connection = connect(self.path, synchronous="FULL")
+            self._chain = Chain(self.path, self._connection)
             try:
-                with translated(self._path, CURE):
+                with translated(self.path, CURE):
                     self._check_format(partitions)
                     self._tips = [self._read_tip(partition) for partition in range(partitions)]
                     self._latest: list[tuple[Record, ...]] = [()] * partitions
@@ -79,21 +71,19 @@ class SqliteLog:
                 return
         if about.get("format") != FORMAT:
             found = about.get("format")
-            raise Halted(
-                "format", f"{self._path.name} has format {found}, this release reads {FORMAT}; use its release"
-            )
+            raise Halted("format", f"{self.path.name} has format {found}, this release reads {FORMAT}; use its release")
         if about.get("partitions") != partitions:
             found = about.get("partitions")
-            raise Halted("partitions", f"{self._path.name} has {found} partitions for life, not {partitions}")
+            raise Halted("partitions", f"{self.path.name} has {found} partitions for life, not {partitions}")
 
     def _read_tip(self, partition: int) -> Tip:
         row: tuple[int, int, bytes] | None = self._connection.execute(
             "SELECT at, append_time, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at DESC LIMIT 1",
-            _bounds(partition),
+            bounds(partition),
         ).fetchone()
         if row is None:
-            return Tip(0, 0, _genesis(partition))
-        return Tip(row[0] - (partition << _PARTITION_BITS) + 1, row[1], row[2])
+            return Tip(0, 0, genesis(partition))
+        return Tip(row[0] - (partition << PARTITION_BITS) + 1, row[1], row[2])
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
         """Keep all messages or none, durably; the offset of the first. An empty batch returns the end."""
@@ -102,13 +92,13 @@ class SqliteLog:
             return tip.end
         append_time = max(self._clock.now(), tip.append_time)
         rows, link = [], tip.hash
-        base = partition << _PARTITION_BITS
+        base = partition << PARTITION_BITS
         for offset, message in enumerate(messages, tip.end):
             headers = msgspec.msgpack.encode(message.headers) if message.headers else None
-            link = _link(link, offset, append_time, message.key, message.value, headers)
+            link = linked(link, offset, append_time, message.key, message.value, headers)
             rows.append((base + offset, append_time, message.key, message.value, headers, link))
         try:
-            with translated(self._path, CURE), transaction(self._connection):
+            with translated(self.path, CURE), transaction(self._connection):
                 self._connection.executemany(_INSERT, rows)
         except BaseException:  # also an interrupt that came just after the commit
             with suppress(sqlite3.Error):
@@ -129,7 +119,7 @@ class SqliteLog:
         if from_offset > tip.end:
             raise Halted(
                 "ahead",
-                f"record {from_offset} of {self._path.name} was asked for, but the log ends at {tip.end}: "
+                f"record {from_offset} of {self.path.name} was asked for, but the log ends at {tip.end}: "
                 f"it has lost its end; {CURE}",
             )
         if from_offset == tip.end or max_records <= 0:
@@ -141,104 +131,39 @@ class SqliteLog:
                 self._latest[partition] = ()  # read once; whoever asks again is answered from the file
             start = from_offset - latest[0].offset
             return latest[start : start + count]
-        return tuple(self._verified(partition, from_offset, count))
+        return tuple(self._chain.records(partition, from_offset, count))
 
     async def range(self, partition: int) -> tuple[int, int]:
         """The first offset kept, and the offset that the next record will get."""
-        return self._first(partition), self._tips[partition].end
+        return self._chain.first(partition), self._tips[partition].end
 
     def marked(self, header: str) -> dict[int, int]:
         """Records of partition 0 that carry this header: the number that it holds, and where the record stands.
 
         The first call looks at the whole log and leaves an index of the few records that have headers.
         """
-        with translated(self._path, CURE):
+        with translated(self.path, CURE):
             self._connection.execute(_MARKED)
             rows: list[tuple[int, bytes]] = self._connection.execute(
-                "SELECT at, headers FROM records WHERE headers IS NOT NULL AND at BETWEEN ? AND ?", _bounds(0)
+                "SELECT at, headers FROM records WHERE headers IS NOT NULL AND at BETWEEN ? AND ?", bounds(0)
             ).fetchall()
-        found = ((at, content) for at, kept in rows for name, content in _headers.decode(kept) if name == header)
+        found = ((at, content) for at, kept in rows for name, content in HEADERS.decode(kept) if name == header)
         return {int(content): at for at, content in found if content.isdigit()}
 
     def verify(self) -> tuple[int, ...]:
         """Walk every chain from its start; the end of each partition. Raises `Halted` at the first fault."""
         for partition, tip in enumerate(self._tips):
-            for _ in self._verified(partition, 0, tip.end):
+            for _ in self._chain.records(partition, 0, tip.end):
                 pass
         return tuple(tip.end for tip in self._tips)
-
-    def _first(self, partition: int) -> int:
-        with translated(self._path, CURE):
-            row: tuple[int | None] = self._connection.execute(
-                "SELECT MIN(at) FROM records WHERE at BETWEEN ? AND ?", _bounds(partition)
-            ).fetchone()
-        return 0 if row[0] is None else row[0] - (partition << _PARTITION_BITS)
-
-    def _verified(self, partition: int, start: int, count: int) -> Iterator[Record]:
-        """The records from `start` on. The row before them is read too, for its hash."""
-        base = partition << _PARTITION_BITS
-        offset, link = start, _genesis(partition)
-        with translated(self._path, CURE):
-            rows = self._connection.execute(_SELECT, (base + max(start - 1, 0), base + start + count - 1, count + 1))
-            if start:
-                before: Row | None = rows.fetchone()
-                if before is None or before[0] != base + start - 1:
-                    raise self._missing(partition, start - 1)
-                link = before[5]
-            row: Row
-            for row in rows:
-                if row[0] != base + offset:
-                    raise self._missing(partition, offset)
-                try:
-                    link = _link(link, offset, *row[1:5])
-                    headers = _headers.decode(row[4]) if row[4] is not None else ()
-                except (TypeError, struct.error, msgspec.DecodeError) as error:
-                    raise self._damaged(partition, offset, "was altered") from error
-                if link != row[5]:
-                    raise self._damaged(partition, offset, "was altered")
-                yield Record(offset=offset, append_time=row[1], value=row[3], key=row[2], headers=headers)
-                offset += 1
-        if offset != start + count:
-            raise self._missing(partition, offset)
-
-    def _missing(self, partition: int, offset: int) -> Halted:
-        first = self._first(partition)
-        if offset < first:
-            return Halted("lost_history", f"{self._path.name} begins at record {first}, {offset} is gone; {CURE}")
-        return self._damaged(partition, offset, "is missing")
-
-    def _damaged(self, partition: int, offset: int, how: str) -> Halted:
-        return Halted("damaged", f"record {offset} of partition {partition} in {self._path.name} {how}; {CURE}")
 
     def close(self) -> None:
         """Let go of the file; again is harmless."""
         try:
-            with translated(self._path, CURE):
+            with translated(self.path, CURE):
                 self._connection.close()
         finally:
             self._lock.release()
-
-
-def _bounds(partition: int) -> tuple[int, int]:
-    return partition << _PARTITION_BITS, ((partition + 1) << _PARTITION_BITS) - 1
-
-
-def _genesis(partition: int) -> bytes:
-    return hashlib.sha256(b"stream-car log %d partition %d" % (FORMAT, partition)).digest()
-
-
-_fixed = struct.Struct(">qqqqq")
-
-
-def _link(
-    before: bytes, offset: int, append_time: int, key: bytes | None, value: bytes | None, headers: bytes | None
-) -> bytes:
-    """The next hash of the chain. Lengths go first (-1: null), so that no two records read alike."""
-    lengths = [-1 if part is None else len(part) for part in (key, value, headers)]
-    digest = hashlib.sha256(before)
-    digest.update(_fixed.pack(offset, append_time, *lengths))
-    digest.update(b"".join(part for part in (key, value, headers) if part is not None))
-    return digest.digest()
 
 
 __all__ = ["FORMAT", "SqliteLog"]

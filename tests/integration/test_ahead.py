@@ -1,0 +1,228 @@
+"""A log that another process reads ahead ends in the same state, whatever becomes of that process."""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stream_car.adapters.embedded.rows import analysed
+from stream_car.codec import encode_mapping
+from stream_car.core.documents import Document
+from stream_car.engine.fold import Fold
+from stream_car.errors import Halted
+from stream_car.ports import Message, Posting, Record
+from stream_car.ranking.settings import SETTINGS
+from stream_car.runtime import ahead
+from stream_car.runtime.ahead import Ahead, Task, begun, parcels
+from stream_car.runtime.at_once import at_once
+from stream_car.runtime.embedded import LOG, Engine
+from stream_car.runtime.rebuild import Rebuild
+from tests.engines import OTHER_RULESET, RULESET, engine
+from tests.unit.adapters.files import change
+from tests.unit.runtime.test_embedded import SAID, answers, wipe_state
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 60
+HEADERS = (("ce_specversion", b"1.0"), ("ce_type", b"claim"), ("ce_id", b"e1"), ("ce_time", b"2024-01-01T00:00:00Z"))
+ODD = [
+    Message(value=b"{"),
+    Message(value=None, key=b"m1"),
+    Message(value=None, headers=(("stream-car-tick", b"1"),)),
+    Message(value=b'{"scope": {"topic": "moon"}}', headers=HEADERS),
+    Message(value=encode_mapping({"id": "x", "type": "unheard", "time": "2024-01-01T00:00:00Z"})),
+]
+
+
+@pytest.fixture(autouse=True)
+def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "WORTH", 1)
+    monkeypatch.setattr(ahead, "HEAD_START", 0)
+    monkeypatch.setattr(ahead, "AT_ONCE", 8)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder whose log has all kinds of records, none of which was read ahead."""
+    with pytest.MonkeyPatch.context() as alone:
+        alone.setattr(ahead, "WORTH", 1 << 40)
+        with engine(tmp_path / "data") as here:
+            here.publish(SAID)
+            here.append(ODD)
+            here.publish([b"{", *SAID[:3]])
+    return tmp_path / "data"
+
+
+def task(data: Path, records: int) -> Task:
+    log = str(data / LOG)
+    return Task(log=log, first=0, end=records, domains=RULESET.domains, future="wait", settings=SETTINGS)
+
+
+def all_handed_over(reader: Ahead) -> None:
+    """Wait until the process has read everything; it fits into the pipe."""
+    assert reader._process.wait(PATIENCE_S) == 0
+
+
+def build(rebuild: Rebuild, most: int) -> None:
+    while rebuild.step(most):
+        pass
+
+
+def records_of(here: Engine) -> list[Record]:
+    return list(at_once(here._log.fetch(0, 0, 1 << 30)))
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The offsets of records that this process reads itself."""
+    offsets: list[int] = []
+    read = Fold.read
+
+    def noted(self: Fold, record: Record) -> object:
+        offsets.append(record.offset)
+        return read(self, record)
+
+    monkeypatch.setattr(Fold, "read", noted)
+    return offsets
+
+
+def test_what_is_handed_over_is_what_would_have_been_read(data: Path) -> None:
+    fold = Fold(RULESET)
+    with engine(data) as here, closing(Ahead(task(data, here.next_offset))) as reader:
+        all_handed_over(reader)
+        records = records_of(here)
+        told = [reader.read(record) for record in records]
+
+    assert len(records) == len(SAID) + len(ODD) + 4
+    for record, one in zip(records, told, strict=True):
+        own = fold.read(record)
+        if isinstance(own.said, Document):
+            assert one == (own, analysed(Posting(document=own.said, scopes=own.scopes), SETTINGS))
+        else:
+            assert one is None
+
+
+def test_a_rebuild_with_its_help_ends_as_one_without(data: Path, alone: list[int], tmp_path: Path) -> None:
+    with engine(tmp_path / "other", ruleset=OTHER_RULESET) as other:
+        other.publish(SAID)
+        other.append(ODD)
+        other.publish([b"{", *SAID[:3]])
+        expected = answers(other)
+    with engine(data, ruleset=None) as here:
+        documents = {one.offset for one in records_of(here) if Fold(RULESET).read(one).scopes}
+        with here.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            reader = rebuild.built._ahead
+            assert reader is not None
+            all_handed_over(reader)
+            alone.clear()
+            build(rebuild, 7)
+            assert reader._given.closed
+            rebuild.switch()
+        assert len(documents) > 100
+        assert documents.isdisjoint(alone)
+        assert answers(here) == expected
+
+
+def test_a_state_that_is_built_anew_is_read_ahead_too(data: Path) -> None:
+    with engine(data) as here:
+        expected = answers(here)
+    wipe_state(data)
+    with engine(data) as here:
+        assert answers(here) == expected
+
+
+@pytest.mark.parametrize("kept", [0, 1, 20, 3000, 9000])
+def test_whatever_it_does_not_hand_over_is_read_here(data: Path, kept: int, alone: list[int]) -> None:
+    """It is killed in the middle of a parcel, so to say."""
+    with engine(data) as here:
+        expected = answers(here)
+    with engine(data) as here, here.rebuild(ruleset=RULESET) as rebuild:
+        reader = rebuild.built._ahead
+        assert reader is not None
+        all_handed_over(reader)
+        reader.take_in(0)
+        del reader._buffer[kept:]
+        alone.clear()
+        build(rebuild, 9)
+        rebuild.switch()
+        assert answers(here) == expected
+        assert len(set(alone)) > len(ODD) + 4
+
+
+def test_one_that_cannot_begin_or_fails_at_once_is_done_without(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("/nonexistent/python", "/bin/false", ""):
+        monkeypatch.setattr(sys, "executable", program)
+        with engine(data) as here, here.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            expected = here.next_offset
+            build(rebuild, 50)
+            assert rebuild.applied == expected
+
+
+def test_a_damaged_record_is_told_by_whoever_applies_it(data: Path) -> None:
+    with engine(data) as here:
+        change(data / LOG, "UPDATE records SET value = X'7B7D' WHERE at = 40")
+        with here.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            reader = rebuild.built._ahead
+            assert reader is not None
+            assert reader._process.wait(PATIENCE_S) == 1
+            with pytest.raises(Halted, match="record 40"):
+                build(rebuild, 8)
+
+
+def test_whoever_was_overtaken_goes_on_ahead(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "LEAD", 16)
+    positions = iter([0, 0, 60])
+
+    def firsts(found: Iterator[bytes]) -> list[tuple[int, int]]:
+        return [ahead._HEAD.unpack_from(one)[:2] for one in found]
+
+    told = firsts(parcels(task(data, 100), lambda: next(positions, 60)))
+
+    assert told == [(0, 8), (8, 8), (16, 8), (76, 8), (84, 8), (92, 8)]
+
+
+def test_few_records_are_not_worth_a_process(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "WORTH", 50)
+    one = task(data, 49)
+    assert begun(one.log, 0, 49, one.domains, one.future, one.settings) is None
+
+
+def test_a_rebuild_that_is_given_up_leaves_no_process(data: Path) -> None:
+    with engine(data) as here:
+        with here.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            reader = rebuild.built._ahead
+        assert reader is not None
+        assert reader._process.poll() is not None
+
+
+BEGINNING = """
+import sys
+from pathlib import Path
+from stream_car.runtime import ahead
+from tests.engines import OTHER_RULESET, engine
+with engine(Path(sys.argv[1])) as here:
+    rebuild = here.rebuild(ruleset=OTHER_RULESET)
+    print(rebuild.built._ahead._process.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_it_ends_when_whoever_began_it_is_killed(tmp_path: Path) -> None:
+    with engine(tmp_path / "data") as here:
+        text = "word " * 200
+        here.publish(
+            {"id": f"d{n}", "type": "note", "time": "2024-01-01T00:00:00Z", "text": text} for n in range(12_000)
+        )
+    command = [sys.executable, "-c", BEGINNING, str(tmp_path / "data")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as parent:
+        assert parent.stdout is not None
+        reader = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+    try:
+        assert select.select([reader], [], [], PATIENCE_S)[0] == [reader]
+    finally:
+        os.close(reader)
