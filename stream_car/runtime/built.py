@@ -128,6 +128,7 @@ class Built:
             raise halted
         self.log.verify()  # nothing is given up for a log that could not replace it
         self.reset()
+        self.read_ahead()
 
     def read_ahead(self) -> None:
         """Have a process of its own read the log up to its end, if that is worth it."""

@@ -9,15 +9,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+import stream_car
 from stream_car.adapters.embedded.rows import analysed
 from stream_car.codec import encode_mapping
+from stream_car.core.bearings import Domain
 from stream_car.core.documents import Document
+from stream_car.engine.effects import Future
 from stream_car.engine.fold import Fold
 from stream_car.errors import Halted
 from stream_car.ports import Message, Posting, Record
-from stream_car.ranking.settings import SETTINGS
-from stream_car.runtime import ahead
+from stream_car.ranking.settings import SETTINGS, Settings
+from stream_car.runtime import ahead, built
 from stream_car.runtime.ahead import Ahead, Task, begun, parcels
 from stream_car.runtime.at_once import at_once
 from stream_car.runtime.embedded import LOG, Engine
@@ -40,6 +44,7 @@ ODD = [
 
 @pytest.fixture(autouse=True)
 def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})  # whatever this machine has
     monkeypatch.setattr(ahead, "WORTH", 1)
     monkeypatch.setattr(ahead, "HEAD_START", 0)
     monkeypatch.setattr(ahead, "AT_ONCE", 8)
@@ -58,8 +63,15 @@ def data(tmp_path: Path) -> Path:
 
 
 def task(data: Path, records: int) -> Task:
-    log = str(data / LOG)
-    return Task(log=log, first=0, end=records, domains=RULESET.domains, future="wait", settings=SETTINGS)
+    return Task(
+        release=stream_car.__version__,
+        log=str(data / LOG),
+        first=0,
+        end=records,
+        domains=RULESET.domains,
+        future="wait",
+        settings=SETTINGS,
+    )
 
 
 def all_handed_over(reader: Ahead) -> None:
@@ -127,12 +139,63 @@ def test_a_rebuild_with_its_help_ends_as_one_without(data: Path, alone: list[int
         assert answers(here) == expected
 
 
-def test_a_state_that_is_built_anew_is_read_ahead_too(data: Path) -> None:
+def test_a_state_that_is_built_anew_is_read_ahead_too(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[Ahead | None] = []
+
+    def noted(
+        log: str, first: int, end: int, domains: tuple[Domain, ...], future: Future, settings: Settings
+    ) -> Ahead | None:
+        readers.append(begun(log, first, end, domains, future, settings))
+        return readers[-1]
+
+    monkeypatch.setattr(built, "begun", noted)
     with engine(data) as here:
         expected = answers(here)
     wipe_state(data)
     with engine(data) as here:
         assert answers(here) == expected
+
+    assert readers[0] is None  # there was nothing to read
+    assert readers[1] is not None and readers[1]._given.closed
+
+
+def test_long_documents_are_handed_over_in_parcels_that_have_room(tmp_path: Path) -> None:
+    text = "word " * 20_000
+    with engine(tmp_path) as here:
+        here.publish({"id": f"d{n}", "type": "note", "time": "2024-01-01T00:00:00Z", "text": text} for n in range(60))
+        with closing(Ahead(task(tmp_path, 60))) as reader, pytest.MonkeyPatch.context() as patched:
+            patched.setattr(ahead, "KEPT_MAX", 40 * len(text))
+            handed: list[str | None] = []
+            records = records_of(here)
+            for _ in range(5000):  # whenever something has come
+                while len(handed) < 60 and (found := reader.read(records[len(handed)])) is not None:
+                    handed.append(found[0].name)
+                if len(handed) == 60:
+                    break
+                assert select.select([reader._pipe], [], [], PATIENCE_S)[0]
+    assert handed == [f"d{n}" for n in range(60)]
+
+
+@pytest.mark.parametrize("told", [b"", b"\x93\xc0\xc0\xc0", b"\x91\x01"])
+def test_what_cannot_be_understood_is_read_here(data: Path, told: bytes) -> None:
+    with engine(data) as here, closing(Ahead(task(data, 0))) as reader:
+        all_handed_over(reader)
+        reader._buffer += ahead._HEAD.pack(0, 3, len(told)) + told
+        assert reader.read(records_of(here)[0]) is None
+
+
+def test_another_release_says_nothing(data: Path) -> None:
+    with engine(data) as here, closing(Ahead(replace(task(data, 20), release="0.0.0"))) as reader:
+        all_handed_over(reader)
+        assert [reader.read(record) for record in records_of(here)[:20]] == [None] * 20
+
+
+@pytest.mark.parametrize("cores", [{0}, {0, 1}])
+def test_one_core_is_not_shared(data: Path, cores: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores)
+    monkeypatch.setattr(sys, "path", [*sys.path, data, ""])  # what does not belong there harms nobody
+    with engine(data) as here, here.rebuild(ruleset=OTHER_RULESET) as rebuild:
+        assert (rebuild.built._ahead is not None) == (len(cores) > 1)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 20, 3000, 9000])

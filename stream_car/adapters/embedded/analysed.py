@@ -1,8 +1,9 @@
 """Documents as they are scored, by number, in an SQLite file beside the text index.
 
 Promise: a number is given once and names one document as it stood; what is not yet flushed is found,
-and is lost in a crash, so the index flushes it before it moves its own position. Bytes that are not
-those that were kept raise `Halted`. Cost: about 4 us to keep a document, 3 us to read one.
+and is lost in a crash, so the index flushes it before it moves its own position. What was flushed and the index never
+came to refer to, for there was a crash, stays until the index is reset: some thousand documents at the most. Bytes that
+are not those that were kept raise `Halted`. Cost: about 4 us to keep a document, 3 us to read one.
 """
 
 import sqlite3

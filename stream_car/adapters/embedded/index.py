@@ -172,8 +172,8 @@ class TantivyIndex:
         """Read from disk what a commit brought there; waits for it."""
         if self._writer.is_committing:
             self._writer.finish()
-            self._texts.remove(self._pending.let_go())
             self._reload()
+            self._texts.remove(self._pending.let_go())
 
     def _commit(self) -> None:
         """Commit all that is pending, and wait for it."""

@@ -13,7 +13,8 @@ from stream_car.core.documents import Document
 from stream_car.ports import Posting
 from stream_car.ranking.bm25 import Analysed
 
-_FREED = 2  # documents of a commit that has ended, whose memory is given back with every one that comes
+_FREED = 2  # documents of a commit that has ended: their memory is given back with every one that comes
+_FREED_BY_A_SEARCH = 50
 
 
 class Kept(Struct, frozen=True, gc=False):
@@ -81,9 +82,12 @@ class Pending:
         if kept is not None:
             self._unread[name] = kept.said
             self.characters += len(kept.said.text)
-        for _ in range(min(_FREED, len(self._freed))):
-            self._freed.popitem()
+        self._free(_FREED)
         return number is not None
+
+    def _free(self, most: int) -> None:
+        for _ in range(min(most, len(self._freed))):
+            self._freed.popitem()
 
     def _number(self, name: str) -> int | None:
         kept = self.kept(name)
@@ -96,6 +100,7 @@ class Pending:
         for name, said in self._unread.items():
             self.tail.add(name, said)
         self._sealed_unread, self._unread = {}, {}
+        self._free(_FREED_BY_A_SEARCH)
 
     def seal(self) -> None:
         """A commit of all this begins. What an earlier one failed to bring to disk belongs to it."""

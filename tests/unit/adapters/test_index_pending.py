@@ -135,3 +135,33 @@ async def test_what_was_sealed_is_let_go_of_at_once(tmp_path: Path) -> None:
     assert len(index._pending.tail) == 2
     assert len(await index.search("bando", 99)) == 49
     index.close()
+
+
+async def test_an_error_when_words_are_forgotten_changes_nothing_that_is_found(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise OSError("input/output error")
+
+    await trial.apply()
+    trial.index._commit()
+    await trial.apply()
+    trial.index._begin_commit()
+    with monkeypatch.context() as failing:
+        failing.setattr(trial.index._texts, "remove", broken)
+        with pytest.raises(OSError, match="input/output"):
+            trial.index._end_commit()
+    await trial.check(words=True)
+    for _ in range(5):
+        await trial.apply()
+        trial.index._commit()
+        await trial.check(words=True)
+
+
+async def test_memory_of_what_was_committed_is_given_back_by_searches(trial: Trial) -> None:
+    await trial.index.apply([posting(f"d{n}", "bando") for n in range(120)], (), 120)
+    trial.index._commit()
+    for _ in range(3):
+        await trial.index.search("bando", 1)
+
+    assert not trial.index._pending._freed
