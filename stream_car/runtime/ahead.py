@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 import stream_car
 from stream_car.adapters.embedded.chain import Chain
@@ -50,13 +51,13 @@ _HEAD = struct.Struct(">qqq")  # the first record, how many there are, and the b
 class Task(Struct, frozen=True, kw_only=True):
     """What is to be read, and by which rules; another release may read otherwise."""
 
-    release: str
     log: str
     first: int
     end: int
     domains: tuple[Domain, ...]
     future: Future
     settings: Settings
+    release: str = stream_car.__version__
 
 
 class Said(Struct, frozen=True, array_like=True, gc=False):
@@ -152,23 +153,12 @@ class Ahead:
         os.close(self._pipe)
 
 
-def begun(
-    log: str, first: int, end: int, domains: tuple[Domain, ...], future: Future, settings: Settings
-) -> Ahead | None:
+def begun(task: Task) -> Ahead | None:
     """A process that reads these records; `None` where they are few, or no process can be begun."""
-    if end - first < WORTH or not _is_free():
+    if task.end - task.first < WORTH or not _is_free():
         return None
-    task = Task(
-        release=stream_car.__version__,
-        log=log,
-        first=first + HEAD_START,
-        end=end,
-        domains=domains,
-        future=future,
-        settings=settings,
-    )
     try:
-        return Ahead(task)
+        return Ahead(replace(task, first=task.first + HEAD_START))
     except (OSError, ValueError, TypeError):  # whatever is wrong with the environment
         return None
 
@@ -193,7 +183,7 @@ def _unpacked(parcel: bytes) -> list[Said | None]:
 def parcels(task: Task, position: Callable[[], int]) -> Iterator[bytes]:
     """What the process hands over. `position` is asked how far the other one is: what is behind it is left out."""
     fold = Fold(Ruleset(task.domains), future=task.future)
-    with reading_only(Path(task.log)) as connection:
+    with closing(reading_only(Path(task.log))) as connection:
         chain = Chain(Path(task.log), connection)
         first = task.first
         while first < task.end:

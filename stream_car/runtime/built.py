@@ -33,7 +33,7 @@ from stream_car.errors import Halted
 from stream_car.ports import Encoder, Posting, Record
 from stream_car.ranking.bm25 import Analysed
 from stream_car.ranking.settings import SETTINGS, Settings
-from stream_car.runtime.ahead import Ahead, begun
+from stream_car.runtime.ahead import Ahead, Task, begun
 from stream_car.runtime.at_once import at_once
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Built:
         return at_once(self.log.range(0))[1]
 
     def begin(self) -> None:
-        """Take up what is there, or begin anew where it was made otherwise or is damaged."""
+        """Take up what is there, or begin anew where it was made otherwise or is damaged; `step` does the rest."""
         try:
             at_once(self.shard.start())
         except Halted as halted:
@@ -114,6 +114,7 @@ class Built:
             self.reset()
         if not self.next_offset or at_once(self.index.position()) > self.end:
             self.index.reset()  # made with another state, or another log
+        self.read_ahead()
 
     def reset(self) -> None:
         """Forget everything that follows from the log."""
@@ -134,7 +135,14 @@ class Built:
         """Have a process of its own read the log up to its end, if that is worth it."""
         self.read_alone()
         self._ahead = begun(
-            str(self.log.path), self.next_offset, self.end, self.ruleset.domains, self.fold.future, self._ranking
+            Task(
+                log=str(self.log.path),
+                first=self.next_offset,
+                end=self.end,
+                domains=self.ruleset.domains,
+                future=self.fold.future,
+                settings=self._ranking,
+            )
         )
 
     def read_alone(self) -> None:

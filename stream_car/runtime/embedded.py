@@ -92,7 +92,6 @@ class Engine(Questions, Tellings):
             self._built = self._made(self.going_by)
             opened.callback(self._let_go)
             self._built.begin()
-            self._built.read_ahead()
             self._apply(self._end())
             self._tick_if_due()
             self._opened = opened.pop_all()

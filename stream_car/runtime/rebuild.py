@@ -34,7 +34,6 @@ class Rebuild:
         self._switch = switch
         try:
             built.begin()
-            built.read_ahead()
         except BaseException:
             built.remove()
             raise

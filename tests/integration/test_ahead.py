@@ -11,16 +11,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-import stream_car
 from stream_car.adapters.embedded.rows import analysed
 from stream_car.codec import encode_mapping
-from stream_car.core.bearings import Domain
 from stream_car.core.documents import Document
-from stream_car.engine.effects import Future
 from stream_car.engine.fold import Fold
 from stream_car.errors import Halted
 from stream_car.ports import Message, Posting, Record
-from stream_car.ranking.settings import SETTINGS, Settings
+from stream_car.ranking.settings import SETTINGS
 from stream_car.runtime import ahead, built
 from stream_car.runtime.ahead import Ahead, Task, begun, parcels
 from stream_car.runtime.at_once import at_once
@@ -50,28 +47,25 @@ def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "AT_ONCE", 8)
 
 
+def say_all(here: Engine) -> None:
+    here.publish(SAID)
+    here.append(ODD)
+    here.publish([b"{", *SAID[:3]])
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A folder whose log has all kinds of records, none of which was read ahead."""
     with pytest.MonkeyPatch.context() as alone:
         alone.setattr(ahead, "WORTH", 1 << 40)
         with engine(tmp_path / "data") as here:
-            here.publish(SAID)
-            here.append(ODD)
-            here.publish([b"{", *SAID[:3]])
+            say_all(here)
     return tmp_path / "data"
 
 
 def task(data: Path, records: int) -> Task:
-    return Task(
-        release=stream_car.__version__,
-        log=str(data / LOG),
-        first=0,
-        end=records,
-        domains=RULESET.domains,
-        future="wait",
-        settings=SETTINGS,
-    )
+    log = str(data / LOG)
+    return Task(log=log, first=0, end=records, domains=RULESET.domains, future="wait", settings=SETTINGS)
 
 
 def all_handed_over(reader: Ahead) -> None:
@@ -120,12 +114,11 @@ def test_what_is_handed_over_is_what_would_have_been_read(data: Path) -> None:
 
 def test_a_rebuild_with_its_help_ends_as_one_without(data: Path, alone: list[int], tmp_path: Path) -> None:
     with engine(tmp_path / "other", ruleset=OTHER_RULESET) as other:
-        other.publish(SAID)
-        other.append(ODD)
-        other.publish([b"{", *SAID[:3]])
+        say_all(other)
         expected = answers(other)
     with engine(data, ruleset=None) as here:
-        documents = {one.offset for one in records_of(here) if Fold(RULESET).read(one).scopes}
+        fold = Fold(RULESET)
+        documents = {one.offset for one in records_of(here) if fold.read(one).scopes}
         with here.rebuild(ruleset=OTHER_RULESET) as rebuild:
             reader = rebuild.built._ahead
             assert reader is not None
@@ -142,10 +135,8 @@ def test_a_rebuild_with_its_help_ends_as_one_without(data: Path, alone: list[int
 def test_a_state_that_is_built_anew_is_read_ahead_too(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readers: list[Ahead | None] = []
 
-    def noted(
-        log: str, first: int, end: int, domains: tuple[Domain, ...], future: Future, settings: Settings
-    ) -> Ahead | None:
-        readers.append(begun(log, first, end, domains, future, settings))
+    def noted(task: Task) -> Ahead | None:
+        readers.append(begun(task))
         return readers[-1]
 
     monkeypatch.setattr(built, "begun", noted)
@@ -250,8 +241,7 @@ def test_whoever_was_overtaken_goes_on_ahead(data: Path, monkeypatch: pytest.Mon
 
 def test_few_records_are_not_worth_a_process(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "WORTH", 50)
-    one = task(data, 49)
-    assert begun(one.log, 0, 49, one.domains, one.future, one.settings) is None
+    assert begun(task(data, 49)) is None
 
 
 def test_a_rebuild_that_is_given_up_leaves_no_process(data: Path) -> None:
@@ -267,6 +257,7 @@ import sys
 from pathlib import Path
 from stream_car.runtime import ahead
 from tests.engines import OTHER_RULESET, engine
+ahead._is_free = lambda: True  # whatever this machine has
 with engine(Path(sys.argv[1])) as here:
     rebuild = here.rebuild(ruleset=OTHER_RULESET)
     print(rebuild.built._ahead._process.pid, flush=True)

@@ -1,11 +1,10 @@
 """A state file looked at and never changed, for whoever compares it with another."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from stream_car.adapters.embedded.sqlite import translated
+from stream_car.adapters.embedded.sqlite import reading_only, translated
 
 CURE = "it holds derived state only: remove it, and it is rebuilt from the log"
 
@@ -16,7 +15,7 @@ class Inspected:
     def __init__(self, path: Path) -> None:
         self._path = path
         with translated(path, CURE):
-            self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+            self._connection = reading_only(path)
 
     def next_offset(self) -> int:
         """The first record that is not applied yet."""

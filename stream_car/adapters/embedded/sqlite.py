@@ -92,16 +92,16 @@ def sync_log(path: Path) -> None:
 
 def snapshot(source: Path, target: Path, cure: str = "restore it from a backup") -> None:
     """A database as of one moment, copied while others write to it; durable when it returns."""
-    with translated(source, cure), reading_only(source) as reading:
+    with translated(source, cure), closing(reading_only(source)) as reading:
         os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(sqlite3.connect(target)) as writing:
             reading.backup(writing)  # all pages in one step: one moment, however many write meanwhile
     sync_file(target)
 
 
-def reading_only(path: Path) -> closing[sqlite3.Connection]:
-    """A connection to a file that others may be writing to, closed at the end of the block."""
-    return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+def reading_only(path: Path) -> sqlite3.Connection:
+    """A connection to a file that others may be writing to."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
 
 
 def settle(path: Path) -> None:
