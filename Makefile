@@ -23,7 +23,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 JOBS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CHECKED := stream_car tests deploy topics
+CHECKED := stream_car tests tools deploy topics
 NATIVE := build/native
 
 .PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate both slow bench bench-native clean

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = sorted(path for room in ("stream_car", "tests", "deploy", "topics") for path in (ROOT / room).rglob("*.py"))
+ROOMS = ("stream_car", "tests", "tools", "deploy", "topics")
+CODE = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 TEXTS = sorted(
     path
     for pattern in (

@@ -1,0 +1,89 @@
+"""State in Redis and topics of Kafka that an older release wrote are gone on with."""
+
+from base64 import b64decode
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+
+from stream_car.adapters.redis.connect import connect
+from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.store import RedisStore
+from stream_car.adapters.redis.views import RedisViews
+from stream_car.engine.hops import FrontierFold, IntakeFold
+from stream_car.engine.partitions import Partitions
+from stream_car.engine.patience import Attempts, Waiting
+from stream_car.engine.query import Queries
+from stream_car.engine.shard import Shard, Touching
+from stream_car.engine.sources import ManyShards
+from stream_car.ports import Event, Hop
+from tests.golden import documents
+from tests.golden.stored import RELEASES, RecordedLog, hashes, records, values
+from tests.properties.words import PlainIndex
+from tests.servers import in_one_worker
+
+pytestmark = [in_one_worker("kafka"), pytest.mark.parametrize("release", RELEASES)]
+
+HOPS: tuple[Hop, ...] = ("intake", "frontier")
+TOPICS: dict[Hop, str] = {"intake": "documents", "frontier": "placements"}
+
+
+class Silent:
+    """Implements `ports.Outlet`: everything has been published."""
+
+    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+        raise AssertionError("nothing was left to publish")
+
+    async def last(self, shard: int) -> int:
+        return 0
+
+
+@asynccontextmanager
+async def restored(url: str, release: str) -> AsyncIterator[dict[Hop, RedisStore]]:
+    """The stores of both hops, with what Redis held; under the keys of then, for checksums go over them."""
+    client = await connect(RedisServer(url=url))
+    kept = hashes(release)
+    try:
+        for _, _, key, pairs in kept:
+            values = [b64decode(part) for pair in pairs for part in pair]
+            await client.execute_command("HSET", b64decode(key), *values)
+        names = {hop: b64decode(key).decode().strip("{}").rpartition(":")[0] for hop, _, key, _ in kept}
+        yield {hop: RedisStore(client, names[hop]) for hop in HOPS}
+    finally:
+        await client.execute_command("UNLINK", *(b64decode(key) for _, _, key, _ in kept))
+        await client.aclose()
+
+
+async def test_shards_and_questions_go_on_with_what_lies_in_redis(release: str, redis: str) -> None:
+    known = values(release, "servers")
+    intakes, frontiers = cast(list[int], known["partitions"])
+    partitions = Partitions(intakes=intakes, frontiers=frontiers)
+    ruleset = documents.ruleset()
+    async with restored(redis, release) as stores:
+        logs = {hop: RecordedLog(records(release, topic)) for hop, topic in TOPICS.items()}
+        intake = [IntakeFold(ruleset, partitions, shard=q) for q in range(intakes)]
+        frontier = [FrontierFold(ruleset, partitions, shard=p) for p in range(frontiers)]
+        ends = [
+            *[await applied(logs["intake"], stores["intake"], fold) for fold in intake],
+            *[await applied(logs["frontier"], stores["frontier"], fold) for fold in frontier],
+        ]
+        views = RedisViews(intake=stores["intake"], frontier=stores["frontier"])
+        queries = Queries(
+            shards=ManyShards(views, partitions), index=PlainIndex(), ruleset=ruleset, generation=intake[0].generation
+        )
+        statuses = cast(dict[str, str], known["statuses"])
+        found = await queries.resolve(list(statuses), waiting=Waiting(patience=Attempts(3)))
+
+    assert intake[0].generation == known["generation"]
+    assert all(ends)
+    assert {one.asked: one.status for one in found} == statuses
+
+
+async def applied(log: RecordedLog, store: RedisStore, fold: IntakeFold | FrontierFold) -> int:
+    """How many records a shard had applied; nothing is left to apply, and its log is the one that it knows."""
+    shard: Shard[object, Touching] = Shard(shard=fold.shard, log=log, store=store, journal=Silent(), fold=fold)  # type: ignore[arg-type]  # either fold
+    await shard.start()
+    assert await shard.lag() == 0
+    assert await shard.run_once() == []
+    return shard.next_offset
