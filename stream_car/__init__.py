@@ -37,14 +37,15 @@ def open(
     path: _Path | str | None = None,
     *,
     domains: _Sequence[str | _Path] = (),
-    future: _typing.Literal["wait", "apply"] = "wait",
+    future: _typing.Literal["wait", "apply"] | None = None,
     ranking: "Settings | None" = None,
     encoder: "Encoder | str | _Path | None" = None,
 ) -> "Engine":
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
-    `domains` are names of shipped rule packs or paths of pack files; none means all shipped packs.
-    `future="apply"` makes documents count whatever their date, as a closed collection needs it.
+    `domains` are names of shipped rule packs or paths of pack files. `future="apply"` makes documents count
+    whatever their date, as a closed collection needs it; with "wait" they wait for it. A folder opens with
+    what it was built with unless these say otherwise; a new one has all shipped packs and waits.
     `ranking` holds the numbers that Stage 1 and the order of groups go by. With an `encoder` Stage 1 also
     compares meanings, by vectors that are made in the background: an object with the two members of
     `ports.Encoder`, or the folder of a model (`stream-car[dense]`, `stream-car[sentence-transformers]`).

@@ -150,12 +150,26 @@ def agreed(known: Generation | None, wanted: Generation | None, *, is_empty: boo
     if known is None or (is_empty and wanted is not None):
         return wanted if wanted is not None else read_packs(())
     if wanted is not None and not wanted.is_like(known):
-        raise InvalidRequest(
-            "rules",
-            f"this folder goes by other rules ({known.called}); leave --rules and STREAM_CAR_RULES out, or see what "
-            "would change: stream-car rebuild --rules ... --dry-run",
-        )
+        raise InvalidRequest("rules", _difference(known, wanted))
     return known
+
+
+def _difference(known: Generation, wanted: Generation) -> str:
+    """What a folder has, what was asked for, and what to do about it."""
+    if known.ruleset().digest == wanted.ruleset().digest:
+        return (
+            f"This data directory was built with future={known.future}, but future={wanted.future} was asked for. "
+            "Leave it out to use the data as it is, or preview the change with "
+            f"`stream-car rebuild --future {wanted.future} --dry-run`."
+        )
+    has, asked = known.called, wanted.called
+    if has == asked:
+        has, asked = f"{has}, as of digest {known.ruleset().digest}", f"the same names, now {wanted.ruleset().digest}"
+    return (
+        f"This data directory was built with different rules. It has: {has}. Asked for: {asked}. "
+        "Omit --rules and STREAM_CAR_RULES to use the data as it is, or preview the change with "
+        "`stream-car rebuild --rules ... --dry-run`."
+    )
 
 
 def sweep(folder: Path, current: Generation) -> None:

@@ -53,7 +53,7 @@ def plain(value: object) -> object:
 
 
 @pytest.mark.usefixtures("as_it_is")
-@pytest.mark.parametrize("name", ["folder"])
+@pytest.mark.parametrize("name", ["folder", "applied"])
 def test_a_folder_opens_with_its_rules_and_says_what_it_said(release: str, name: str, tmp_path: Path) -> None:
     folder = unpacked(release, name, tmp_path)
 

@@ -132,7 +132,7 @@ def test_a_folder_without_documents_takes_the_rules_it_is_opened_with(tmp_path: 
         pass
     with stream_car.open(tmp_path, domains=["facts"]) as here:
         assert here.publish([FACT]).receipts[0].outcome == "accepted"
-    with pytest.raises(InvalidRequest, match="other rules"):
+    with pytest.raises(InvalidRequest, match="built with different rules"):
         stream_car.open(tmp_path, domains=["legal"])
 
 

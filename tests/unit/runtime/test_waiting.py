@@ -113,7 +113,7 @@ def test_how_the_future_is_treated_is_part_of_the_generation(tmp_path: Path) -> 
         assert here.resolve(["c"])[0].status == "void"
     with engine(tmp_path) as here:
         assert here.resolve(["c"])[0].status == "void"
-    with pytest.raises(InvalidRequest, match="goes by other rules"):
+    with pytest.raises(InvalidRequest, match="built with future=apply"):
         engine(tmp_path, future="wait")
 
 
