@@ -23,12 +23,12 @@ from stream_car.errors import (
 )
 
 if _typing.TYPE_CHECKING:
-    from stream_car.api.client import AsyncClient as AsyncClient
-    from stream_car.api.client import Client as Client
     from stream_car.api.messages import Said as Said
+    from stream_car.client import AsyncClient as AsyncClient
+    from stream_car.client import Client as Client
+    from stream_car.local.engine import Engine as Engine
     from stream_car.ports import Encoder
     from stream_car.ranking.settings import Settings
-    from stream_car.runtime.embedded import Engine as Engine
 
 __version__ = "0.1.0"
 
@@ -50,30 +50,30 @@ def open(
     compares meanings, by vectors that are made in the background: an object with the two members of
     `ports.Encoder`, or the folder of a model (`stream-car[dense]`, `stream-car[sentence-transformers]`).
     """
+    from stream_car.local.engine import open_engine
     from stream_car.ranking.settings import SETTINGS
-    from stream_car.runtime.embedded import open_engine
 
     return open_engine(path, domains=domains, future=future, ranking=ranking or SETTINGS, encoder=encoder)
 
 
 def connect(url: str, *, token: str | None = None) -> "Client":
     """The service at an address, with the calls of the engine and `subscribe`."""
-    from stream_car.api.client import Client
+    from stream_car.client import Client
 
     return Client(url, token=token)
 
 
 def connect_async(url: str, *, token: str | None = None) -> "AsyncClient":
     """The service at an address, with calls to await."""
-    from stream_car.api.client import AsyncClient
+    from stream_car.client import AsyncClient
 
     return AsyncClient(url, token=token)
 
 
 _LATER = {
-    "AsyncClient": "api.client",
-    "Client": "api.client",
-    "Engine": "runtime.embedded",
+    "AsyncClient": "client",
+    "Client": "client",
+    "Engine": "local.engine",
     "Said": "api.messages",
 }
 

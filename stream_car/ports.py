@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, Protocol
 from msgspec import Struct
 
 from stream_car.core.documents import Document
+from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import Analysed
-from stream_car.ranking.grouping import Hit
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):

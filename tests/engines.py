@@ -7,9 +7,9 @@ from typing import Literal
 from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
+from stream_car.local.engine import Engine
 from stream_car.ports import Encoder
 from stream_car.ranking.settings import SETTINGS, Settings
-from stream_car.runtime.embedded import Engine
 
 DAY = 86_400_000_000
 NOW = 20_000 * DAY

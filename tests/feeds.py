@@ -11,11 +11,11 @@ from msgspec import Struct
 from stream_car.core.documents import Document, Statement
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import FORMATS, Seen, format_called
-from stream_car.feeds.pieces import Start
-from stream_car.runtime import destinations
-from stream_car.runtime.embedded import Engine
-from stream_car.runtime.feeding import Step, feed
-from stream_car.runtime.sources import sources
+from stream_car.feeds.splitting import Start
+from stream_car.ingest import destinations
+from stream_car.ingest.files import sources
+from stream_car.ingest.ingest import Step, feed
+from stream_car.local.engine import Engine
 
 PAGES = Path(__file__).parents[1] / "docs" / "how-to" / "feeds"
 WRITTEN = re.compile(r"^cat > (?:[\w-]+/)?([\w.-]+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)

@@ -11,27 +11,27 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from stream_car.adapters.embedded.index import TantivyIndex
-from stream_car.adapters.embedded.keys import SqliteKeys
 from stream_car.adapters.kafka.reader import Reader
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.views import RedisViews
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.key_list import SqliteKeys
+from stream_car.cluster import shard_runner
+from stream_car.cluster.connections import Plan, Works
+from stream_car.cluster.service import ServersService
+from stream_car.cluster.shard_runner import Hosted, Said
+from stream_car.cluster.shared_log import Reading
 from stream_car.core.rules import Ruleset
-from stream_car.engine.headers import FrontierHeader
-from stream_car.engine.hops import FRONTIER
-from stream_car.engine.stored import decode_value
 from stream_car.ports import Place
+from stream_car.processing.headers import FrontierHeader
+from stream_car.processing.stored import decode_value
+from stream_car.processing.two_hop import FRONTIER
 from stream_car.ranking.settings import SETTINGS as RANKING
 from stream_car.ranking.settings import Settings
-from stream_car.runtime.serving.reading import Reading
-from stream_car.runtime.serving.service import ServersService
-from stream_car.runtime.settings import ServerSettings
-from stream_car.runtime.worker import hosted
-from stream_car.runtime.worker.hosted import Hosted, Said
-from stream_car.runtime.worker.wiring import Plan, Works
+from stream_car.settings import ServerSettings
 from tests.engines import RULESET
 
 SETTINGS = ServerSettings(port=0)
@@ -146,14 +146,14 @@ def views_of(works: Works) -> RedisViews:
 async def _shards(works: Works) -> AsyncIterator[None]:
     """The shards of both hops, at work without a group."""
     readers = [await Reader.open(works.plan.kafka) for _ in PLACES]
-    usual, hosted.MARK_S = hosted.MARK_S, MARK_S
+    usual, shard_runner.MARK_S = shard_runner.MARK_S, MARK_S
     running: list[Hosted] = []
     try:
         running += [works.host(place, reader, _heard) for place, reader in zip(PLACES, readers, strict=True)]
         yield
     finally:
         await asyncio.gather(*(one.end(5.0) for one in running))
-        hosted.MARK_S = usual
+        shard_runner.MARK_S = usual
         await asyncio.gather(*(reader.close() for reader in readers))
 
 

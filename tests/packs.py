@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.domains import load
 from stream_car.errors import InvalidRules
+from stream_car.rule_packs import load
 
 GOOD = """
 name = "news"

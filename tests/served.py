@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from stream_car import Client, Engine
 from stream_car.codec import Publishables
-from stream_car.engine.answers import Published
+from stream_car.local import server
+from stream_car.queries.answers import Published
 from stream_car.ranking.settings import SETTINGS, Settings
-from stream_car.runtime import server
-from stream_car.runtime.settings import ServerSettings
+from stream_car.settings import ServerSettings
 from tests import engines
 from tests.backends import Servers, servers
 from tests.installed import Installed, installed

@@ -11,9 +11,9 @@ from msgspec import Struct
 from stream_car.codec import Publishable, as_sent
 from stream_car.core.documents import Retraction
 from stream_car.core.rules import Ruleset
-from stream_car.runtime import server
-from stream_car.runtime.embedded import Engine
-from stream_car.runtime.settings import ServerSettings
+from stream_car.local import server
+from stream_car.local.engine import Engine
+from stream_car.settings import ServerSettings
 from tests.backends import servers
 from tests.engines import RULESET, StoppedClock
 from tests.installed import Installed, installed

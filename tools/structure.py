@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stream_car.runtime.embedded import Engine
+    from stream_car.local.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ROOT / "stream_car"
@@ -85,7 +85,7 @@ def followed(work: Callable[[], object]) -> Way:
 
 def ways() -> dict[str, Way]:
     """One publication and one question in the library, and one over HTTP; none is the first of its kind."""
-    from stream_car.runtime.embedded import Engine
+    from stream_car.local.engine import Engine
 
     def advisory(number: int) -> dict[str, object]:
         scope = {"cve": [f"CVE-2024-{number}"], "package": ["lodash"]}
@@ -108,8 +108,8 @@ def ways() -> dict[str, Way]:
 async def _over_http(car: "Engine") -> Way:
     import httpx
 
-    from stream_car.api.http.app import application
-    from stream_car.runtime.service import EmbeddedService
+    from stream_car.http.app import application
+    from stream_car.local.service import EmbeddedService
 
     async with EmbeddedService(car) as service:
         transport = httpx.ASGITransport(app=application(service, version="0"))

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from stream_car.adapters.kafka.journal import TYPES
-from stream_car.adapters.kafka.specification import Layout, Topic
+from stream_car.adapters.kafka.topic_layout import Layout, Topic
+from stream_car.codec.json_scan import DEFAULTS, GREATEST
 from stream_car.codec.placements import Mark, Placed
-from stream_car.codec.syntax import DEFAULTS, GREATEST
 from stream_car.core.changes import FrontierChange
 
 FOLDER = Path(__file__).parent

@@ -9,17 +9,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from stream_car.core.bearings import Domain
-from stream_car.engine.answers import Difference, Outcome, Receipt, Stands, Told
-from stream_car.engine.limits import DEPTH
-from stream_car.engine.notices import (
-    ActiveDocument,
-    Begin,
-    DocumentChange,
-    End,
-    Event,
-    ScopeState,
-    View,
-)
+from stream_car.queries.answers import Difference, Outcome, Receipt, Stands, Told
+from stream_car.queries.limits import DEPTH
+from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, Event, ScopeState, View
 
 TEXT_MAX = 10_000
 NAMES_MAX = 1_000

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
-from stream_car.engine.answers import (
+from stream_car.processing.effects import Future
+from stream_car.queries.answers import (
     Answer,
     Audit,
     Evidence,
@@ -22,9 +23,8 @@ from stream_car.engine.answers import (
     Resolution,
     Told,
 )
-from stream_car.engine.effects import Future
-from stream_car.engine.limits import DEPTH
-from stream_car.engine.notices import Selection
+from stream_car.queries.limits import DEPTH
+from stream_car.subscriptions.events import Selection
 
 
 class Service(Protocol):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from stream_car.bench.entities import Entities, without_repeats
 from stream_car.bench.lexical import Lexical, bm25, tfidf
 from stream_car.bench.sets import Material, Question
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
 
@@ -107,7 +107,7 @@ class Bench:
         return [one.id for one in documents if not any(self._voids(other, one) for other in documents)]
 
     def _voids(self, later: Document, earlier: Document) -> bool:
-        return authority.voids(later=later, earlier=earlier, ruleset=self.ruleset) is not None
+        return definitions.voids(later=later, earlier=earlier, ruleset=self.ruleset) is not None
 
 
 def dense_rerank(ranked: Sequence[str], above: Mapping[str, frozenset[str]], limit: int | None) -> list[str]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from stream_car.bench.lab import Lab
 from stream_car.bench.measures import Share, recall, share, tca
 from stream_car.bench.sets import Collection, Split
-from stream_car.engine.answers import Answer
+from stream_car.queries.answers import Answer
 
 LEADS = (1, 2, 5)  # of each power of ten
 

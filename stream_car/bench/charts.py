@@ -7,8 +7,8 @@ from stream_car.bench import paper
 from stream_car.bench.budgets import Curve
 from stream_car.bench.lab import OURS, Report
 from stream_car.bench.lexical import bm25
-from stream_car.engine.answers import Answer
 from stream_car.pictures import plots
+from stream_car.queries.answers import Answer
 
 
 def write(reports: Sequence[Report], folder: Path) -> list[Path]:

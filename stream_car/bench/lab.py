@@ -10,7 +10,7 @@ from types import TracebackType
 
 from msgspec import Struct
 
-from stream_car import domains
+from stream_car import rule_packs
 from stream_car.bench import measures
 from stream_car.bench.baselines import Bench, System, blind
 from stream_car.bench.judging import Judge, Judged, Scores, by_hop, scores
@@ -107,7 +107,7 @@ class Stand:
     def __init__(self, material: Material, lab: Lab) -> None:
         self.material = material
         self.lab = lab
-        self.bench = Bench(material, domains.load([material.collection.domain]))
+        self.bench = Bench(material, rule_packs.load([material.collection.domain]))
         self._ours: dict[str, Ours] = {}
         found, self.needs = lab.models.systems(self.bench)
         systems = [*self.bench.systems(), *found]

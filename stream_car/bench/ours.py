@@ -14,9 +14,9 @@ import stream_car
 from stream_car.bench.lexical import Lexical
 from stream_car.bench.sets import Question
 from stream_car.codec import documents_in
-from stream_car.engine.answers import Answer
-from stream_car.engine.limits import DEPTH, DEPTH_MAX, K_MAX
 from stream_car.ports import Encoder
+from stream_car.queries.answers import Answer
+from stream_car.queries.limits import DEPTH, DEPTH_MAX, K_MAX
 
 
 class Delta(Struct, frozen=True, kw_only=True):

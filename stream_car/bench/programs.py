@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from stream_car.adapters.search.encoders import encoder
 from stream_car.bench.models import Remembering, Scoring, Writing
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.encoders import encoder
 
 
 def named(places: Sequence[str]) -> dict[str, Remembering]:

@@ -21,9 +21,9 @@ from stream_car.bench.sets import COLLECTIONS, Question, Split, known
 from stream_car.bench.sheets import Sheet
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.pieces import FAINT
 from stream_car.cli.publish import progress
 from stream_car.cli.tables import Rows
+from stream_car.cli.widgets import FAINT
 from stream_car.errors import InvalidRequest
 
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from stream_car.cli import options
 from stream_car.cli.console import words
-from stream_car.cli.pieces import FAINT, IN_FORCE, counted
-from stream_car.runtime.copies import Copied, copy
+from stream_car.cli.widgets import FAINT, IN_FORCE, counted
+from stream_car.local.backup import Copied, copy
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 

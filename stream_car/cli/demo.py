@@ -21,12 +21,12 @@ import stream_car
 from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, out, words
-from stream_car.cli.pieces import FAINT, certificate_line, controlled
 from stream_car.cli.render import ranking, telling
 from stream_car.cli.told import left_line
+from stream_car.cli.widgets import FAINT, certificate_line, controlled
 from stream_car.core.changes import Cause, Member
-from stream_car.engine.answers import Answer, Evidence, Told
-from stream_car.runtime.demo import Question, feed, questions
+from stream_car.demo import Question, feed, questions
+from stream_car.queries.answers import Answer, Evidence, Told
 
 K = 3
 WIDE = 100

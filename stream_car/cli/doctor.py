@@ -9,12 +9,12 @@ from rich.text import Text
 
 from stream_car.api.plain import line
 from stream_car.cli import options
-from stream_car.cli.again import again
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN
+from stream_car.cli.hints import again
 from stream_car.cli.publish import progress
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN
 from stream_car.errors import Busy, StreamCarError
-from stream_car.runtime.doctor import Finding, examine
+from stream_car.local.doctor import Finding, examine
 
 MARKS = {"sound": ("✔", IN_FORCE), "notice": ("•", WARN), "wrong": ("✘", BAD)}
 IN_USE = (

@@ -16,12 +16,12 @@ import stream_car
 from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import err
-from stream_car.cli.pieces import counted
 from stream_car.cli.publish import progress, publish_all
-from stream_car.cli.summary import Summary
+from stream_car.cli.summaries import Summary
+from stream_car.cli.widgets import counted
 from stream_car.codec import documents_in
-from stream_car.engine.limits import DEPTH
 from stream_car.errors import InvalidRequest
+from stream_car.queries.limits import DEPTH
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

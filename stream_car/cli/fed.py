@@ -12,10 +12,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from stream_car.cli.console import words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, WARN, counted
-from stream_car.cli.summary import Summary
-from stream_car.cli.summary import draw as draw_summary
-from stream_car.runtime.feeding import Step
+from stream_car.cli.summaries import Summary
+from stream_car.cli.summaries import draw as draw_summary
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted
+from stream_car.ingest.ingest import Step
 
 KEPT_MAX = 1000
 SHOWN_MAX = 10

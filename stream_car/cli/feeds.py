@@ -13,14 +13,14 @@ import stream_car
 from stream_car.api.plain import line
 from stream_car.cli import fed, options
 from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.summary import Summary
+from stream_car.cli.summaries import Summary
 from stream_car.codec import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction
 from stream_car.feeds import FORMATS, Format, format_called
-from stream_car.runtime import destinations, feeding
-from stream_car.runtime.destinations import Destination
-from stream_car.runtime.settings import data_directory
-from stream_car.runtime.sources import STANDARD_INPUT, Source, sources
+from stream_car.ingest import destinations, ingest
+from stream_car.ingest.destinations import Destination
+from stream_car.ingest.files import STANDARD_INPUT, Source, sources
+from stream_car.settings import data_directory
 
 REFUSED = 1
 P = ParamSpec("P")
@@ -56,7 +56,7 @@ def convert(files: Sequence[str], form: str | None, as_json: bool) -> None:
     """
     asked = chosen(form)
     refused = 0
-    for step in feeding.converted(asked, sources(files, asked.suffixes)):
+    for step in ingest.converted(asked, sources(files, asked.suffixes)):
         if step.refused is not None:
             refused += 1
             _tell(fed.refusal(step), as_json=as_json)
@@ -115,12 +115,12 @@ def publish(to: Destination, form: Format, found: Sequence[Source], *, growing: 
     with _progress() as bar:
         total = sum(source.path.stat().st_size for source in found if source.name != STANDARD_INPUT)
         task = bar.add_task(form.name, total=total or None)
-        batches = feeding.feed(to, form, found, growing=growing)
+        batches = ingest.feed(to, form, found, growing=growing)
         counted = Summary.of(receipt for batch in _watched(batches, feed, bar, task) for receipt in batch.receipts)
     return fed.FedSummary(feed=feed, published=counted)
 
 
-def _watched(batches: Iterable[feeding.Fed], feed: fed.Feed, bar: Progress, task: TaskID) -> Iterator[feeding.Fed]:
+def _watched(batches: Iterable[ingest.Fed], feed: fed.Feed, bar: Progress, task: TaskID) -> Iterator[ingest.Fed]:
     done, name, passed = 0, "", 0
     for batch in batches:
         for step in batch.steps:

@@ -15,11 +15,11 @@ from rich.text import Text
 from stream_car.api.plain import line
 from stream_car.cli import fed, feeds, options
 from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.pieces import BAD, FAINT, WARN, counted
+from stream_car.cli.widgets import BAD, FAINT, WARN, counted
 from stream_car.errors import Busy, Unavailable
 from stream_car.feeds import Format
-from stream_car.runtime.following import Watch
-from stream_car.runtime.sources import STANDARD_INPUT, Source
+from stream_car.ingest.files import STANDARD_INPUT, Source
+from stream_car.ingest.watch import Watch
 
 
 @click.command(

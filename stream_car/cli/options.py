@@ -10,14 +10,14 @@ from rich.console import RenderableType
 import stream_car
 from stream_car.api import messages
 from stream_car.api.plain import line
-from stream_car.cli.again import COMMANDLINE, advised
 from stream_car.cli.console import emit, err, show
-from stream_car.cli.pieces import WARN, counted
+from stream_car.cli.hints import COMMANDLINE, advised
+from stream_car.cli.widgets import WARN, counted
 from stream_car.codec import parse_time
 from stream_car.core.rules import Ruleset
-from stream_car.engine.limits import DEPTH_MAX
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.settings import (
+from stream_car.queries.limits import DEPTH_MAX
+from stream_car.settings import (
     DATA_DEFAULT,
     DATA_VARIABLE,
     ENCODER_VARIABLE,

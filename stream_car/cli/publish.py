@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from stream_car.cli import fed, feeds, options, summary
+from stream_car.cli import fed, feeds, options, summaries
 from stream_car.cli.console import err
 from stream_car.codec import documents_in
-from stream_car.engine.answers import Receipt
 from stream_car.feeds import Format, format_called
-from stream_car.runtime.sources import STANDARD_INPUT, Source
+from stream_car.ingest.files import STANDARD_INPUT, Source
+from stream_car.queries.answers import Receipt
 
 BATCH = 2_000
 REFUSED = 1
@@ -68,9 +68,9 @@ def command(
         if form is not None:
             _feed(engine, positions, format_called(form), found, as_json=as_json, encoder=encoder)
             return
-        said = summary.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
+        said = summaries.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
         options.settle(engine, encoder)
-    options.answer_one(said, as_json=as_json, draw=summary.draw)
+    options.answer_one(said, as_json=as_json, draw=summaries.draw)
     if said.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)
 

@@ -15,17 +15,17 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from stream_car.api.client import Client
 from stream_car.api.messages import Progress
 from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.pieces import FAINT, IN_FORCE, VOID, counted
 from stream_car.cli.publish import progress
 from stream_car.cli.tables import Rows
-from stream_car.engine.answers import Difference, Stands
+from stream_car.cli.widgets import FAINT, IN_FORCE, VOID, counted
+from stream_car.client import Client
 from stream_car.errors import StreamCarError
-from stream_car.runtime.rebuild import Rebuild
+from stream_car.local.rebuild import Rebuild
+from stream_car.queries.answers import Difference, Stands
 
 SHOWN = 50
 AGAIN_S = 0.1  # until a service is asked again how far it is

@@ -13,16 +13,16 @@ import click
 import msgspec
 from msgspec import Struct
 
-from stream_car import domains
-from stream_car.adapters.kafka.specification import PREFIX
+from stream_car import rule_packs
+from stream_car.adapters.kafka.topic_layout import PREFIX
 from stream_car.api.plain import line
 from stream_car.cli import options, render
-from stream_car.cli.again import again
 from stream_car.cli.console import emit, show
+from stream_car.cli.hints import again
 from stream_car.cli.topics import require_driver
-from stream_car.engine.answers import Rejected, Replayed
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.settings import kafka_server
+from stream_car.queries.answers import Rejected, Replayed
+from stream_car.settings import kafka_server
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,9 +61,9 @@ def _in_kafka(command: Callable[P, R]) -> Callable[P, R]:
 
 def _topic(address: str, prefix: str, rules: Sequence[str]) -> Keeper:
     require_driver()
-    from stream_car.runtime.refused import Refused
+    from stream_car.cluster.rejected import Refused
 
-    return Refused(kafka_server(address), prefix, domains.load(rules))
+    return Refused(kafka_server(address), prefix, rule_packs.load(rules))
 
 
 @click.group("rejected")

@@ -10,9 +10,10 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from stream_car.cli.again import advised
 from stream_car.cli.console import words
-from stream_car.cli.pieces import (
+from stream_car.cli.hints import advised
+from stream_car.cli.tables import Rows
+from stream_car.cli.widgets import (
     BAD,
     FAINT,
     IN_FORCE,
@@ -31,8 +32,7 @@ from stream_car.cli.pieces import (
     name,
     numbered,
 )
-from stream_car.cli.tables import Rows
-from stream_car.engine.answers import (
+from stream_car.queries.answers import (
     Answer,
     Audit,
     Bond,

@@ -13,13 +13,13 @@ from rich.text import Text
 from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, arrow, counted
 from stream_car.cli.tables import Rows
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, arrow, counted
 from stream_car.codec import decode, documents_in
 from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
-from stream_car.domains import Connection, Report, examine, load
 from stream_car.errors import InvalidDocument
+from stream_car.rule_packs import Connection, Report, examine, load
 
 SHOWN = 20
 BROKEN = 2

@@ -9,8 +9,8 @@ import stream_car
 from stream_car.api.messages import Waiting
 from stream_car.cli import options, render, unknown
 from stream_car.cli.console import words
-from stream_car.cli.pieces import day
 from stream_car.cli.told import told
+from stream_car.cli.widgets import day
 from stream_car.core.rules import Ruleset
 from stream_car.pictures import timeline
 

@@ -13,7 +13,7 @@ from stream_car.api.plain import line
 from stream_car.cli import options, servers
 from stream_car.cli.console import emit, err
 from stream_car.cli.topics import require_driver
-from stream_car.runtime.settings import read_settings, read_token, require_known_variables
+from stream_car.settings import read_settings, read_token, require_known_variables
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +69,8 @@ def serve(
     """
     require_known_variables()
     require_driver()
-    from stream_car.runtime import server
-    from stream_car.runtime.serving.serving import run
+    from stream_car.cluster.query_worker import run
+    from stream_car.local import server
 
     given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
     settings = msgspec.structs.replace(read_settings(settings_file), **given)

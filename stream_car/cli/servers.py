@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
-from stream_car.adapters.kafka.specification import PREFIX
-from stream_car.runtime.settings import RULES_VARIABLE, kafka_server, redis_server
+from stream_car.adapters.kafka.topic_layout import PREFIX
+from stream_car.settings import RULES_VARIABLE, kafka_server, redis_server
 
 if TYPE_CHECKING:
-    from stream_car.runtime.worker.wiring import Plan
+    from stream_car.cluster.connections import Plan
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,13 +52,13 @@ def installation(command: Callable[P, R]) -> Callable[P, R]:
 
 def plan_of(address: str | None, prefix: str, namespace: str, single_broker: bool, rules: Sequence[str]) -> "Plan":
     """Which servers, topics and rules these options mean."""
-    from stream_car import domains
-    from stream_car.runtime.worker.wiring import Plan
+    from stream_car import rule_packs
+    from stream_car.cluster.connections import Plan
 
     return Plan(
         kafka=kafka_server(address),
         redis=redis_server(),
-        ruleset=domains.load(rules),
+        ruleset=rule_packs.load(rules),
         prefix=prefix,
         namespace=namespace,
         single_broker=single_broker,

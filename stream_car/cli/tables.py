@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from stream_car.cli.pieces import FAINT, indented
+from stream_car.cli.widgets import FAINT, indented
 
 EDGE = 3  # what a column has around it
 

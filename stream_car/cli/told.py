@@ -12,11 +12,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from stream_car.cli.console import words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.rules import AMENDED, LINK, keys_of
-from stream_car.engine.answers import Told
-from stream_car.engine.notices import DocumentChange
+from stream_car.queries.answers import Told
+from stream_car.subscriptions.events import DocumentChange
 
 ENDED = {
     "voided": "is void now",

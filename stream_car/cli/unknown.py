@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from stream_car.core.rules import AMENDED, LINK, RECORD, Ruleset
-from stream_car.domains.spelling import meant
+from stream_car.rule_packs.suggestions import meant
 
 
 def keys(ruleset: Ruleset, asked: Iterable[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import msgspec
 from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, err
-from stream_car.runtime.settings import read_settings, read_token, require_known_variables
+from stream_car.settings import read_settings, read_token, require_known_variables
 
 TRY = """\
 open {url} in a browser, or try:
@@ -84,7 +84,7 @@ def up(
     One process without any other server; the data is that of the other commands, which cannot use it
     at the same time. Ctrl-C or SIGTERM ends it in order.
     """
-    from stream_car.runtime import server
+    from stream_car.local import server
 
     require_known_variables()
     settings = read_settings(settings_file)

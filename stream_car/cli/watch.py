@@ -19,16 +19,16 @@ import stream_car
 from stream_car.api.messages import Reset, Said
 from stream_car.api.plain import line
 from stream_car.cli import options, unknown
-from stream_car.cli.again import again
 from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.pieces import BAD, FAINT, IN_FORCE, VOID, WARN, day
+from stream_car.cli.hints import again
 from stream_car.cli.told import became, told
-from stream_car.engine.answers import Told
-from stream_car.engine.notices import ActiveDocument, Begin, DocumentChange, End, ScopeState, Selection
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day
 from stream_car.errors import InvalidRequest
+from stream_car.queries.answers import Told
+from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, ScopeState, Selection
 
 if TYPE_CHECKING:
-    from stream_car.api.client.following import Place
+    from stream_car.client.subscription import Place
 
 RESET = {
     "cursor_generation": "the rules have changed since you were here; this is what is in force now",
@@ -79,7 +79,7 @@ def watch(
     One line for each document, with what caused it, until Ctrl-C. Over a folder, without a service, it
     tells the changes so far and ends.
     """
-    from stream_car.api.client.following import Place
+    from stream_car.client.subscription import Place
 
     view: Literal["document", "scope"] = "scope" if by_scope else "document"
     selection = Selection(
@@ -132,7 +132,7 @@ def _warn(car: "options.Car", selection: Selection) -> None:
 
 def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, snapshot: bool) -> Iterator[Said]:
     """What a folder tells, up to now."""
-    from stream_car.runtime.subscriptions import so_far
+    from stream_car.subscriptions.hub import so_far
 
     try:
         for said in so_far(engine, selection, place.cursor, snapshot=snapshot):

@@ -12,11 +12,11 @@ from stream_car.api.plain import line
 from stream_car.cli import options, servers
 from stream_car.cli.console import clean, emit, err
 from stream_car.cli.topics import require_driver
-from stream_car.runtime.settings import require_known_variables
+from stream_car.settings import require_known_variables
 
 if TYPE_CHECKING:
-    from stream_car.runtime.worker.hosted import Said
-    from stream_car.runtime.worker.wiring import Hops
+    from stream_car.cluster.connections import Hops
+    from stream_car.cluster.shard_runner import Said
 
 
 @click.command(
@@ -41,7 +41,7 @@ def worker(
     """
     require_known_variables()
     require_driver()
-    from stream_car.runtime.worker.worker import run
+    from stream_car.cluster.worker import run
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
 

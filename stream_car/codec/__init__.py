@@ -4,13 +4,13 @@ Promise: what `decode` accepts, `encode` writes and `decode` reads back equal; w
 everywhere alike, with a stable code. Format versions live here.
 """
 
-from stream_car.codec.reading import FORMAT, decode
+from stream_car.codec.decode import FORMAT, decode
+from stream_car.codec.encode import content_digest, encode, encode_mapping
+from stream_car.codec.json_lines import documents_in
+from stream_car.codec.json_scan import DEFAULTS, Limits
+from stream_car.codec.publishable import Publishable, Publishables, as_sent, each
 from stream_car.codec.requests import read_parameters, read_request
-from stream_car.codec.statements import Publishable, Publishables, as_sent, each
-from stream_car.codec.streams import documents_in
-from stream_car.codec.syntax import DEFAULTS, Limits
 from stream_car.codec.times import format_time, parse_time
-from stream_car.codec.writing import content_digest, encode, encode_mapping
 
 __all__ = [
     "DEFAULTS",

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from stream_car.codec.syntax import Limits, parse
+from stream_car.codec.json_scan import Limits, parse
 from stream_car.errors import InvalidDocument, InvalidRequest
 
 LIMITS = Limits(document=4 << 20, depth=8, nodes=20_000)

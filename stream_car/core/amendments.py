@@ -9,8 +9,8 @@ from collections.abc import Generator
 
 from msgspec import Struct
 
-from stream_car.core.intake import entry_of, held_key
 from stream_car.core.members import LOWEST, Scope
+from stream_car.core.revisions import entry_of, held_key
 from stream_car.core.rules import Ruleset, amended_scope
 from stream_car.core.standing import Held
 from stream_car.core.timeline import Absent, between, count_between, everyone, scope_key

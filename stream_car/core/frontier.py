@@ -10,15 +10,15 @@ members that change, of which at most 256 a type are named.
 from collections.abc import Mapping
 from typing import Literal
 
-from stream_car.core.bars import Bar, Edit, Interval, Sifting
 from stream_car.core.bearings import NOTHING, Bearing, Bearings, Clause
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
-from stream_car.core.differ import intervals, tops, values_of
+from stream_car.core.differ_on import intervals, tops, values_of
 from stream_car.core.documents import Pair
 from stream_car.core.members import LOWEST, EditablePages, Entry, Pages, Place, Scope
 from stream_car.core.pages import add, drop
 from stream_car.core.rules import AMENDED, Ruleset, keys_of, scope_parts
 from stream_car.core.standing import Placement
+from stream_car.core.thresholds import Bar, Edit, Interval, Sifting
 from stream_car.core.timeline import (
     Contradicted,
     between,

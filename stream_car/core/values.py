@@ -3,8 +3,8 @@
 from collections.abc import Generator, Iterable
 from typing import cast
 
-from stream_car.core.intake import held_key
 from stream_car.core.members import Page, Pages, Scope
+from stream_car.core.revisions import held_key
 from stream_car.core.standing import Held
 from stream_car.core.timeline import scope_key
 

@@ -5,7 +5,7 @@ environment. What it cannot read raises `InvalidDocument` and leaves the positio
 piece never changes anything. `FORMATS` lists them by name.
 """
 
+from stream_car.feeds.editions import Converted, Edition, Position, Seen
 from stream_car.feeds.formats import FORMATS, Format, format_called
-from stream_car.feeds.position import Converted, Edition, Position, Seen
 
 __all__ = ["FORMATS", "Converted", "Edition", "Format", "Position", "Seen", "format_called"]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.position import NOTHING_SEEN, Converted, Position, digest_of, next_edition, remembered
+from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, digest_of, next_edition, remembered
 from stream_car.feeds.reading import body, first_sentence, fitted, line, moment, rest_of, scope_of, shaped, tree_of
 
 READ = ("dataType", "dataVersion", "cveMetadata", "containers")

@@ -15,8 +15,7 @@ import msgspec
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.pieces import LINES, WHOLE, Again, Piece, Readable, Start, lines, records, refusal
-from stream_car.feeds.position import (
+from stream_car.feeds.editions import (
     NOTHING_SEEN,
     Converted,
     Edition,
@@ -28,6 +27,7 @@ from stream_car.feeds.position import (
     remembered,
 )
 from stream_car.feeds.reading import body, fitted, line, moment, rest_of, scope_of, tree_of, word
+from stream_car.feeds.splitting import LINES, WHOLE, Again, Piece, Readable, Start, lines, records, refusal
 
 ALSO = {"predicate": "relation", "value": "object", "date": "time"}
 CSV = (".csv",)

@@ -7,9 +7,9 @@ from functools import partial
 from msgspec import Struct
 
 from stream_car.errors import InvalidRequest
-from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, pieces, rfc_index, standards
-from stream_car.feeds.pieces import Piece, Readable, Start
-from stream_car.feeds.position import Converted, Position
+from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting
+from stream_car.feeds.editions import Converted, Position
+from stream_car.feeds.splitting import Piece, Readable, Start
 
 Split = Callable[[Readable, str, Start], Iterator[Piece]]
 Convert = Callable[[Position, bytes], Converted]
@@ -28,16 +28,16 @@ class Format(Struct, frozen=True, kw_only=True):
 
 def _standards(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
     """The RFC index by its name or its first sign; JSON likewise; all else is a PEP's source."""
-    again = stream if start.at else pieces.Again(stream)
-    first = again.first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] if isinstance(again, pieces.Again) else b"{"
+    again = stream if start.at else splitting.Again(stream)
+    first = again.first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] if isinstance(again, splitting.Again) else b"{"
     if name.endswith(".xml") or first == b"<":
         return rfc_index.entries(again, name, start)
     if name.endswith(_JSON) or first in (b"{", b"["):
-        return pieces.records(again, name, start)
-    return pieces.whole(again, name, start)
+        return splitting.records(again, name, start)
+    return splitting.whole(again, name, start)
 
 
-_JSON = (*pieces.WHOLE, *pieces.LINES)
+_JSON = (*splitting.WHOLE, *splitting.LINES)
 
 FORMATS = {
     one.name: one
@@ -46,62 +46,62 @@ FORMATS = {
             name="osv",
             about="OSV records, and histories of them (GHSA, PyPI, Go, RustSec, ...)",
             suffixes=_JSON,
-            growing=pieces.LINES,
-            split=partial(pieces.records, inside=("vulns", "results")),
+            growing=splitting.LINES,
+            split=partial(splitting.records, inside=("vulns", "results")),
             convert=osv.convert,
         ),
         Format(
             name="csaf",
             about="CSAF 2.0 and 2.1 security advisories",
             suffixes=_JSON,
-            growing=pieces.LINES,
-            split=pieces.records,
+            growing=splitting.LINES,
+            split=splitting.records,
             convert=csaf.convert,
         ),
         Format(
             name="openvex",
             about="OpenVEX statements about vulnerabilities in products",
             suffixes=(*_JSON, ".vex"),
-            growing=pieces.LINES,
-            split=pieces.records,
+            growing=splitting.LINES,
+            split=splitting.records,
             convert=openvex.convert,
         ),
         Format(
             name="cve5",
             about="CVE records, format 5",
             suffixes=_JSON,
-            growing=pieces.LINES,
-            split=pieces.records,
+            growing=splitting.LINES,
+            split=splitting.records,
             convert=cve5.convert,
         ),
         Format(
             name="kev",
             about="CISA's catalogue of known exploited vulnerabilities, a snapshot a file",
-            suffixes=pieces.WHOLE,
-            split=pieces.whole,
+            suffixes=splitting.WHOLE,
+            split=splitting.whole,
             convert=kev.convert,
         ),
         Format(
             name="openfda",
             about="openFDA drug labels and enforcement reports, as the API returns them",
             suffixes=_JSON,
-            growing=pieces.LINES,
-            split=partial(pieces.records, inside=("results",)),
+            growing=splitting.LINES,
+            split=partial(splitting.records, inside=("results",)),
             convert=openfda.convert,
         ),
         Format(
             name="standards",
             about="the RFC index (XML), and PEPs (their sources, or their headers as JSON)",
             suffixes=(".xml", ".rst", ".txt", *_JSON),
-            growing=pieces.LINES,
+            growing=splitting.LINES,
             split=_standards,
-            convert=standards.convert,
+            convert=rfc_pep.convert,
         ),
         Format(
             name="facts",
             about="facts, a line each: subject, relation, object, time (CSV or JSON)",
             suffixes=(*facts.CSV, *_JSON),
-            growing=(*facts.CSV, *pieces.LINES),
+            growing=(*facts.CSV, *splitting.LINES),
             split=facts.split,
             convert=facts.convert,
         ),

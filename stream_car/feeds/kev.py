@@ -15,7 +15,7 @@ from msgspec import Struct
 from stream_car.codec import format_time
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.position import (
+from stream_car.feeds.editions import (
     NOTHING_SEEN,
     Converted,
     Edition,

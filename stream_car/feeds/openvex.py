@@ -16,7 +16,7 @@ from msgspec import Struct
 from stream_car.codec import format_time
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.position import NOTHING_SEEN, Converted, Position, Seen, digest_of, next_edition, remembered
+from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, Seen, digest_of, next_edition, remembered
 from stream_car.feeds.reading import body, fitted, line, moment, rest_of, scope_of, shaped, tree_of
 
 READ = ("vulnerability", "products", "timestamp")

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from stream_car.codec import DEFAULTS, Limits, decode, encode, parse_time
-from stream_car.codec.syntax import parse
+from stream_car.codec.json_scan import parse
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document, ScopeMap
 from stream_car.errors import InvalidDocument

@@ -10,7 +10,7 @@ from xml.parsers import expat
 import msgspec
 
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.pieces import Piece, Readable, Start, refusal
+from stream_car.feeds.splitting import Piece, Readable, Start, refusal
 
 CHUNK = 1 << 16
 ENTRIES_MAX = 1_000_000

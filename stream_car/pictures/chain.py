@@ -4,8 +4,8 @@ Promise: one row a path, left to right; what is in force is green and whole, wha
 """
 
 from stream_car.codec import format_time
-from stream_car.engine.answers import Controlling, Evidence, Explanation, Group, Step
 from stream_car.pictures import svg
+from stream_car.queries.answers import Controlling, Evidence, Explanation, Group, Step
 
 LETTERS = 30
 WIDE = 232

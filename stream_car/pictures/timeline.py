@@ -7,8 +7,8 @@ green to the edge while it holds. Times stand in proportion.
 from collections.abc import Sequence
 
 from stream_car.codec import format_time
-from stream_car.engine.answers import Held, History
 from stream_car.pictures import svg
+from stream_car.queries.answers import Held, History
 
 ROW = 38
 TOP = 70

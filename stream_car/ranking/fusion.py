@@ -5,7 +5,7 @@ A cosine is worth `dense` nats. Plain ranks are not fused: they forget how clear
 
 from collections.abc import Mapping, Sequence
 
-from stream_car.ranking.grouping import Hit
+from stream_car.ranking.anchor_order import Hit
 
 
 def fused(hits: Sequence[Hit], cosines: Mapping[str, float], *, dense: float) -> list[Hit]:

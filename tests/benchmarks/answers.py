@@ -17,9 +17,9 @@ import stream_car
 from stream_car.bench.measures import tca
 from stream_car.bench.sets import Collection, Question, known, load
 from stream_car.codec import documents_in
-from stream_car.engine.answers import Answer
+from stream_car.local.engine import Engine
+from stream_car.queries.answers import Answer
 from stream_car.ranking.settings import SETTINGS, Settings
-from stream_car.runtime.embedded import Engine
 
 K = 5
 

@@ -13,8 +13,8 @@ from random import Random
 from time import process_time
 
 import stream_car
-from stream_car.domains import load
-from stream_car.runtime.embedded import Engine
+from stream_car.local.engine import Engine
+from stream_car.rule_packs import load
 from tests.benchmarks.feed import TICKERS, paragraphs
 from tests.benchmarks.report import Figure, quantile, show
 

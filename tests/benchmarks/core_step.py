@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from stream_car.core import frontier
-from stream_car.engine.state import State
+from stream_car.processing.state import State
 from tests.benchmarks.feed import Arrival, mixed
 from tests.benchmarks.report import Figure, show
 from tests.benchmarks.rivals import Outcome, plain

@@ -21,8 +21,8 @@ import msgspec
 import stream_car
 from stream_car.codec import documents_in, encode
 from stream_car.core.documents import Document
-from stream_car.runtime.at_once import at_once
-from stream_car.runtime.embedded import Engine
+from stream_car.local.engine import Engine
+from stream_car.local.run_sync import at_once
 from tests.benchmarks.feed import TICKERS, paragraphs
 from tests.benchmarks.report import Figure, quantile, show
 from tests.benchmarks.stages import Stages

@@ -17,8 +17,8 @@ from time import process_time
 from stream_car.codec import encode
 from stream_car.core.documents import Document
 from stream_car.feeds import format_called
-from stream_car.runtime.feeding import converted
-from stream_car.runtime.sources import sources
+from stream_car.ingest.files import sources
+from stream_car.ingest.ingest import converted
 from tests.benchmarks.report import Figure, show
 
 RECORDS = 20_000

@@ -15,16 +15,16 @@ from typing import Protocol
 from redis.asyncio import Redis as Asked
 
 from deploy.local import Redis
-from stream_car.adapters.redis.connect import connect
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.codec import encode
-from stream_car.domains import load
-from stream_car.engine.hops import FrontierFold, IntakeFold
-from stream_car.engine.outlets import IntakeOutlet
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.shard import Shard
 from stream_car.ports import Event, Message, Record
+from stream_car.processing.outbox import IntakeOutlet
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import Shard
+from stream_car.processing.two_hop import FrontierFold, IntakeFold
+from stream_car.rule_packs import load
 from tests.benchmarks.feed import mixed
 from tests.benchmarks.report import Figure, show
 

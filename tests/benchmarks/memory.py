@@ -16,8 +16,8 @@ from pathlib import Path
 from stream_car.codec import content_digest, decode, encode, encode_mapping
 from stream_car.core.documents import Document, Statement
 from stream_car.core.standing import Held
-from stream_car.engine.state import State
-from stream_car.engine.stored import decode_value, encode_value
+from stream_car.processing.state import State
+from stream_car.processing.stored import decode_value, encode_value
 from tests.benchmarks.feed import Arrival, mixed
 from tests.benchmarks.report import Figure, show
 from tests.benchmarks.shard import compliance, take

@@ -7,10 +7,10 @@ from time import perf_counter
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.standing import Input
 from stream_car.core.timeline import everyone
-from stream_car.domains import load
-from stream_car.engine.effects import Effects
-from stream_car.engine.fold import Fold
-from stream_car.engine.state import State
+from stream_car.processing.effects import Effects
+from stream_car.processing.fold import Fold
+from stream_car.processing.state import State
+from stream_car.rule_packs import load
 from tests.benchmarks.feed import Arrival
 
 

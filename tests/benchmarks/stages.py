@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from time import perf_counter
 from typing import ParamSpec, TypeVar
 
-from stream_car.runtime.embedded import Engine
+from stream_car.local.engine import Engine
 from tests.benchmarks.report import Figure
 
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
 import stream_car
-from stream_car.runtime import demo
+from stream_car import demo
 from tests.servers import NO_BROWSER
 from tests.serving import Running, serving
 from tests.waiting import pytest_pyfunc_call

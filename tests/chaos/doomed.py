@@ -12,11 +12,11 @@ from typing import ParamSpec, TypeVar
 
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.redis.calls import Calls
+from stream_car.adapters.redis.scripts import Calls
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
-from stream_car.engine.outlets import Marks
-from stream_car.runtime.worker import driver
+from stream_car.cluster import consumer_group
+from stream_car.processing.outbox import Marks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,5 +84,5 @@ if __name__ == "__main__":
     if at := os.environ.get("CHAOS_AT"):
         where, _, count = at.rpartition(":")
         doom(where, int(count))
-    driver.SESSION_MS = int(os.environ.get("CHAOS_SESSION_MS", driver.SESSION_MS))
+    consumer_group.SESSION_MS = int(os.environ.get("CHAOS_SESSION_MS", consumer_group.SESSION_MS))
     main()

@@ -12,20 +12,20 @@ from typing import TypeVar
 
 import msgspec
 
-from stream_car import domains
+from stream_car import rule_packs
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
-from stream_car.adapters.redis.connect import connect
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.engine.partitions import Partitions
 from stream_car.errors import Unavailable
 from stream_car.ports import Hop, Message, Record
+from stream_car.processing.partitions import Partitions
 from tests.chaos.judge import Judge, Verdict
 from tests.chaos.workers import QueryWorker, Worker
 from tests.properties.streams import random_document
@@ -49,7 +49,7 @@ class Installation:
             prefix=f"test-{secrets.token_hex(6)}", intakes=PARTS.intakes, frontiers=PARTS.frontiers, single_broker=True
         )
         self.rules = rules
-        self.ruleset = domains.load(rules)
+        self.ruleset = rule_packs.load(rules)
         self.workers: list[Worker] = []
         self.acknowledged: dict[tuple[int, int], Message] = {}  # by partition and offset
         self.environment: dict[str, str] = {}  # for all workers of this installation

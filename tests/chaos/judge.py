@@ -13,16 +13,16 @@ from msgspec import Struct
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.core.rules import Ruleset
-from stream_car.engine.hops import FrontierFold, generation_of
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.query import Queries
-from stream_car.engine.reader import Reader as Values
-from stream_car.engine.scopes import holding
-from stream_car.engine.sources import ManyShards
 from stream_car.errors import Unavailable
 from stream_car.ports import Event, Message, Place, Record, Views
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.two_hop import FrontierFold, generation_of
+from stream_car.queries.queries import Queries
+from stream_car.queries.scopes import holding
+from stream_car.queries.shards import ManyShards
+from stream_car.queries.snapshot import Reader as Values
 from tests.properties.words import PlainIndex
 from tests.simulation.two_hops.truth import Inputs, Reference, replayed
 from tests.simulation.world import Violation

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from stream_car.adapters.embedded.index import TantivyIndex
-from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.log import SqliteLog
+from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.ports import AnchorIndex, Clock, Journal, Log, Store
 
 

@@ -6,12 +6,12 @@ from stream_car.adapters.kafka.journal import KafkaJournal
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
-from stream_car.adapters.redis.calls import Client
-from stream_car.adapters.redis.connect import connect
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.scripts import Client
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.ports import AnchorIndex, Clock, Journal, Log, Store
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from stream_car.adapters.search.encoders import encoder as encoder_of
 from stream_car.bench.lab import OURS, Lab
 from stream_car.bench.models import Models
 from stream_car.bench.numbered import numbered
 from stream_car.bench.programs import named
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest, StreamCarError
-from stream_car.runtime.encoders import encoder as encoder_of
 from tests.dense.models import ALIKE, ONNX, OTHER, WHOLE, inside, nearness
 from tests.engines import document, engine
 from tests.unit.bench.every import write_every
@@ -24,7 +24,7 @@ pytest.importorskip("onnxruntime", reason="the dense extra is not installed; run
 if find_spec(ONNX) is None or find_spec(WHOLE) is None:
     pytest.skip("the model is not installed; run `make dense`", allow_module_level=True)
 
-from stream_car.adapters.encoder.onnx import OnnxEncoder, pooling
+from stream_car.adapters.search.onnx_encoder import OnnxEncoder, pooling
 
 MODEL, TOKENIZER = (ONNX, "model.onnx"), (WHOLE, "model/tokenizer.json")
 SAID = [

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.adapters.search import encoders
 from stream_car.errors import StreamCarError
 from stream_car.ports import Encoder
-from stream_car.runtime import encoders
 from tests.dense.models import ALIKE, OTHER, WHOLE, inside, nearness
 from tests.engines import document, engine
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import stream_car
-from stream_car import domains
+from stream_car import rule_packs
 from stream_car.core.rules import Ruleset
 
 DEMO = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
@@ -49,7 +49,7 @@ FAR = "2900-01-01T00:00:00Z"
 
 def ruleset() -> Ruleset:
     """All shipped packs and the one above."""
-    return domains.load_sent([domain.name for domain in domains.load().domains], {"menus": MENUS})
+    return rule_packs.load_sent([domain.name for domain in rule_packs.load().domains], {"menus": MENUS})
 
 
 def _menu(name: str, day: int, kind: str = "menu", **more: object) -> dict[str, object]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from stream_car.api.messages import Said
 from stream_car.api.reading import read
 from stream_car.core.changes import FrontierChange
-from stream_car.engine.answers import Explanation, Frontier, History, Rejected, Resolution, Told
-from stream_car.runtime.embedded import Engine
+from stream_car.local.engine import Engine
+from stream_car.queries.answers import Explanation, Frontier, History, Rejected, Resolution, Told
 
 Facts = dict[str, object]
 SCOPES = (

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from deploy.local import Kafka, Redis
-from stream_car.engine.notices import Selection
-from stream_car.runtime import copies
-from stream_car.runtime.embedded import Engine
-from stream_car.runtime.subscriptions import so_far
+from stream_car.local import backup
+from stream_car.local.engine import Engine
+from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.hub import so_far
 from tests.feeds import PAGES, WRITTEN, published
 from tests.golden import documents
 from tests.golden.facts import events, facts
@@ -61,7 +61,7 @@ def _folders(scratch: Path, target: Path) -> None:
         expected = facts(engine)
         middle = cursors[len(cursors) // 2]
         heard = {view: events(list(so_far(engine, Selection(view=view), middle, snapshot=False))) for view in VIEWS}
-    copies.copy(folder, scratch / "backup")
+    backup.copy(folder, scratch / "backup")
     _pack(folder, target / "folder.tar.xz")
     _pack(scratch / "backup", target / "backup.tar.xz")
     small = scratch / "applied"

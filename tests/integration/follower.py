@@ -5,7 +5,7 @@ from pathlib import Path
 
 import stream_car
 from stream_car.api.plain import line
-from stream_car.engine.answers import Told
+from stream_car.queries.answers import Told
 
 
 def main(url: str, cursor_file: str, heard_file: str) -> None:

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from stream_car.adapters.embedded.rows import analysed
+from stream_car.adapters.search.schema import analysed
 from stream_car.codec import encode_mapping
 from stream_car.core.documents import Document
-from stream_car.engine.fold import Fold
 from stream_car.errors import Halted
+from stream_car.local import prefetch, projection
+from stream_car.local.engine import LOG, Engine
+from stream_car.local.prefetch import Ahead, Task, begun, parcels
+from stream_car.local.rebuild import Rebuild
+from stream_car.local.run_sync import at_once
 from stream_car.ports import Message, Posting, Record
+from stream_car.processing.fold import Fold
 from stream_car.ranking.settings import SETTINGS
-from stream_car.runtime import ahead, built
-from stream_car.runtime.ahead import Ahead, Task, begun, parcels
-from stream_car.runtime.at_once import at_once
-from stream_car.runtime.embedded import LOG, Engine
-from stream_car.runtime.rebuild import Rebuild
 from tests.engines import OTHER_RULESET, RULESET, engine
 from tests.unit.adapters.files import change
 from tests.unit.runtime.test_embedded import SAID, answers, wipe_state
@@ -42,9 +42,9 @@ ODD = [
 @pytest.fixture(autouse=True)
 def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})  # whatever this machine has
-    monkeypatch.setattr(ahead, "WORTH", 1)
-    monkeypatch.setattr(ahead, "HEAD_START", 0)
-    monkeypatch.setattr(ahead, "AT_ONCE", 8)
+    monkeypatch.setattr(prefetch, "WORTH", 1)
+    monkeypatch.setattr(prefetch, "HEAD_START", 0)
+    monkeypatch.setattr(prefetch, "AT_ONCE", 8)
 
 
 def say_all(here: Engine) -> None:
@@ -57,7 +57,7 @@ def say_all(here: Engine) -> None:
 def data(tmp_path: Path) -> Path:
     """A folder whose log has all kinds of records, none of which was read ahead."""
     with pytest.MonkeyPatch.context() as alone:
-        alone.setattr(ahead, "WORTH", 1 << 40)
+        alone.setattr(prefetch, "WORTH", 1 << 40)
         with engine(tmp_path / "data") as here:
             say_all(here)
     return tmp_path / "data"
@@ -139,7 +139,7 @@ def test_a_state_that_is_built_anew_is_read_ahead_too(data: Path, monkeypatch: p
         readers.append(begun(task))
         return readers[-1]
 
-    monkeypatch.setattr(built, "begun", noted)
+    monkeypatch.setattr(projection, "begun", noted)
     with engine(data) as here:
         expected = answers(here)
     wipe_state(data)
@@ -155,7 +155,7 @@ def test_long_documents_are_handed_over_in_parcels_that_have_room(tmp_path: Path
     with engine(tmp_path) as here:
         here.publish({"id": f"d{n}", "type": "note", "time": "2024-01-01T00:00:00Z", "text": text} for n in range(60))
         with closing(Ahead(task(tmp_path, 60))) as reader, pytest.MonkeyPatch.context() as patched:
-            patched.setattr(ahead, "KEPT_MAX", 40 * len(text))
+            patched.setattr(prefetch, "KEPT_MAX", 40 * len(text))
             handed: list[str | None] = []
             records = records_of(here)
             for _ in range(5000):  # whenever something has come
@@ -171,7 +171,7 @@ def test_long_documents_are_handed_over_in_parcels_that_have_room(tmp_path: Path
 def test_what_cannot_be_understood_is_read_here(data: Path, told: bytes) -> None:
     with engine(data) as here, closing(Ahead(task(data, 0))) as reader:
         all_handed_over(reader)
-        reader._buffer += ahead._HEAD.pack(0, 3, len(told)) + told
+        reader._buffer += prefetch._HEAD.pack(0, 3, len(told)) + told
         assert reader.read(records_of(here)[0]) is None
 
 
@@ -228,11 +228,11 @@ def test_a_damaged_record_is_told_by_whoever_applies_it(data: Path) -> None:
 
 
 def test_whoever_was_overtaken_goes_on_ahead(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "LEAD", 16)
+    monkeypatch.setattr(prefetch, "LEAD", 16)
     positions = iter([0, 0, 60])
 
     def firsts(found: Iterator[bytes]) -> list[tuple[int, int]]:
-        return [ahead._HEAD.unpack_from(one)[:2] for one in found]
+        return [prefetch._HEAD.unpack_from(one)[:2] for one in found]
 
     told = firsts(parcels(task(data, 100), lambda: next(positions, 60)))
 
@@ -240,7 +240,7 @@ def test_whoever_was_overtaken_goes_on_ahead(data: Path, monkeypatch: pytest.Mon
 
 
 def test_few_records_are_not_worth_a_process(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "WORTH", 50)
+    monkeypatch.setattr(prefetch, "WORTH", 50)
     assert begun(task(data, 49)) is None
 
 
@@ -255,9 +255,9 @@ def test_a_rebuild_that_is_given_up_leaves_no_process(data: Path) -> None:
 BEGINNING = """
 import sys
 from pathlib import Path
-from stream_car.runtime import ahead
+from stream_car.local import prefetch
 from tests.engines import OTHER_RULESET, engine
-ahead._is_free = lambda: True  # whatever this machine has
+prefetch._is_free = lambda: True  # whatever this machine has
 with engine(Path(sys.argv[1])) as here:
     rebuild = here.rebuild(ruleset=OTHER_RULESET)
     print(rebuild.built._ahead._process.pid, flush=True)

@@ -1,7 +1,7 @@
 """Audits as a caller sees them: whether a retrieved set is safe by Theorem 4, and what would repair it."""
 
 from stream_car import Retraction
-from stream_car.core import authority
+from stream_car.core import definitions
 from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import RULESET, document
 from tests.integration.test_queries import crowd, engine
@@ -81,14 +81,14 @@ def test_a_set_with_documents_that_nobody_may_rely_on_does_not_hold() -> None:
 def test_an_audit_agrees_with_theorem_4_for_every_set_of_five() -> None:
     corpus = {d.id: d for d in CHECKED if d.id in ("c", "d", "q", "other")}
     corpus["e"] = document("e", at=4, supersedes=("other",))
-    above = authority.superseders(corpus, RULESET)
+    above = definitions.superseders(corpus, RULESET)
     with engine() as here:
         here.publish(corpus.values())
         every = list(corpus)
         for bits in range(1, 1 << len(every)):
             chosen = [name for at, name in enumerate(every) if bits >> at & 1]
-            lacking = authority.frontier_inclusion(chosen, chosen, above)
-            ignored = authority.ignored_superseders(chosen, above)
+            lacking = definitions.frontier_inclusion(chosen, chosen, above)
+            ignored = definitions.ignored_superseders(chosen, above)
             audit = here.check(chosen)
 
             assert audit.holds == (not lacking and not ignored), chosen

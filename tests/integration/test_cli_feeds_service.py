@@ -6,9 +6,9 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 import stream_car
-from stream_car.adapters.embedded.lock import FileLock
 from stream_car.cli import main
-from stream_car.runtime.destinations import LOCK, folder_for
+from stream_car.files.lock import FileLock
+from stream_car.ingest.destinations import LOCK, folder_for
 from tests.serving import serving
 
 RECORD = '{"cveMetadata": {"cveId": "CVE-2024-1", "state": "%s"}, "containers": {"cna": {}}}\n'

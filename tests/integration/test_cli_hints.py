@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import stream_car
 from stream_car.cli import main
-from stream_car.cli.again import again
+from stream_car.cli.hints import again
 from tests.engines import document
 from tests.integration.test_cli_service import listener_of, plain_of
 from tests.serving import serving

@@ -7,10 +7,10 @@ import msgspec
 from click.testing import CliRunner, Result
 
 import stream_car
+from stream_car import demo
 from stream_car.cli import main
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.runtime import demo
 from tests.engines import document
 from tests.integration.test_service_rebuild import PEACE, TOKEN
 from tests.serving import Running, serving

@@ -10,7 +10,7 @@ import stream_car
 from stream_car import AsyncClient, Client, Engine, InvalidRequest, NotVisible, Unavailable
 from stream_car.api.messages import Progress
 from stream_car.codec import DEFAULTS, encode
-from stream_car.runtime.settings import ServerSettings
+from stream_car.settings import ServerSettings
 from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import day, document, engine
 from tests.integration.test_service_rebuild import PEACE, TOKEN

@@ -12,7 +12,7 @@ import pytest
 
 import stream_car
 from stream_car.api.plain import line
-from stream_car.runtime.embedded import Engine
+from stream_car.local.engine import Engine
 from tests.integration.publisher import DOMAINS, said
 from tests.serving import Running, serving
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import stream_car
 from stream_car.api.messages import Reset, Said
-from stream_car.engine.answers import Told
-from stream_car.engine.notices import ActiveDocument, DocumentChange
-from stream_car.runtime.settings import ServerSettings
+from stream_car.queries.answers import Told
+from stream_car.settings import ServerSettings
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange
 from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import OTHER_RULESET, document
 from tests.relay import relaying

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import stream_car
 from stream_car import Halted, InvalidRequest
 from stream_car.cli import main
-from stream_car.runtime.at_once import at_once
-from stream_car.runtime.copies import copy, verified
+from stream_car.local.backup import copy, verified
+from stream_car.local.run_sync import at_once
 from tests.engines import document, engine
 from tests.feeds import published
 from tests.integration.publisher import said
@@ -129,7 +129,7 @@ def test_a_backup_killed_at_any_point_is_whole_or_not_there(tmp_path: Path) -> N
     with engine(tmp_path / "data") as here:
         here.publish(said(n) for n in range(4000))
     random = Random(1)
-    program = "import sys; from pathlib import Path; from stream_car.runtime.copies import copy\n"
+    program = "import sys; from pathlib import Path; from stream_car.local.backup import copy\n"
     program += "print('ready', flush=True); copy(Path(sys.argv[1]), Path(sys.argv[2]))"
     whole = 0
     for n in range(8):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import stream_car
 from stream_car import Retraction, StreamCarError
 from stream_car.cli import main
-from stream_car.runtime.doctor import examine
+from stream_car.local.doctor import examine
 from tests.engines import RULESET, built, document, engine
 from tests.packs import GOOD, written
 from tests.unit.adapters.files import change

@@ -6,8 +6,8 @@ import pytest
 
 from stream_car.codec import encode
 from stream_car.errors import StreamCarError
-from stream_car.runtime import service as services
-from stream_car.runtime.service import EmbeddedService
+from stream_car.local import service as services
+from stream_car.local.service import EmbeddedService
 from tests.engines import document, engine
 
 

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car.adapters.embedded.store import StateFile
+from stream_car.adapters.sqlite.store import StateFile
+from stream_car.cluster.refusals import Refusals
 from stream_car.codec import decode
 from stream_car.codec.placements import Mark, decode_placed, encode_mark, encode_placed
 from stream_car.core.changes import FrontierChange
-from stream_car.engine.notices import Selection
 from stream_car.errors import InvalidDocument
+from stream_car.local import backup
 from stream_car.ports import Record
-from stream_car.runtime import copies
-from stream_car.runtime.refusals import Refusals
-from stream_car.runtime.subscriptions import so_far
+from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.hub import so_far
 from tests.feeds import PAGES, WRITTEN, published
 from tests.golden.facts import events, facts
 from tests.golden.stored import RELEASES, RecordedLog, records, unpacked, values
@@ -72,7 +72,7 @@ def test_its_log_alone_says_the_same(release: str, tmp_path: Path) -> None:
 def test_its_backup_says_the_same(release: str, tmp_path: Path) -> None:
     kept = unpacked(release, "backup", tmp_path)
 
-    copies.copy(kept, tmp_path / "restored")
+    backup.copy(kept, tmp_path / "restored")
 
     with stream_car.open(tmp_path / "restored") as car:
         assert plain(facts(car)) == expected(release, "folder")

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from stream_car.core.documents import Document
-from stream_car.runtime.embedded import Engine
-from stream_car.runtime.questions import Question
+from stream_car.local.engine import Engine
+from stream_car.local.questions import Question
 from tests.engines import OTHER_RULESET, document, engine
 
 TOPICS = ("tea", "rain", "moon")

@@ -11,13 +11,13 @@ import pytest
 import stream_car
 from stream_car import Document, Engine
 from stream_car.codec import decode
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.changes import FrontierChange
-from stream_car.engine.fold import CHANGES, Fold
-from stream_car.engine.headers import Header
-from stream_car.engine.state import HEADER
-from stream_car.engine.stored import decode_value
-from stream_car.runtime.at_once import at_once
+from stream_car.local.run_sync import at_once
+from stream_car.processing.fold import CHANGES, Fold
+from stream_car.processing.headers import Header
+from stream_car.processing.state import HEADER
+from stream_car.processing.stored import decode_value
 from tests.integration.publisher import BATCH_MAX, DOMAINS, said
 from tests.simulation.world import World, finish
 
@@ -60,7 +60,7 @@ def check_state_and_changes(engine: Engine) -> None:
 
 def check_against_the_definition(engine: Engine) -> None:
     """Every scope's frontier, and what its changes tell of it, equal the definition; every document is found."""
-    corpus = authority.settle(decode(said(n)) for n in range(engine.next_offset))
+    corpus = definitions.settle(decode(said(n)) for n in range(engine.next_offset))
     by_scope: dict[str, dict[str, Document]] = {}
     for document in corpus.values():
         for scope in engine.ruleset.scopes(document):
@@ -77,7 +77,7 @@ def check_against_the_definition(engine: Engine) -> None:
             members.difference_update((gone.id, gone.revision) for gone in change.left)
             members.update((new.id, new.revision) for new in change.entered)
     for scope, documents in by_scope.items():
-        expected = authority.frontier(scope, documents, engine.ruleset)
+        expected = definitions.frontier(scope, documents, engine.ruleset)
         assert told[scope] == {(name, corpus[name].revision) for name in expected}
         [frontier] = [one for one in engine.frontier(scope) if one.scope == scope]
         assert {e.id for e in frontier.active} | {b.document.id for b in frontier.blocked} == expected

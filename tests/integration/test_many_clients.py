@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from stream_car.engine.notices import Selection
 from stream_car.errors import TooMuch
-from stream_car.runtime import server, subscriptions
-from stream_car.runtime.lane import WAITING_MAX
-from stream_car.runtime.service import EmbeddedService
-from stream_car.runtime.settings import ServerSettings
+from stream_car.local import server
+from stream_car.local.long_queries import WAITING_MAX
+from stream_car.local.service import EmbeddedService
+from stream_car.settings import ServerSettings
+from stream_car.subscriptions import hub
+from stream_car.subscriptions.events import Selection
 from tests.engines import engine
 from tests.integration.test_service import code_of, connected, published, sent
 from tests.integration.test_subscriptions import until
@@ -35,7 +36,7 @@ async def test_of_many_long_questions_some_are_answered_and_the_others_told_to_c
 async def test_snapshots_beyond_the_limit_are_told_to_come_again_and_tails_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(subscriptions, "SNAPSHOTS_MAX", 0)
+    monkeypatch.setattr(hub, "SNAPSHOTS_MAX", 0)
     async with serving() as running:
         refused = await running.client.get("/v1/subscribe")
         async with running.subscribed(snapshot="false") as events:

@@ -8,7 +8,7 @@ import pytest
 import stream_car
 from tests.serving import serving
 
-FOLDER = Path(stream_car.__file__).parent / "api" / "page"
+FOLDER = Path(stream_car.__file__).parent / "http" / "page"
 FILES = sorted(path.name for path in FOLDER.iterdir())
 TEXTS = {name: (FOLDER / name).read_text(encoding="utf-8") for name in FILES}
 

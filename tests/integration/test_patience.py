@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from stream_car.api.http import bodies
-from stream_car.runtime import connections
+from stream_car.http import bodies, slow_clients
 from tests.integration.test_service import CLAIM, DENIAL, code_of, connected, published
 from tests.serving import Running, serving
 
@@ -22,7 +21,7 @@ async def all_that_comes(reader: asyncio.StreamReader) -> bytes:
 async def test_a_connection_that_brings_no_whole_request_is_closed(
     said: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.05)
+    monkeypatch.setattr(slow_clients, "HEAD_S", 0.05)
     async with serving() as running:
         reader, writer = await connected(running)
         writer.write(said)
@@ -33,7 +32,7 @@ async def test_a_connection_that_brings_no_whole_request_is_closed(
 
 
 async def test_a_head_that_drips_gets_no_more_time_than_one_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(slow_clients, "HEAD_S", 0.2)
 
     async def drip(writer: asyncio.StreamWriter) -> None:
         while True:
@@ -52,7 +51,7 @@ async def test_a_head_that_drips_gets_no_more_time_than_one_that_stops(monkeypat
 
 
 async def test_a_second_request_on_a_connection_has_as_long_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.5)
+    monkeypatch.setattr(slow_clients, "HEAD_S", 0.5)
     async with serving() as running:
         reader, writer = await connected(running)
         writer.write(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -1,8 +1,8 @@
 """How much a publisher applies at once: what takes some milliseconds, and less while somebody asks."""
 
 from stream_car.codec import encode
-from stream_car.runtime import publisher
-from stream_car.runtime.service import EmbeddedService
+from stream_car.local import group_commit
+from stream_car.local.service import EmbeddedService
 from tests.engines import document, engine
 
 
@@ -16,7 +16,7 @@ async def test_single_documents_say_nothing_of_how_long_many_take() -> None:
             for n in range(20):
                 await service.publish(some(f"single{n}-", 1))
 
-            assert service.publisher._step == publisher.STEP_MIN
+            assert service.publisher._step == group_commit.STEP_MIN
 
 
 async def test_steps_grow_while_nobody_asks_and_shrink_for_whoever_does() -> None:

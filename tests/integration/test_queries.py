@@ -6,10 +6,10 @@ import pytest
 
 from stream_car import InvalidRequest, Retraction
 from stream_car.codec import encode
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.documents import Document
-from stream_car.engine.answers import Answer, Group, Resolution
-from stream_car.engine.limits import DEPTH, DEPTH_MAX, K_MAX, NAMES_MAX, TEXT_MAX
+from stream_car.queries.answers import Answer, Group, Resolution
+from stream_car.queries.limits import DEPTH, DEPTH_MAX, K_MAX, NAMES_MAX, TEXT_MAX
 from stream_car.ranking.settings import Settings
 from tests import served
 from tests.backends import in_the_gate, on_both, only_embedded
@@ -163,8 +163,8 @@ def test_kappa_says_how_many_documents_around_an_anchor_are_not_about_it() -> No
     others = [document("n1", "note", topic="one", text="w"), document("n2", "note", topic="one", text="w")]
     said = [RANKED[0], document("d", "denial", at=9, topic="one", text="w"), *others]
     certificate = asked(said, "comet").certificate
-    corpus = authority.settle(said)
-    closed = authority.closure(["a"], authority.superseders(corpus, RULESET))
+    corpus = definitions.settle(said)
+    closed = definitions.closure(["a"], definitions.superseders(corpus, RULESET))
 
     assert certificate.kappa == len(said) / len(closed) == 2.0
     assert certificate.phi == 0.5

@@ -11,8 +11,8 @@ import pytest
 
 from stream_car.codec import encode, format_time
 from stream_car.errors import InvalidRequest
-from stream_car.runtime import server
-from stream_car.runtime.settings import ServerSettings
+from stream_car.local import server
+from stream_car.settings import ServerSettings
 from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import DAY, NOW, StoppedClock, document
 from tests.serving import Running, serving

@@ -11,9 +11,9 @@ import pytest
 from stream_car.api.messages import Moved, PackText, Progress
 from stream_car.codec import encode
 from stream_car.errors import StreamCarError
-from stream_car.runtime import rebuilding
-from stream_car.runtime.rebuild import Rebuild
-from stream_car.runtime.service import EmbeddedService
+from stream_car.local import background_rebuild
+from stream_car.local.rebuild import Rebuild
+from stream_car.local.service import EmbeddedService
 from tests.engines import document, engine
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
 from tests.integration.test_subscriptions import read, until
@@ -94,7 +94,7 @@ async def folded(events: AsyncIterator[Heard], last: str) -> tuple[set[str], lis
 async def test_rules_change_under_questions_publishers_and_subscribers_without_mix_or_gap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rebuilding, "STEP", 16)
+    monkeypatch.setattr(background_rebuild, "STEP", 16)
     done = asyncio.Event()
     async with serving(token=TOKEN) as running:
         await published(running, *(one for n in range(PAIRS) for one in pair(str(n))))
@@ -152,8 +152,8 @@ async def test_one_rebuild_goes_on_at_a_time_and_ends_with_the_service(monkeypat
     async def held() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(rebuilding, "STEP", 1)
-    monkeypatch.setattr(rebuilding, "_turn", held)
+    monkeypatch.setattr(background_rebuild, "STEP", 1)
+    monkeypatch.setattr(background_rebuild, "_turn", held)
     async with serving(token=TOKEN) as running:
         await published(running, CLAIM)
         first = await running.post("/v1/rebuild", OTHER_RULES)
@@ -193,8 +193,8 @@ async def test_what_goes_wrong_when_a_rebuild_is_given_up_does_not_keep_the_serv
         raise OSError(EIO, "Input/output error")
 
     close = Rebuild.close
-    monkeypatch.setattr(rebuilding, "STEP", 1)
-    monkeypatch.setattr(rebuilding, "_turn", held)
+    monkeypatch.setattr(background_rebuild, "STEP", 1)
+    monkeypatch.setattr(background_rebuild, "_turn", held)
     monkeypatch.setattr(Rebuild, "close", stuck)
     with engine() as here:
         async with EmbeddedService(here) as service:

@@ -9,9 +9,9 @@ import pytest
 from stream_car.codec import format_time
 from stream_car.core.bearings import Domain, Key
 from stream_car.core.rules import Ruleset
-from stream_car.engine.notices import Notice, Selection
-from stream_car.runtime.built import ITEMS_AT_ONCE
-from stream_car.runtime.settings import ServerSettings
+from stream_car.local.projection import ITEMS_AT_ONCE
+from stream_car.settings import ServerSettings
+from stream_car.subscriptions.events import Notice, Selection
 from tests.backends import in_the_gate, on_both, only_embedded
 from tests.engines import DAY, NOW, StoppedClock, document, engine, rule
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent

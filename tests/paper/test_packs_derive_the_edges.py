@@ -10,7 +10,7 @@ import pytest
 from stream_car.codec import decode
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
-from stream_car.domains import load
+from stream_car.rule_packs import load
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 SETS = [

@@ -8,7 +8,7 @@ import pytest
 
 import stream_car
 from stream_car import Document
-from stream_car.engine.answers import Resolution
+from stream_car.queries.answers import Resolution
 
 HOUR = 3_600_000_000
 NOON = 19_700 * 24 * HOUR

@@ -7,10 +7,10 @@ import msgspec
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
 from stream_car.core.standing import Input
-from stream_car.engine.effects import Effects
-from stream_car.engine.fold import Fold
-from stream_car.engine.state import State
 from stream_car.errors import InvalidDocument
+from stream_car.processing.effects import Effects
+from stream_car.processing.fold import Fold
+from stream_car.processing.state import State
 
 
 class Memory:

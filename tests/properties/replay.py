@@ -1,7 +1,7 @@
 """The frontiers that changes tell of, for somebody who heard every change and can read the members of a scope."""
 
 from stream_car.core.changes import FrontierChange, Run
-from stream_car.core.differ import values_of
+from stream_car.core.differ_on import values_of
 from stream_car.core.members import Entry
 from stream_car.core.timeline import between
 from tests.properties.memory import Memory

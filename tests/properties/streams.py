@@ -5,7 +5,7 @@ from contextlib import suppress
 from random import Random
 from typing import Literal, Protocol
 
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document, Retraction, Statement
 from stream_car.core.rules import Ruleset
@@ -114,8 +114,8 @@ def random_stream(random: Random, steps: int, *, links: float = 0.15) -> list[St
 
 def remember_the_oracle(set_attribute: Callable[[object, str, object], None]) -> None:
     """Make the definitions affordable over many steps; what they decide stays theirs."""
-    set_attribute(authority, "voids", remembered(authority.voids))
-    plain = authority._voids_in
+    set_attribute(definitions, "voids", remembered(definitions.voids))
+    plain = definitions._voids_in
     by_scope: dict[str, Asked] = {}
 
     def in_scope(scope: str) -> Asked:
@@ -129,4 +129,4 @@ def remember_the_oracle(set_attribute: Callable[[object, str, object], None]) ->
             by_scope[scope] = in_scope(scope)
         return by_scope[scope](later=later, earlier=earlier, ruleset=ruleset)
 
-    set_attribute(authority, "_voids_in", ask)
+    set_attribute(definitions, "_voids_in", ask)

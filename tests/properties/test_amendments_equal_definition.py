@@ -4,16 +4,16 @@ from random import Random
 
 import pytest
 
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
-from stream_car.engine.answers import Amendment, Step
+from stream_car.queries.answers import Amendment, Step
 from tests.engines import engine
 from tests.properties.streams import random_rules, random_stream
 
 
 def follows(at: str, step: Step, corpus: dict[str, Document], ruleset: Ruleset) -> bool:
-    relation = authority.amends if step.effect == "amend" else authority.voids
+    relation = definitions.amends if step.effect == "amend" else definitions.voids
     return relation(later=corpus[step.id], earlier=corpus[at], ruleset=ruleset) is not None
 
 
@@ -30,15 +30,15 @@ def check_seed(seed: int) -> int:
     random = Random(seed)
     ruleset = random_rules(random, amending=0.5)
     stream = random_stream(random, 40, links=random.choice((0.0, 0.3)))
-    corpus = authority.settle(stream)
+    corpus = definitions.settle(stream)
     checked = 0
     with engine(ruleset=ruleset, future="apply") as opened:
         opened.publish(stream)
         for as_of in (None, random.randrange(12)):
-            for name in authority.active(corpus, ruleset, as_of):
+            for name in definitions.active(corpus, ruleset, as_of):
                 [found] = opened.resolve([name], as_of=as_of)
                 [control] = [one for one in found.groups[0].controlling if one.document.id == name]
-                expected = authority.amendments(name, corpus, ruleset, as_of)
+                expected = definitions.amendments(name, corpus, ruleset, as_of)
                 assert {one.document.id for one in control.amendments} == expected, (seed, name, as_of)
                 for amendment in control.amendments:
                     check_path(name, amendment, corpus, ruleset)

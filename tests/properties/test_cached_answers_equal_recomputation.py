@@ -7,13 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from stream_car.core.documents import Document, Statement
-from stream_car.engine.answers import Answer
-from stream_car.engine.cache import Cache
-from stream_car.engine.fold import Fold
-from stream_car.engine.query import Queries
-from stream_car.engine.sources import OneShard
+from stream_car.local.run_sync import at_once
 from stream_car.ports import Posting
-from stream_car.runtime.at_once import at_once
+from stream_car.processing.fold import Fold
+from stream_car.queries.answers import Answer
+from stream_car.queries.cache import Cache
+from stream_car.queries.queries import Queries
+from stream_car.queries.shards import OneShard
 from tests.properties.memory import Memory
 from tests.properties.streams import random_rules, random_stream
 from tests.properties.words import PeekedStore, PlainIndex

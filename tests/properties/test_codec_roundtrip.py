@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_car.codec import Limits, content_digest, decode, documents_in, encode, format_time, parse_time
-from stream_car.codec.syntax import outline
+from stream_car.codec.json_scan import outline
 from stream_car.codec.times import EARLIEST, LATEST
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import InvalidDocument

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from stream_car import Document, Retraction
-from stream_car.core import authority, pages
+from stream_car.core import definitions, pages
 from tests.engines import RULESET, document, engine
 
 
@@ -41,10 +41,10 @@ def test_corrections_across_pages_are_applied_with_nothing_at_hand(
         for step, one in enumerate(stream, 1):
             assert here.publish([one]).receipts[0].outcome in ("accepted", "retracted")
             if not step % 20:
-                corpus = authority.settle(stream[:step])
+                corpus = definitions.settle(stream[:step])
                 [found] = here.frontier("topic=moon")
-                standing = authority.active(corpus, RULESET)
-                assert {e.id for e in found.active} == authority.frontier("topic=moon", corpus, RULESET) & standing
-                assert {e.id for e in found.active} | {b.document.id for b in found.blocked} == authority.frontier(
+                standing = definitions.active(corpus, RULESET)
+                assert {e.id for e in found.active} == definitions.frontier("topic=moon", corpus, RULESET) & standing
+                assert {e.id for e in found.active} | {b.document.id for b in found.blocked} == definitions.frontier(
                     "topic=moon", corpus, RULESET
                 )

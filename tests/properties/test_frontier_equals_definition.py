@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from stream_car.core import authority, frontier, pages
+from stream_car.core import definitions, frontier, pages
 from stream_car.core.documents import Document
 from stream_car.core.frontier import bar_of, holds
 from stream_car.core.members import LOWEST
 from stream_car.core.rules import Ruleset, amended_scope
 from stream_car.core.timeline import between, types
-from stream_car.engine.fold import Fold
+from stream_car.processing.fold import Fold
 from tests.properties.memory import Memory
 from tests.properties.replay import Replay
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
@@ -41,18 +41,18 @@ def check_stream(seed: int, steps: int) -> int:
     scopes: set[str] = set()
     for step, said in enumerate(stream):
         effects = memory.feed(said)
-        corpus = authority.settle(stream[: step + 1])
+        corpus = definitions.settle(stream[: step + 1])
         scopes |= {s for d in corpus.values() for s in (*ruleset.scopes(d), *map(amended_scope, d.amends))}
         assert len({change.scope for change in effects.changes}) == len(effects.changes), (seed, step)
         for change in effects.changes:
             told.hear(change)
         for scope in scopes:
-            expected = {(m, corpus[m].revision) for m in authority.frontier(scope, corpus, ruleset)}
+            expected = {(m, corpus[m].revision) for m in definitions.frontier(scope, corpus, ruleset)}
             assert told.frontiers.get(scope, set()) == expected, (seed, step, scope)
             assert frontier_of(memory, scope, ruleset) == expected, (seed, step, scope)
     for scope in scopes:
         for as_of in (2, 5, 9):
-            expected = {(m, corpus[m].revision) for m in authority.frontier(scope, corpus, ruleset, as_of)}
+            expected = {(m, corpus[m].revision) for m in definitions.frontier(scope, corpus, ruleset, as_of)}
             assert frontier_of(memory, scope, ruleset, as_of) == expected, (seed, scope, as_of)
     return told.runs
 

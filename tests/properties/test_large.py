@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import Cause
 from stream_car.core.documents import Document
@@ -16,8 +16,8 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.standing import Placement
 from stream_car.core.timeline import everyone, size
 from stream_car.core.walked import Walked
-from stream_car.engine.fold import Fold
-from stream_car.engine.stored import encode_value
+from stream_car.processing.fold import Fold
+from stream_car.processing.stored import encode_value
 from tests.benchmarks.feed import mixed
 from tests.benchmarks.shard import compliance, held, take
 from tests.properties.memory import Memory
@@ -198,13 +198,13 @@ def test_a_stream_of_a_million_ends_with_the_frontiers_of_the_definition() -> No
     memory = Memory(fold)
     take(fold, memory.values, arrivals)
     by_scope: dict[str, dict[str, Document]] = {}
-    for document in authority.settle(one.said for one in arrivals).values():
+    for document in definitions.settle(one.said for one in arrivals).values():
         for scope in fold.ruleset.scopes(document):
             by_scope.setdefault(scope, {})[document.id] = document
     small = {scope: corpus for scope, corpus in by_scope.items() if len(corpus) <= 200}
     assert len(small) > 100_000
     assert len(by_scope) - len(small) <= 1  # policies are for everyone
     expected = {
-        (scope, name) for scope, corpus in small.items() for name in authority.frontier(scope, corpus, fold.ruleset)
+        (scope, name) for scope, corpus in small.items() for name in definitions.frontier(scope, corpus, fold.ruleset)
     }
     assert {(scope, name) for scope, name in held(fold, memory.values) if scope in small} == expected

@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document, Retraction, Statement
 from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import everyone
-from stream_car.engine.fold import Fold
-from stream_car.engine.headers import Header
-from stream_car.engine.state import HEADER, WAITING
+from stream_car.processing.fold import Fold
+from stream_car.processing.headers import Header
+from stream_car.processing.state import HEADER, WAITING
 from tests.properties.memory import Memory
 from tests.properties.replay import Replay
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
@@ -188,7 +188,7 @@ def end_of(stream: Iterable[Statement], ruleset: Ruleset, *, waits: bool) -> dic
             told.hear(change)
     for change in memory.feed(None, LATE).changes:
         told.hear(change)
-    corpus = authority.settle(arrived)
+    corpus = definitions.settle(arrived)
     check(memory, told, corpus, ruleset)
     header = memory.values[HEADER]
     assert isinstance(header, Header)
@@ -212,14 +212,14 @@ def members(memory: Memory, name: str) -> list[tuple[object, ...]]:
 def check(memory: Memory, told: Replay, corpus: dict[str, Document], ruleset: Ruleset) -> None:
     scopes = {scope for document in corpus.values() for scope in ruleset.scopes(document)} | {*told.frontiers}
     for scope in scopes:
-        expected = {(name, corpus[name].revision) for name in authority.frontier(scope, corpus, ruleset)}
+        expected = {(name, corpus[name].revision) for name in definitions.frontier(scope, corpus, ruleset)}
         assert frontier_of(memory, scope, ruleset) == expected == told.frontiers.get(scope, set()), scope
-    standing = authority.active(corpus, ruleset)
-    above = authority.superseders(corpus, ruleset)
+    standing = definitions.active(corpus, ruleset)
+    above = definitions.superseders(corpus, ruleset)
     for anchor in corpus:
         found, _ = walk(anchor, memory.values, ruleset, None, has_links=True)
         assert found is not None
-        assert {one.id for one in found.controlling} == authority.closure([anchor], above) & standing, anchor
+        assert {one.id for one in found.controlling} == definitions.closure([anchor], above) & standing, anchor
 
 
 @pytest.fixture(autouse=True)
@@ -300,7 +300,7 @@ def test_many_members_are_told_as_one_run_that_replays_to_the_frontier(number: i
             named = [*change.left, *change.entered]
             assert max((sum(m.type == t for m in named) for t in ("claim", "fact")), default=0) <= LISTED_MAX + 1
         if at >= number:
-            corpus = authority.settle([*crowd, *ending[: at - number + 1]])
-            expected = {(name, corpus[name].revision) for name in authority.frontier("x=1", corpus, RULESET)}
+            corpus = definitions.settle([*crowd, *ending[: at - number + 1]])
+            expected = {(name, corpus[name].revision) for name in definitions.frontier("x=1", corpus, RULESET)}
             assert told.frontiers["x=1"] == expected == frontier_of(memory, "x=1", RULESET)
     assert (told.runs > 0) == (number > LISTED_MAX)

@@ -6,14 +6,14 @@ from random import Random
 import pytest
 
 from stream_car.codec import encode, encode_mapping
-from stream_car.core import authority, frontier, pages
+from stream_car.core import definitions, frontier, pages
 from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset, scope_parts
-from stream_car.engine import subscription
-from stream_car.engine.answers import Told
-from stream_car.engine.notices import ActiveDocument, DocumentChange, Notice, ScopeState, Selection, View
-from stream_car.engine.subscription import Subscription
-from stream_car.runtime.embedded import Engine
+from stream_car.local.engine import Engine
+from stream_car.queries.answers import Told
+from stream_car.subscriptions import subscription
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Notice, ScopeState, Selection, View
+from stream_car.subscriptions.subscription import Subscription
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 
 Parts = frozenset[tuple[str, str]]
@@ -92,14 +92,14 @@ def check(
     follower: Follower, chosen: Selection, corpus: Mapping[str, Document], ruleset: Ruleset, what: object
 ) -> None:
     if chosen.view == "document":
-        active = authority.active(corpus, ruleset)
+        active = definitions.active(corpus, ruleset)
         wanted = {d.id: d.revision for d in corpus.values() if d.id in active and selected(d, chosen, ruleset)}
         assert follower.documents == wanted, what
         return
     scopes = {scope for document in corpus.values() for scope in ruleset.scopes(document)}
     for scope in scopes | follower.scopes.keys():
         if has_parts(scope, chosen.parts):
-            found = {(name, corpus[name].revision) for name in authority.frontier(scope, corpus, ruleset)}
+            found = {(name, corpus[name].revision) for name in definitions.frontier(scope, corpus, ruleset)}
             assert follower.scopes.get(scope, set()) == found, (what, scope)
     if not chosen.parts:
         named = {name for document in corpus.values() for name in document.supersedes}
@@ -135,7 +135,7 @@ def follow(seed: int, steps: int, views: Sequence[View] = ("document", "document
             assert follower.cursors == sorted(follower.cursors), (seed, at)
             if done:
                 caught_up += 1
-                check(follower, chosen, authority.settle(stream[:at]), ruleset, (seed, at, chosen))
+                check(follower, chosen, definitions.settle(stream[:at]), ruleset, (seed, at, chosen))
             if random.random() < 0.05 and done:
                 fresh = engine.subscription(chosen, cursor=place.cursor, with_snapshot=False)
                 followers = [one if one[2] is not place else (follower, chosen, fresh) for one in followers]

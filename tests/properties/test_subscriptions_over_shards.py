@@ -8,24 +8,24 @@ from random import Random
 
 import pytest
 
-from stream_car.adapters.embedded.index import TantivyIndex
-from stream_car.adapters.embedded.keys import SqliteKeys
-from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
-from stream_car.core import authority, frontier
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.key_list import SqliteKeys
+from stream_car.adapters.sqlite.log import SqliteLog
+from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.cluster.indexer import Feeder
+from stream_car.cluster.shard_runner import Machine
+from stream_car.core import definitions, frontier
 from stream_car.core.documents import Statement
 from stream_car.core.rules import Ruleset
-from stream_car.engine.hops import FrontierFold, IntakeFold
-from stream_car.engine.notices import Notice, Selection, View
-from stream_car.engine.outlets import IntakeOutlet
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.shard import Shard
-from stream_car.engine.sources import ManyShards, StoreViews
-from stream_car.engine.subscription import Sources, Subscription
+from stream_car.local.run_sync import at_once
 from stream_car.ports import Event, Message, Place
-from stream_car.runtime.at_once import at_once
-from stream_car.runtime.serving.feeder import Feeder
-from stream_car.runtime.worker.hosted import Machine
+from stream_car.processing.outbox import IntakeOutlet
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import Shard
+from stream_car.processing.two_hop import FrontierFold, IntakeFold
+from stream_car.queries.shards import ManyShards, StoreViews
+from stream_car.subscriptions.events import Notice, Selection, View
+from stream_car.subscriptions.subscription import Sources, Subscription
 from tests.engines import StoppedClock
 from tests.properties.streams import random_rules, random_stream
 from tests.properties.test_subscriptions_equal_the_state import (
@@ -198,7 +198,7 @@ def follow(folder: Path, seed: int, steps: int, views: Sequence[View] = ("docume
                     for notice in notices:
                         follower.hear(notice)
                 compared += 1
-                check(follower, chosen, authority.settle(stream[:at]), ruleset, (seed, at, chosen))
+                check(follower, chosen, definitions.settle(stream[:at]), ruleset, (seed, at, chosen))
                 followers[number] = (follower, chosen, hops.subscribe(chosen, place.cursor, with_snapshot=False))
     return compared
 

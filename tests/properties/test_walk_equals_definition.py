@@ -5,16 +5,16 @@ from random import Random
 
 import pytest
 
-from stream_car.core import authority, pages
+from stream_car.core import definitions, pages
 from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
-from stream_car.core.intake import held_key
-from stream_car.core.resolve import Walk
+from stream_car.core.revisions import held_key
 from stream_car.core.rules import Ruleset
+from stream_car.core.walk import Walk
 from stream_car.core.walked import Walked
-from stream_car.engine.fold import Fold
-from stream_car.engine.headers import Header
-from stream_car.engine.state import HEADER, Value
+from stream_car.processing.fold import Fold
+from stream_car.processing.headers import Header
+from stream_car.processing.state import HEADER, Value
 from tests.properties.memory import Memory
 from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 
@@ -55,7 +55,7 @@ def amending(
 
 def check_amenders(found: Amenders, name: str, here: dict[str, Document], ruleset: Ruleset) -> None:
     target = here[name]
-    amending = {one.id for one in here.values() if authority.amends(later=one, earlier=target, ruleset=ruleset)}
+    amending = {one.id for one in here.values() if definitions.amends(later=one, earlier=target, ruleset=ruleset)}
     assert found.more == 0
     assert found.found.keys() == amending
     for one in found.found.values():
@@ -64,14 +64,14 @@ def check_amenders(found: Amenders, name: str, here: dict[str, Document], rulese
         else:
             rule = ruleset.rules[one.rule]
             assert (rule.effect, rule.superseded_type) == ("amend", target.type)
-            assert one.scope in authority.shared_scopes(here[one.id], target, rule.scope_keys, ruleset)
+            assert one.scope in definitions.shared_scopes(here[one.id], target, rule.scope_keys, ruleset)
 
 
 def check_paths(found: Walked, corpus: dict[str, Document], ruleset: Ruleset) -> None:
     for target in (entry.id for entry in found.controlling):
         at = found.anchor
         for name, rule, _ in found.path(target):
-            reason = authority.voids(later=corpus[name], earlier=corpus[at], ruleset=ruleset)
+            reason = definitions.voids(later=corpus[name], earlier=corpus[at], ruleset=ruleset)
             assert reason is not None, (at, name, rule)
             at = name
         assert at == target
@@ -84,25 +84,25 @@ def check_seed(seed: int, steps: int) -> int:
     memory = Memory(Fold(ruleset, future="apply"))
     for said in stream:
         memory.feed(said)
-    corpus = authority.settle(stream)
+    corpus = definitions.settle(stream)
     header = memory.values[HEADER]
     assert isinstance(header, Header)
     checked = 0
     for as_of in (None, random.randrange(12)):
-        here = authority.at(corpus, as_of)
-        above = authority.superseders(here, ruleset)
-        standing = authority.active(corpus, ruleset, as_of)
+        here = definitions.at(corpus, as_of)
+        above = definitions.superseders(here, ruleset)
+        standing = definitions.active(corpus, ruleset, as_of)
         for anchor in corpus:
             found, _ = walk(anchor, memory.values, ruleset, as_of, has_links=bool(header.links))
             if anchor not in here:
                 assert found is None
                 continue
             assert found is not None
-            expected = authority.closure([anchor], above) & standing
+            expected = definitions.closure([anchor], above) & standing
             assert {entry.id for entry in found.controlling} == expected, (seed, anchor, as_of)
             assert found.is_active == (anchor in standing), (seed, anchor, as_of)
-            assert found.closure == authority.closure([anchor], above), (seed, anchor, as_of)
-            looped = {m for m in authority.closure([anchor], above) if m in above[m]}
+            assert found.closure == definitions.closure([anchor], above), (seed, anchor, as_of)
+            looped = {m for m in definitions.closure([anchor], above) if m in above[m]}
             assert set(found.cycle) == looped, (seed, anchor, as_of)
             check_paths(found, corpus, ruleset)
             direct = amending(anchor, memory.values, ruleset, as_of, has_links=bool(header.links))

@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from math import log
 
 from stream_car.core.documents import Document
-from stream_car.engine.state import Value
-from stream_car.engine.stored import encode_value
 from stream_car.ports import Claim, Event, GiveWay, Posting
-from stream_car.ranking.grouping import Hit
+from stream_car.processing.state import Value
+from stream_car.processing.stored import encode_value
+from stream_car.ranking.anchor_order import Hit
 from tests.properties.memory import Memory
 
 K1, B = 1.2, 0.75

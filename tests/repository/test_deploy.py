@@ -20,9 +20,9 @@ from msgspec import Struct
 
 import stream_car
 from deploy.local import kafka
-from stream_car.adapters.kafka.specification import Layout
+from stream_car import settings
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.cli import main
-from stream_car.runtime import settings
 from tests.serving import serving
 
 YAML = pytest.importorskip("ruamel.yaml", reason="it came with the dev extra: pip install -e '.[dev]'").YAML

@@ -7,14 +7,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import stream_car
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.codec import decode
 from stream_car.codec.placements import encode_mark, encode_placed
 from stream_car.core.changes import Cause
 from stream_car.core.members import Entry
 from stream_car.core.standing import Placement
 from stream_car.errors import InvalidDocument
-from stream_car.runtime.at_once import at_once
+from stream_car.local.run_sync import at_once
 from topics.build import FOLDER, files
 
 ROOT = Path(__file__).resolve().parents[2]

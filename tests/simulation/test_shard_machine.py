@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from stream_car.engine.effects import Effects, Reading
-from stream_car.engine.shard import Handled
 from stream_car.errors import ClaimLost, StreamCarError
 from stream_car.ports import Claim, Event, Record
+from stream_car.processing.effects import Effects, Reading
+from stream_car.processing.shard import Handled
 from tests.simulation.network import FAULTS, Lost
 from tests.simulation.world import (
     MemoryStore,

@@ -17,11 +17,11 @@ from msgspec import Struct, structs
 from stream_car.codec import encode, encode_mapping
 from stream_car.core import pages
 from stream_car.core.documents import Document, Statement
-from stream_car.engine.effects import Effects, Reading
-from stream_car.engine.fold import TICK, Fold
-from stream_car.engine.shard import Shard
 from stream_car.errors import ClaimLost, Halted
 from stream_car.ports import Claim, Event, Record
+from stream_car.processing.effects import Effects, Reading
+from stream_car.processing.fold import TICK, Fold
+from stream_car.processing.shard import Shard
 from tests.properties.streams import random_rules, random_stream
 from tests.simulation.network import Crash, Lost, Network
 

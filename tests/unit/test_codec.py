@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from stream_car.codec import Limits, decode, encode
-from stream_car.codec.characters import _refused
+from stream_car.codec.unicode import _refused
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import InvalidDocument
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from stream_car.codec import decode
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.documents import Document
-from stream_car.domains import load
+from stream_car.rule_packs import load
 
 DEMO = Path(__file__).resolve().parents[2] / "stream_car" / "demo"
 LINES = (DEMO / "feed.jsonl").read_bytes().splitlines()
@@ -90,7 +90,7 @@ def test_a_compliance_event_says_that_it_is_made_up_and_names_roles() -> None:
 
 
 def test_an_old_fact_that_arrives_late_is_void_and_voids_nothing() -> None:
-    above = authority.superseders(CORPUS, RULES)
+    above = definitions.superseders(CORPUS, RULES)
 
     assert above[LATE]
     assert LATE not in {name for names in above.values() for name in names}
@@ -99,7 +99,7 @@ def test_an_old_fact_that_arrives_late_is_void_and_voids_nothing() -> None:
 def test_the_same_value_said_again_reinforces() -> None:
     until = CORPUS["uk-pm-2019-election"].time
 
-    assert {"uk-pm-2019", "uk-pm-2019-election"} <= authority.active(CORPUS, RULES, until)
+    assert {"uk-pm-2019", "uk-pm-2019-election"} <= definitions.active(CORPUS, RULES, until)
 
 
 def test_there_are_enough_questions_each_with_a_reason() -> None:
@@ -111,6 +111,6 @@ def test_there_are_enough_questions_each_with_a_reason() -> None:
 def test_the_words_of_a_question_lead_to_a_void_document_and_authority_to_what_holds(asked: Expected) -> None:
     best = max(DOCUMENTS, key=lambda document: (overlap(asked.question, document), document.precedence))
 
-    assert best.id not in authority.active(CORPUS, RULES)
-    assert authority.controlling(best.id, CORPUS, RULES) == set(asked.controlling)
+    assert best.id not in definitions.active(CORPUS, RULES)
+    assert definitions.controlling(best.id, CORPUS, RULES) == set(asked.controlling)
     assert all(overlap(asked.question, best) > overlap(asked.question, CORPUS[id]) for id in asked.controlling)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.domains import read_pack
 from stream_car.errors import InvalidRules
+from stream_car.rule_packs import read_pack
 from tests.packs import GOOD, rule, written, wrong
 
 

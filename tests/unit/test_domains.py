@@ -8,11 +8,11 @@ from runpy import run_path
 
 import pytest
 
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.bearings import Key, Rule
 from stream_car.core.documents import Document
 from stream_car.core.rules import RECORD, Ruleset
-from stream_car.domains import Connection, examine, load, read_pack, shipped
+from stream_car.rule_packs import Connection, examine, load, read_pack, shipped
 from tests.packs import GOOD, rule, written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ def document(id: str, type: str, time: int, scope: dict[str, tuple[str, ...]], *
 
 
 def reason(rules: Ruleset, later: Document, earlier: Document) -> str | None:
-    found = authority.voids(later=later, earlier=earlier, ruleset=rules)
+    found = definitions.voids(later=later, earlier=earlier, ruleset=rules)
     return None if found is None else found.rule
 
 
@@ -245,9 +245,9 @@ def test_a_policy_update_voids_everyones_confirmation_without_naming_anybody() -
     confirmation = document("c", "policy_acknowledged", 1, {"employee": ("e",), "ticker": ("T",)})
     update = Document(id="u", type="policy_update", time=2)
 
-    found = authority.voids(later=update, earlier=confirmation, ruleset=load())
+    found = definitions.voids(later=update, earlier=confirmation, ruleset=load())
 
-    assert found == authority.Reason(rule="R10", scope="policy=*")
+    assert found == definitions.Reason(rule="R10", scope="policy=*")
 
 
 def test_a_fact_is_void_by_another_value_and_reinforced_by_the_same() -> None:
@@ -294,7 +294,7 @@ def test_the_pack_of_the_page_loads_and_does_what_the_page_says(tmp_path: Path) 
     promise = document("p", "promise", 1, {"parcel": ("X-1",)})
     delay = document("d", "delay", 2, {"tracking_number": ("x-1",)})
 
-    assert authority.voids(later=delay, earlier=promise, ruleset=rules) == authority.Reason(
+    assert definitions.voids(later=delay, earlier=promise, ruleset=rules) == definitions.Reason(
         rule="delay-voids-promise", scope="parcel=X-1"
     )
     assert rules.anchor_types() == {"promise", "notice"}

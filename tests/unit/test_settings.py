@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.settings import (
-    ServerSettings,
-    data_directory,
-    read_settings,
-    read_token,
-    require_known_variables,
-)
+from stream_car.settings import ServerSettings, data_directory, read_settings, read_token, require_known_variables
 
 SECRET = "5ebe2294ecd0e0f08eab7690d2a6ee69"
 

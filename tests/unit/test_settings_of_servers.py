@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stream_car.errors import InvalidRequest
-from stream_car.runtime.settings import kafka_server, redis_server, require_known_variables
+from stream_car.settings import kafka_server, redis_server, require_known_variables
 
 
 def test_kafka_and_redis_are_as_the_environment_says(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from aiokafka.errors import OffsetOutOfRangeError
 from stream_car.adapters.kafka.errors import translated
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.engine.fold import TICK
 from stream_car.errors import Halted, Unavailable
 from stream_car.ports import Message, Record
+from stream_car.processing.fold import TICK
 
 STALL_S = 30.0
 AGAIN_MS = 200

@@ -11,7 +11,7 @@ from contextlib import suppress
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from stream_car.adapters.kafka.errors import translated
-from stream_car.adapters.kafka.server import KafkaServer
+from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.errors import ClaimLost, StreamCarError
 
 FETCH_BYTES = 2 << 20

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
 from stream_car.adapters.kafka.errors import translated
-from stream_car.adapters.kafka.server import KafkaServer
+from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Message
 
 BATCH_BYTES = 1_000_000  # below max.message.bytes, which is 1 MiB unless a topic says otherwise

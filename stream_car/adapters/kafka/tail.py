@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from stream_car.adapters.kafka.errors import translated
 from stream_car.adapters.kafka.log import record_of
 from stream_car.adapters.kafka.reader import READING, stopped
-from stream_car.adapters.kafka.server import KafkaServer
+from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Record
 
 WAIT_MS = 500

@@ -15,8 +15,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import REPLICAS, Layout, Topic
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import REPLICAS, Layout, Topic
 from stream_car.errors import StreamCarError, Unavailable, UnsafeSettings
 
 

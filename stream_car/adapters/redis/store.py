@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from stream_car.adapters.redis.calls import ARGUMENTS_MAX, Calls, Client, Question
+from stream_car.adapters.redis.scripts import ARGUMENTS_MAX, Calls, Client, Question
 from stream_car.errors import ClaimLost, Halted, StreamCarError, Unavailable
 from stream_car.ports import Claim, Event
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stream_car.core.documents import Retraction
-from stream_car.engine.fold import Fold
+from stream_car.processing.fold import Fold
 from tests.benchmarks.feed import Arrival
 
 COMMIT = 100  # documents after which batching rivals must tell their changes

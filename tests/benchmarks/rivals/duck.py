@@ -9,7 +9,7 @@ from time import perf_counter
 
 import duckdb
 
-from stream_car.engine.fold import Fold
+from stream_car.processing.fold import Fold
 from tests.benchmarks.feed import Arrival
 from tests.benchmarks.rivals import COMMIT, Outcome, Row, rows, rule_pairs
 

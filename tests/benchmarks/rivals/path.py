@@ -15,7 +15,7 @@ from time import perf_counter
 import pathway as pw
 
 from stream_car.core.documents import Retraction
-from stream_car.engine.fold import Fold
+from stream_car.processing.fold import Fold
 from tests.benchmarks.feed import Arrival
 from tests.benchmarks.rivals import COMMIT, Held, Outcome, Row, rows, rule_pairs
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from time import perf_counter
 
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.documents import Document, Statement
-from stream_car.engine.fold import Fold
+from stream_car.processing.fold import Fold
 from tests.benchmarks.feed import Arrival
 from tests.benchmarks.rivals import Held, Outcome
 
@@ -31,10 +31,10 @@ def definition(fold: Fold, arrivals: Sequence[Arrival]) -> Outcome:
         said = arrival.said
         told.append(said)
         before = corpus
-        corpus = authority.settle(told)
+        corpus = definitions.settle(told)
         present = [stood for corpus_ in (before, corpus) if (stood := corpus_.get(said.id)) is not None]
         for scope in {scope for stood in present for scope in ruleset.scopes(stood)}:
-            now = authority.frontier(scope, corpus, ruleset)
+            now = definitions.frontier(scope, corpus, ruleset)
             changes += now != frontiers.get(scope, set())
             frontiers[scope] = now
     took = perf_counter() - begin

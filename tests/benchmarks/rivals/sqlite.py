@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from time import perf_counter
 
-from stream_car.engine.fold import Fold
+from stream_car.processing.fold import Fold
 from tests.benchmarks.feed import Arrival
 from tests.benchmarks.rivals import Outcome, rows, rule_pairs
 

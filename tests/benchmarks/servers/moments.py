@@ -10,9 +10,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from stream_car.adapters.kafka.reader import READING
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.engine.reader import Reader
-from stream_car.engine.sources import ManyShards
 from stream_car.ports import Message, Place
+from stream_car.queries.shards import ManyShards
+from stream_car.queries.snapshot import Reader
 from tests.benchmarks.feed import START, event
 from tests.benchmarks.report import Figure, quantile
 from tests.benchmarks.servers.place import Measured

@@ -13,16 +13,16 @@ import msgspec
 
 from deploy.local import Kafka, Redis
 from deploy.local.processes import ends_with_its_parent
-from stream_car import domains
+from stream_car import rule_packs
 from stream_car.adapters.kafka.publisher import KafkaPublisher
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.engine.fold import CHANGES
+from stream_car.cluster.connections import TOPICS, Plan, Works
 from stream_car.ports import Hop, Message, Place
-from stream_car.runtime.worker.wiring import TOPICS, Plan, Works
+from stream_car.processing.fold import CHANGES
 
 RULES = "compliance"
 LOOK_S = 0.02
@@ -169,7 +169,9 @@ async def measured(folder: Path) -> AsyncIterator[Measured]:
         kafka.start()
         server = KafkaServer(address=kafka.address)
         await asyncio.to_thread(apply, server, Layout(single_broker=True))
-        plan = Plan(kafka=server, redis=RedisServer(url=redis.url), ruleset=domains.load([RULES]), single_broker=True)
+        plan = Plan(
+            kafka=server, redis=RedisServer(url=redis.url), ruleset=rule_packs.load([RULES]), single_broker=True
+        )
         works = await Works.open(plan)
         found = Measured(folder, kafka, redis, works)
         try:

@@ -22,10 +22,10 @@ from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
-from stream_car.engine import shard
-from stream_car.engine.hops import FrontierFold, IntakeFold
-from stream_car.engine.outlets import IntakeOutlet, Marks
-from stream_car.runtime.worker.hosted import Hosted
+from stream_car.cluster.shard_runner import Hosted
+from stream_car.processing import shard
+from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.two_hop import FrontierFold, IntakeFold
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.engine.hops import REROUTED
+from stream_car.local.replay import REPLAY_OF
 from stream_car.ports import Message, Record
-from stream_car.runtime.replay import REPLAY_OF
+from stream_car.processing.two_hop import REROUTED
 from tests.chaos.installation import RULES, STREAM_CAR, Installation
 from tests.servers import in_one_worker, require
 

@@ -7,17 +7,17 @@ from typing import cast
 
 import pytest
 
-from stream_car.adapters.redis.connect import connect
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.engine.hops import FrontierFold, IntakeFold
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.patience import Attempts, Waiting
-from stream_car.engine.query import Queries
-from stream_car.engine.shard import Shard, Touching
-from stream_car.engine.sources import ManyShards
 from stream_car.ports import Event, Hop
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import Shard, Touching
+from stream_car.processing.two_hop import FrontierFold, IntakeFold
+from stream_car.queries.queries import Queries
+from stream_car.queries.read_options import Attempts, Waiting
+from stream_car.queries.shards import ManyShards
 from tests.golden import documents
 from tests.golden.stored import RELEASES, RecordedLog, hashes, records, values
 from tests.properties.words import PlainIndex

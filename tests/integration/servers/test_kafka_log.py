@@ -17,12 +17,12 @@ from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.publisher import KafkaPublisher
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
-from stream_car.engine.fold import TICK
 from stream_car.errors import Halted, StreamCarError, Unavailable
 from stream_car.ports import Event, Message
+from stream_car.processing.fold import TICK
 from tests.certificates import Certificates
 from tests.servers import in_one_worker
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import stream_car
 from stream_car.api.messages import Said
 from stream_car.codec import decode
-from stream_car.engine.notices import ActiveDocument, DocumentChange
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange
 from tests.chaos.installation import Installation
 from tests.engines import document
 from tests.servers import in_one_worker

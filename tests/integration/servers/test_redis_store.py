@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Redis
-from stream_car.adapters.redis.calls import Client, Pipeline
-from stream_car.adapters.redis.connect import connect
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.scripts import Client, Pipeline
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings

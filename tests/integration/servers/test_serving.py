@@ -8,12 +8,12 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from stream_car.api.messages import Reset, Said, Seen
+from stream_car.cluster import change_feed
+from stream_car.cluster.connections import Plan, Works
+from stream_car.cluster.service import ServersService
 from stream_car.codec import as_sent
-from stream_car.engine.notices import DocumentChange, Selection
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
-from stream_car.runtime.serving import changes
-from stream_car.runtime.serving.service import ServersService
-from stream_car.runtime.worker.wiring import Plan, Works
+from stream_car.subscriptions.events import DocumentChange, Selection
 from tests.engines import OTHER_RULESET, document, engine
 from tests.installed import Installed, installed, query_worker
 from tests.properties.streams import random_rules, random_stream
@@ -135,14 +135,14 @@ async def test_an_index_that_is_behind_is_waited_for_no_longer_than_was_asked(
 async def test_who_is_behind_what_retention_has_taken_begins_anew(
     kafka: str, redis: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "RECENT_MAX", 1)
+    monkeypatch.setattr(change_feed, "RECENT_MAX", 1)
     async with installed(kafka, redis) as here:
         beginning = (await here.service.status()).cursor
         await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
         await here.rest()
         log = here.works.log("changes")
         ends = {TopicPartition(log.topic, p): (await log.range(p))[1] for p in range(here.shards)}
-        assert min(ends.values()) > 2 * changes.RECENT_MAX
+        assert min(ends.values()) > 2 * change_feed.RECENT_MAX
         admin = KafkaAdminClient(bootstrap_servers=kafka)
         await asyncio.to_thread(admin.delete_records, ends)
         admin.close()
@@ -203,8 +203,8 @@ async def test_a_redis_that_lost_everything_is_no_news_to_subscribers(kafka: str
         told: list[tuple[str, bool]] = []
         async with asyncio.timeout(20):
             while len(told) < 2:
-                changes = [one.data for one in await anext(events) if isinstance(one.data, DocumentChange)]
-                told += [(one.id, one.active) for one in changes]
+                change_feed = [one.data for one in await anext(events) if isinstance(one.data, DocumentChange)]
+                told += [(one.id, one.active) for one in change_feed]
 
     assert caught.value.code == "catching_up"
     assert sorted(told) == [("d7", False), ("end", True)]

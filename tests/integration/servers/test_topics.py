@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from kafka import KafkaAdminClient
 
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, check, delete, require
 from stream_car.cli import main
 from stream_car.errors import StreamCarError, UnsafeSettings

@@ -8,30 +8,30 @@ from pathlib import Path
 import pytest
 
 import stream_car
-from stream_car import domains
+from stream_car import rule_packs
 from stream_car.adapters.kafka.journal import KafkaJournal
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.publisher import KafkaPublisher
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.kafka.server import KafkaServer
-from stream_car.adapters.kafka.specification import Layout
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
-from stream_car.adapters.redis.calls import Client
-from stream_car.adapters.redis.connect import connect
-from stream_car.adapters.redis.server import RedisServer
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.scripts import Client
+from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.codec import decode
-from stream_car.engine.answers import Resolution
-from stream_car.engine.hops import FrontierFold, IntakeFold
-from stream_car.engine.outlets import IntakeOutlet, Marks
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.patience import Attempts, Waiting
-from stream_car.engine.query import Queries
-from stream_car.engine.shard import Shard
-from stream_car.engine.sources import ManyShards
 from stream_car.ports import Event, Message
+from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import Shard
+from stream_car.processing.two_hop import FrontierFold, IntakeFold
+from stream_car.queries.answers import Resolution
+from stream_car.queries.queries import Queries
+from stream_car.queries.read_options import Attempts, Waiting
+from stream_car.queries.shards import ManyShards
 from tests.properties.words import PlainIndex
 from tests.servers import in_one_worker
 
@@ -39,7 +39,7 @@ pytestmark = in_one_worker("kafka")
 
 FEED = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
 PARTS = Partitions(intakes=2, frontiers=3)
-RULESET = domains.load()
+RULESET = rule_packs.load()
 
 
 async def all_at_once(*requests: Callable[[], Awaitable[object]]) -> None:

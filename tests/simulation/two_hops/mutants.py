@@ -9,14 +9,14 @@ from msgspec import structs
 from stream_car.codec.placements import Mark, Placed, encode_mark
 from stream_car.core.members import Scope
 from stream_car.core.standing import Held
-from stream_car.engine.headers import FrontierHeader
-from stream_car.engine.hops import FRONTIER, Arrival, FrontierEffects, FrontierFold, IntakeFold
-from stream_car.engine.outlets import IntakeOutlet, Marks
-from stream_car.engine.shard import Handled, Shard, Touching
-from stream_car.engine.sources import CutSource
-from stream_car.engine.state import State, Value
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Event, Log, Place, Record
+from stream_car.processing.headers import FrontierHeader
+from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.shard import Handled, Shard, Touching
+from stream_car.processing.state import State, Value
+from stream_car.processing.two_hop import FRONTIER, Arrival, FrontierEffects, FrontierFold, IntakeFold
+from stream_car.queries.shards import CutSource
 from tests.simulation.two_hops.plan import Parts
 from tests.simulation.two_hops.servers import Server, Standing, written
 

@@ -7,13 +7,13 @@ from typing import Protocol
 from stream_car.core.members import Entry
 from stream_car.core.rules import Ruleset
 from stream_car.core.walked import Walked
-from stream_car.engine.answers import After
-from stream_car.engine.outlets import Marks
-from stream_car.engine.patience import Waiting
-from stream_car.engine.query import Queries
-from stream_car.engine.reader import Reader
-from stream_car.engine.scopes import holding
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
+from stream_car.processing.outbox import Marks
+from stream_car.queries.answers import After
+from stream_car.queries.queries import Queries
+from stream_car.queries.read_options import Waiting
+from stream_car.queries.scopes import holding
+from stream_car.queries.snapshot import Reader
 from tests.simulation.network import Crash, Lost, Network, Pause
 from tests.simulation.two_hops.servers import Client
 from tests.simulation.two_hops.truth import Inputs

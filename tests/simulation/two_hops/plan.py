@@ -5,14 +5,14 @@ from random import Random
 from msgspec import Struct
 
 from stream_car.codec.placements import Mark, Placed
-from stream_car.engine.effects import Effects
-from stream_car.engine.fold import TICK
-from stream_car.engine.hops import Arrival, FrontierEffects, FrontierFold, IntakeFold
-from stream_car.engine.outlets import IntakeOutlet, Marks
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.shard import Shard
-from stream_car.engine.sources import CutSource
 from stream_car.ports import Message
+from stream_car.processing.effects import Effects
+from stream_car.processing.fold import TICK
+from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import Shard
+from stream_car.processing.two_hop import Arrival, FrontierEffects, FrontierFold, IntakeFold
+from stream_car.queries.shards import CutSource
 from tests.properties.streams import random_stream
 from tests.simulation.two_hops.servers import Server
 from tests.simulation.world import bytes_of

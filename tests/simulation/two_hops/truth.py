@@ -11,18 +11,18 @@ from typing import TypeVar
 import msgspec
 
 from stream_car.codec import decode
-from stream_car.core import authority
+from stream_car.core import definitions
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset
-from stream_car.engine.fold import TICK
-from stream_car.engine.hops import REROUTED
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.shard import GENERATION, LAST, Folding, Touching, digest_of
-from stream_car.engine.state import State
-from stream_car.engine.stored import encode_value
 from stream_car.errors import InvalidDocument
 from stream_car.ports import Event, Record
+from stream_car.processing.fold import TICK
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import GENERATION, LAST, Folding, Touching, digest_of
+from stream_car.processing.state import State
+from stream_car.processing.stored import encode_value
+from stream_car.processing.two_hop import REROUTED
 from tests.simulation.world import SKEW, Violation
 
 R = TypeVar("R")
@@ -96,16 +96,16 @@ class Known:
     def __init__(self, corpus: dict[str, Document], ruleset: Ruleset) -> None:
         self.corpus = corpus
         self.ruleset = ruleset
-        self.above = authority.superseders(corpus, ruleset)
-        self.active = authority.active(corpus, ruleset)
+        self.above = definitions.superseders(corpus, ruleset)
+        self.active = definitions.active(corpus, ruleset)
 
     def controlling(self, anchor: str) -> set[str]:
         """The active documents of `cl({anchor})`."""
-        return authority.closure([anchor], self.above) & self.active
+        return definitions.closure([anchor], self.above) & self.active
 
     def frontier(self, scope: str) -> set[str]:
         """The members that no member voids through that scope."""
-        return authority.frontier(scope, self.corpus, self.ruleset)
+        return definitions.frontier(scope, self.corpus, self.ruleset)
 
 
 class Inputs:
@@ -155,7 +155,7 @@ class Inputs:
             corpus: dict[str, Document] = {}
             for partition, upto in enumerate(cut):
                 clock = max((record.append_time for record in self.records[partition][:upto]), default=0)
-                stands = authority.settle(self.statements(partition, upto))
+                stands = definitions.settle(self.statements(partition, upto))
                 corpus |= {name: document for name, document in stands.items() if document.time <= clock + SKEW}
             self._known[cut] = Known(corpus, self.ruleset)
         return self._known[cut]

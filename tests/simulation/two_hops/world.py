@@ -14,15 +14,15 @@ import pytest
 
 from stream_car.core import pages
 from stream_car.core.rules import Ruleset
-from stream_car.engine.fold import REJECTED
-from stream_car.engine.headers import FrontierHeader, Header
-from stream_car.engine.hops import FRONTIER, carried
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.query import Queries
-from stream_car.engine.sources import CutSource, ManyShards, Source
-from stream_car.engine.state import HEADER
-from stream_car.engine.stored import decode_value
 from stream_car.ports import Message, Place
+from stream_car.processing.fold import REJECTED
+from stream_car.processing.headers import FrontierHeader, Header
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.state import HEADER
+from stream_car.processing.stored import decode_value
+from stream_car.processing.two_hop import FRONTIER, carried
+from stream_car.queries.queries import Queries
+from stream_car.queries.shards import CutSource, ManyShards, Source
 from tests.properties.streams import random_rules, remember_the_oracle
 from tests.properties.words import PlainIndex
 from tests.simulation.network import Network

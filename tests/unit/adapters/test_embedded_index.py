@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded import committed
-from stream_car.adapters.embedded import index as indexes
-from stream_car.adapters.embedded.index import TantivyIndex
-from stream_car.adapters.embedded.tail import Tail, named_term
+from stream_car.adapters.search import disk
+from stream_car.adapters.search import index as indexes
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.search.memory import Tail, named_term
 from stream_car.core.documents import Document
 from stream_car.errors import StreamCarError
 from stream_car.ports import Posting
@@ -94,7 +94,7 @@ def test_a_tail_proposes_the_best_and_all_that_tie_with_the_last() -> None:
 
 async def test_however_many_documents_tie_only_some_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, as far as a limit, if nearly everything ties; the oldest if only the last candidates do."""
-    monkeypatch.setattr(committed, "TIED_MAX", 30)
+    monkeypatch.setattr(disk, "TIED_MAX", 30)
     index = TantivyIndex(tmp_path)
     await index.apply([posting(f"t{n:03d}", "kernel panic") for n in range(400)], (), 400)
     index._commit()
@@ -403,8 +403,8 @@ async def test_a_second_opener_is_refused_and_harms_nothing(tmp_path: Path) -> N
 FEEDING = """
 import asyncio, sys
 from pathlib import Path
-from stream_car.adapters.embedded import committed
-from stream_car.adapters.embedded import index as indexes
+from stream_car.adapters.search import disk
+from stream_car.adapters.search import index as indexes
 from tests.unit.adapters.test_embedded_index import posting
 
 indexes.UNCOMMITTED_MAX = 20

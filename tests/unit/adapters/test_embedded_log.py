@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded.clock import SystemClock
-from stream_car.adapters.embedded.log import SqliteLog
+from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.errors import Halted, StreamCarError
+from stream_car.local.system_clock import SystemClock
 from stream_car.ports import Message
 from tests.unit.adapters.files import change, flip
 
@@ -155,7 +155,7 @@ async def test_an_append_interrupted_after_its_commit_is_not_given_out_twice(
     log = SqliteLog(path, SystemClock())
     await log.append(0, [Message(value=b"first")])
     with monkeypatch.context() as patch:
-        patch.setattr("stream_car.adapters.embedded.log.transaction", InterruptedAfterCommit)
+        patch.setattr("stream_car.adapters.sqlite.log.transaction", InterruptedAfterCommit)
         with pytest.raises(KeyboardInterrupt):
             await log.append(0, [Message(value=b"second")])
 
@@ -237,8 +237,8 @@ async def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 APPENDING = """
 import asyncio, sys
 from pathlib import Path
-from stream_car.adapters.embedded.clock import SystemClock
-from stream_car.adapters.embedded.log import SqliteLog
+from stream_car.local.system_clock import SystemClock
+from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.ports import Message
 
 async def main() -> None:

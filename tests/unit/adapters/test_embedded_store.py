@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded import checkpoints
-from stream_car.adapters.embedded.checkpoints import Checkpoints
-from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.errors import Halted, StreamCarError
+from stream_car.files import checkpoints
+from stream_car.files.checkpoints import Checkpoints
 from stream_car.ports import Event
 from tests.unit.adapters.files import change, flip
 

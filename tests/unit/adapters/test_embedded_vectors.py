@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded.vectors import Vectors
+from stream_car.adapters.search.vectors import Vectors
 from stream_car.errors import StreamCarError
 from tests.engines import document, engine
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded.index import TantivyIndex
+from stream_car.adapters.search.index import TantivyIndex
 from stream_car.errors import StreamCarError
 from tests.unit.adapters.test_embedded_index import posting
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 from numpy.typing import NDArray
 
-from stream_car.adapters.encoder.sentences import AT_ONCE, SentenceTransformerEncoder
+from stream_car.adapters.search.sentence_encoder import AT_ONCE, SentenceTransformerEncoder
 
 
 class Lengths:

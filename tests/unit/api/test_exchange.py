@@ -5,8 +5,8 @@ from collections.abc import Generator
 import msgspec
 import pytest
 
-from stream_car.api.client.exchange import Ask, Heard, Lost, Patience, Pause, answer, patient, unanswered
 from stream_car.api.messages import Problem, Waiting
+from stream_car.client.retries import Ask, Heard, Lost, Patience, Pause, answer, patient, unanswered
 from stream_car.errors import InvalidRequest, NotVisible, StreamCarError, TooMuch, Unavailable
 
 OK = Heard(status=200, body=b"[]")

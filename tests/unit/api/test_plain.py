@@ -10,7 +10,7 @@ import pytest
 from stream_car.api.plain import PAIRS, TIMES, line, pieces, plain
 from stream_car.codec import format_time
 from stream_car.core import changes
-from stream_car.engine import answers
+from stream_car.queries import answers
 from tests.unit.cli import examples as an
 
 

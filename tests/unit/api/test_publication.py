@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream_car.api.client.publication import BATCH_BYTES_MAX, BATCH_MAX, Batch, batches
+from stream_car.client.publishing import BATCH_BYTES_MAX, BATCH_MAX, Batch, batches
 from stream_car.codec import DEFAULTS
 from stream_car.core.documents import Retraction
 

@@ -7,7 +7,7 @@ from stream_car.api.messages import Waiting
 from stream_car.api.plain import plain
 from stream_car.api.reading import read
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
-from stream_car.engine.answers import Answer, Certificate, Controlling, Evidence, Group, Rejected, Step, Told
+from stream_car.queries.answers import Answer, Certificate, Controlling, Evidence, Group, Rejected, Step, Told
 
 EVIDENCE = Evidence(id="a", type="claim", time=1_700_000_000_123_456, order=-3, title="Ä\u2028\n", active=False)
 GROUP = Group(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_car import domains
+from stream_car import rule_packs
 from stream_car.bench.baselines import Bench, dense_rerank
 from stream_car.bench.entities import FORMS
 from stream_car.bench.judging import Judge, by_hop
@@ -26,7 +26,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def bench(data: Path) -> Bench:
     (collection,) = known(["cvepatchqa"])
-    return Bench(load(data, collection, "dev"), domains.load(["security"]))
+    return Bench(load(data, collection, "dev"), rule_packs.load(["security"]))
 
 
 def test_relevance_finds_the_anchor_and_two_stages_what_controls_it(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 
 from stream_car.codec import parse_time
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
-from stream_car.engine.answers import (
+from stream_car.queries.answers import (
     Answer,
     Audit,
     Blocked,

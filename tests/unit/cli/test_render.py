@@ -3,8 +3,8 @@
 import pytest
 from rich.console import RenderableType
 
-from stream_car.cli import render, summary, told
-from stream_car.engine.answers import (
+from stream_car.cli import render, summaries, told
+from stream_car.queries.answers import (
     Answer,
     Audit,
     Certificate,
@@ -231,7 +231,7 @@ def test_no_id_date_or_rule_is_broken_in_a_table(width: int) -> None:
 
 
 def test_a_summary_counts_outcomes_and_names_what_was_lacking() -> None:
-    said = summary.Summary.of(
+    said = summaries.Summary.of(
         [
             Receipt(offset=0, outcome="accepted", type="advisory", scopes=1),
             Receipt(offset=1, outcome="accepted", type="advisory", lacking=("package",)),
@@ -240,7 +240,7 @@ def test_a_summary_counts_outcomes_and_names_what_was_lacking() -> None:
             Receipt(offset=4, outcome="rejected", code="time", reason="another"),
         ]
     )
-    text = drawn(summary.draw(said))
+    text = drawn(summaries.draw(said))
 
     assert said.outcomes == {"accepted": 3, "rejected": 2}
     assert "2 documents joined no scope" in text
@@ -256,14 +256,14 @@ def test_words_that_were_not_looked_for_are_told() -> None:
 
 
 def test_a_summary_of_nothing_counts_nothing() -> None:
-    said = summary.Summary.of([])
+    said = summaries.Summary.of([])
 
     assert (dict(said.outcomes), said.in_no_scope, said.lacking, said.rejected) == ({}, 0, [], [])
 
 
 def test_one_document_is_counted_in_the_singular() -> None:
-    said = summary.Summary.of([Receipt(offset=0, outcome="accepted", type="advisory", lacking=("package",))])
-    text = drawn(summary.draw(said))
+    said = summaries.Summary.of([Receipt(offset=0, outcome="accepted", type="advisory", lacking=("package",))])
+    text = drawn(summaries.draw(said))
 
     assert "1 document joined no scope: rules cannot void it or void by it." in text
     assert "advisory lacked package (1 document)" in text

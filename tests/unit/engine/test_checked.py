@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from stream_car.core.documents import Document
-from stream_car.engine.answers import Answer
-from stream_car.engine.checked import CheckedCache
-from stream_car.engine.query import Queries
 from stream_car.errors import Unavailable
+from stream_car.local.run_sync import at_once
 from stream_car.ports import Posting
-from stream_car.runtime.at_once import at_once
+from stream_car.queries.answers import Answer
+from stream_car.queries.checked import CheckedCache
+from stream_car.queries.queries import Queries
 from tests.engines import RULESET, document
 from tests.unit.engine.test_many_shards import TWO, Hops
 

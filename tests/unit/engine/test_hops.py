@@ -10,9 +10,13 @@ from stream_car.codec import encode
 from stream_car.codec.placements import Placed, decode_placed, encode_mark
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document
-from stream_car.engine.fold import REJECTED
-from stream_car.engine.headers import FrontierHeader
-from stream_car.engine.hops import (
+from stream_car.errors import Halted
+from stream_car.ports import Event, Message, Record
+from stream_car.processing.fold import REJECTED
+from stream_car.processing.headers import FrontierHeader
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.state import State
+from stream_car.processing.two_hop import (
     DOCUMENTS,
     FRONTIER,
     PLACEMENTS,
@@ -23,10 +27,6 @@ from stream_car.engine.hops import (
     carried,
     generation_of,
 )
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.state import State
-from stream_car.errors import Halted
-from stream_car.ports import Event, Message, Record
 from tests.engines import NOW, OTHER_RULESET, RULESET, document
 
 T = TypeVar("T")

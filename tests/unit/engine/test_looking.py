@@ -4,7 +4,7 @@ import pytest
 
 from stream_car import InvalidRequest
 from stream_car.core.documents import Document
-from stream_car.engine.answers import Answer
+from stream_car.queries.answers import Answer
 from tests.engines import document, engine
 
 

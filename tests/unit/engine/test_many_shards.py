@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded.log import SqliteLog
-from stream_car.adapters.embedded.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.log import SqliteLog
+from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.codec import encode
 from stream_car.core.documents import Document
 from stream_car.core.timeline import everyone
 from stream_car.core.values import pages_of
-from stream_car.engine.answers import After, Resolution
-from stream_car.engine.hops import FrontierFold, IntakeFold
-from stream_car.engine.outlets import IntakeOutlet, Marks
-from stream_car.engine.partitions import Partitions
-from stream_car.engine.patience import Attempts, Waiting
-from stream_car.engine.query import Queries
-from stream_car.engine.shard import Shard
-from stream_car.engine.sources import ManyShards, StoreViews
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
+from stream_car.local.run_sync import at_once
 from stream_car.ports import Event, Message
-from stream_car.runtime.at_once import at_once
+from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.partitions import Partitions
+from stream_car.processing.shard import Shard
+from stream_car.processing.two_hop import FrontierFold, IntakeFold
+from stream_car.queries.answers import After, Resolution
+from stream_car.queries.queries import Queries
+from stream_car.queries.read_options import Attempts, Waiting
+from stream_car.queries.shards import ManyShards, StoreViews
 from tests.engines import DAY, NOW, RULESET, StoppedClock, document
 from tests.properties.words import PlainIndex
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from stream_car.engine.partitions import Partitions, murmur2
+from stream_car.processing.partitions import Partitions, murmur2
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from stream_car.codec import parse_time
-from stream_car.engine.answers import Controlling, Ending, Evidence, Explanation, Group, Held, History, Step
 from stream_car.pictures import chain, plots, svg, timeline
+from stream_car.queries.answers import Controlling, Ending, Evidence, Explanation, Group, Held, History, Step
 
 EVIL = 'a<script>"&\x00\u202e]]>'
 SPACE = "{http://www.w3.org/2000/svg}"

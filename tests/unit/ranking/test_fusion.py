@@ -1,7 +1,7 @@
 """Words and vectors in one score."""
 
+from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.fusion import fused
-from stream_car.ranking.grouping import Hit
 
 
 def test_a_cosine_is_worth_its_nats() -> None:

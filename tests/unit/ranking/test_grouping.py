@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from stream_car.ranking.grouping import STEP, Course, Gist, Hit, by_scope, course
+from stream_car.ranking.anchor_order import STEP, Course, Gist, Hit, by_scope, course
 
 MOVED = 3.0
 

@@ -3,8 +3,8 @@
 import pytest
 
 from stream_car import Engine, Retraction, StreamCarError
-from stream_car.engine.answers import Answer
-from stream_car.engine.cache import Cache
+from stream_car.queries.answers import Answer
+from stream_car.queries.cache import Cache
 from tests.engines import DAY, NOW, RULESET, StoppedClock, document, engine
 
 

@@ -12,8 +12,8 @@ from msgspec import structs
 import stream_car
 from stream_car import Document, Engine, Halted, InvalidRequest, Retraction, StreamCarError
 from stream_car.codec import encode, format_time
-from stream_car.engine import scopes
-from stream_car.engine.answers import Answer
+from stream_car.queries import scopes
+from stream_car.queries.answers import Answer
 from tests.engines import NOW, StoppedClock, built, document, engine
 from tests.unit.adapters.files import change, flip
 

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 import stream_car
+from stream_car.adapters.search import encoders
+from stream_car.adapters.search.encoders import ONNX, SENTENCES
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest
-from stream_car.runtime import encoders
-from stream_car.runtime.encoders import ONNX, SENTENCES
-from stream_car.runtime.settings import read_settings
+from stream_car.settings import read_settings
 
 LIBRARIES = {ONNX: "onnxruntime", SENTENCES: "sentence_transformers"}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stream_car import Engine, Retraction, StreamCarError
-from stream_car.engine.answers import Receipt
-from stream_car.runtime import embedded
+from stream_car.local import engine as engines
+from stream_car.queries.answers import Receipt
 from tests.engines import document, engine
 from tests.unit.adapters.files import change
 from tests.unit.runtime.test_embedded import SAID, answers
@@ -43,7 +43,7 @@ class Breaking:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "PUBLISH_MAX", 40)
+    monkeypatch.setattr(engines, "PUBLISH_MAX", 40)
 
 
 def published_twice(here: Engine) -> tuple[Receipt, ...]:
@@ -122,7 +122,7 @@ def test_what_could_not_be_appended_was_not_said(tmp_path: Path, monkeypatch: py
 
 
 def test_a_publisher_that_fails_itself_leaves_whole_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "PUBLISH_MAX", 40)
+    monkeypatch.setattr(engines, "PUBLISH_MAX", 40)
 
     with engine(tmp_path) as here:
         with pytest.raises(StreamCarError, match="cannot publish a int"):

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.embedded.positions import PositionFile
-from stream_car.domains import load
+from stream_car.adapters.sqlite.feed_positions import PositionFile
 from stream_car.errors import Halted
 from stream_car.feeds import format_called
-from stream_car.runtime import destinations
-from stream_car.runtime.destinations import POSITIONS
-from stream_car.runtime.embedded import Engine
-from stream_car.runtime.feeding import Step, feed
-from stream_car.runtime.sources import sources
+from stream_car.ingest import destinations
+from stream_car.ingest.destinations import POSITIONS
+from stream_car.ingest.files import sources
+from stream_car.ingest.ingest import Step, feed
+from stream_car.local.engine import Engine
+from stream_car.rule_packs import load
 from tests.feeds import published
 
 

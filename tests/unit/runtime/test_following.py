@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stream_car.feeds import format_called
-from stream_car.runtime.following import Watch
+from stream_car.ingest.watch import Watch
 
 
 def names(watch: Watch) -> list[str]:

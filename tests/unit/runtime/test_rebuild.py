@@ -7,9 +7,9 @@ import pytest
 
 import stream_car
 from stream_car import Engine, Halted, InvalidRequest
-from stream_car.domains import load_sent
-from stream_car.engine.answers import Difference, Step
-from stream_car.runtime.rebuild import Rebuild
+from stream_car.local.rebuild import Rebuild
+from stream_car.queries.answers import Difference, Step
+from stream_car.rule_packs import load_sent
 from tests.engines import OTHER_RULESET, RULESET, built, document, engine
 from tests.packs import GOOD, written
 from tests.unit.runtime.test_embedded import SAID, answers

@@ -6,9 +6,9 @@ import pytest
 
 from stream_car import InvalidRequest
 from stream_car.codec import encode
-from stream_car.engine.answers import Replayed
-from stream_car.runtime.at_once import at_once
-from stream_car.runtime.replay import REPLAY_OF, refused_among
+from stream_car.local.replay import REPLAY_OF, refused_among
+from stream_car.local.run_sync import at_once
+from stream_car.queries.answers import Replayed
 from tests.engines import document, engine
 
 GOOD = encode(document("c1", topic="moon"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stream_car import Document, InvalidRequest
-from stream_car.core.intake import SKEW
+from stream_car.core.revisions import SKEW
 from tests.engines import DAY, NOW, RULESET, StoppedClock, document, engine
 
 

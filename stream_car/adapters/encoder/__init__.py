@@ -1,1 +1,0 @@
-"""Encoders: texts to vectors, on this machine."""

@@ -1,0 +1,105 @@
+"""The records of a document log as they lie in its SQLite file, each tied to the one before by a hash.
+
+Promise: a record that was altered, is missing or was swapped is found when it or its successor is read.
+Whoever only reads needs no lock, and sees what was appended when each read began. Cost: a read hashes what it returns.
+"""
+
+import hashlib
+import sqlite3
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from stream_car.errors import Halted
+from stream_car.files.database import translated
+from stream_car.ports import Record
+
+FORMAT = 1
+CURE = "restore the file from a backup, or move it away and publish again"
+PARTITION_BITS = 40  # a row's number is partition << 40 | offset: appends go to the end of a tree
+
+_SELECT = "SELECT at, append_time, key, value, headers, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?"
+
+Row = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes]
+HEADERS = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
+
+
+class Chain:
+    """Reads the records of a log over a connection to its file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def first(self, partition: int) -> int:
+        """The first offset kept."""
+        with translated(self._path, CURE):
+            row: tuple[int | None] = self._connection.execute(
+                "SELECT MIN(at) FROM records WHERE at BETWEEN ? AND ?", bounds(partition)
+            ).fetchone()
+        return 0 if row[0] is None else row[0] - (partition << PARTITION_BITS)
+
+    def records(self, partition: int, start: int, count: int) -> Iterator[Record]:
+        """So many records from `start` on, verified. The row before them is read too, for its hash.
+
+        Raises `Halted`: `damaged`, `lost_history`.
+        """
+        base = partition << PARTITION_BITS
+        offset, link = start, genesis(partition)
+        with translated(self._path, CURE):
+            rows = self._connection.execute(_SELECT, (base + max(start - 1, 0), base + start + count - 1, count + 1))
+            if start:
+                before: Row | None = rows.fetchone()
+                if before is None or before[0] != base + start - 1:
+                    raise self._missing(partition, start - 1)
+                link = before[5]
+            row: Row
+            for row in rows:
+                if row[0] != base + offset:
+                    raise self._missing(partition, offset)
+                try:
+                    link = linked(link, offset, *row[1:5])
+                    headers = HEADERS.decode(row[4]) if row[4] is not None else ()
+                except (TypeError, struct.error, msgspec.DecodeError) as error:
+                    raise self._damaged(partition, offset, "was altered") from error
+                if link != row[5]:
+                    raise self._damaged(partition, offset, "was altered")
+                yield Record(offset=offset, append_time=row[1], value=row[3], key=row[2], headers=headers)
+                offset += 1
+        if offset != start + count:
+            raise self._missing(partition, offset)
+
+    def _missing(self, partition: int, offset: int) -> Halted:
+        first = self.first(partition)
+        if offset < first:
+            return Halted("lost_history", f"{self._path.name} begins at record {first}, {offset} is gone; {CURE}")
+        return self._damaged(partition, offset, "is missing")
+
+    def _damaged(self, partition: int, offset: int, how: str) -> Halted:
+        return Halted("damaged", f"record {offset} of partition {partition} in {self._path.name} {how}; {CURE}")
+
+
+def bounds(partition: int) -> tuple[int, int]:
+    """The first and the last number that a row of the partition can have."""
+    return partition << PARTITION_BITS, ((partition + 1) << PARTITION_BITS) - 1
+
+
+def genesis(partition: int) -> bytes:
+    """What stands before the first record."""
+    return hashlib.sha256(b"stream-car log %d partition %d" % (FORMAT, partition)).digest()
+
+
+_fixed = struct.Struct(">qqqqq")
+
+
+def linked(
+    before: bytes, offset: int, append_time: int, key: bytes | None, value: bytes | None, headers: bytes | None
+) -> bytes:
+    """The next hash of the chain. Lengths go first (-1: null), so that no two records read alike."""
+    lengths = [-1 if part is None else len(part) for part in (key, value, headers)]
+    digest = hashlib.sha256(before)
+    digest.update(_fixed.pack(offset, append_time, *lengths))
+    digest.update(b"".join(part for part in (key, value, headers) if part is not None))
+    return digest.digest()

@@ -1,6 +1,0 @@
-"""The service from a program's side: the calls of the library over HTTP, synchronous and asynchronous."""
-
-from stream_car.api.client.asynchronous import AsyncClient, AsyncSubscription
-from stream_car.api.client.synchronous import Client, Subscription
-
-__all__ = ["AsyncClient", "AsyncSubscription", "Client", "Subscription"]

@@ -1,0 +1,383 @@
+"""Stage 2: from an anchor to the documents that control it now, with the path that leads there.
+
+Promise: the controlling set is the active part of `cl({anchor})` (Definition 3), as
+`authority.controlling` has it. In a scope the documents that supersede one of type U at a pair are,
+for every type that voids U, all later ones: so one reached pair a (scope, type) says it all, and
+only members that may be void elsewhere, that a `differ_on` rule may spare, or (where the shard has
+links) that a link may name are visited one by one. Cost: rules times log n a scope, plus the visited
+members and the output. Reads are asked for in rounds, by yielding keys.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import TypeVar
+
+from stream_car.core.bearings import Bearing
+from stream_car.core.cycles import Span, cycles
+from stream_car.core.differ_on import values_of
+from stream_car.core.documents import Pair
+from stream_car.core.frontier import bar_of, holds
+from stream_car.core.members import LOWEST, Entry, Said, Scope
+from stream_car.core.revisions import entry_of, held_key
+from stream_car.core.rules import Ruleset, link_scope, record_scope
+from stream_car.core.standing import Held
+from stream_car.core.thresholds import Bar
+from stream_car.core.timeline import (
+    Absent,
+    between,
+    count_between,
+    everyone,
+    greatest,
+    latest_from,
+    require_everyone,
+    scope_key,
+    visited,
+)
+from stream_car.core.values import Values, held_at, known, pages_of, scope_at
+from stream_car.core.walked import Node, Reach, Walked
+
+T = TypeVar("T")
+Rounds = Generator[list[bytes], None, None]
+Bars = dict[tuple[str, str], tuple[Bearing, Bar]]  # by scope and type, as of one moment
+COUNTED_MAX = 2000  # members of one scope that a closure names; beyond, they are counted
+LATEST_MAX = 1000  # controlling members of such a scope that are named
+
+
+class Walk:
+    """One walk from one anchor over decoded values; `run` yields the keys that it lacks, round by round."""
+
+    def __init__(
+        self,
+        anchor: str,
+        values: Values,
+        ruleset: Ruleset,
+        *,
+        has_links: bool,
+        as_of: int | None = None,
+        visits_max: int = 100_000,
+        named_max: int = COUNTED_MAX,
+        bars: Bars | None = None,
+    ) -> None:
+        self.anchor = anchor
+        self.values = values
+        self.ruleset = ruleset
+        self.has_links = has_links
+        self.as_of = as_of
+        self.visits_max = visits_max
+        self.named_max = named_max
+        self.nodes: dict[str, Node] = {}
+        self.reach: dict[tuple[str, str], Reach] = {}
+        self.spared: dict[tuple[str, str, Said, Said], Pair] = {}
+        self.spans: dict[str, list[Span]] = {}
+        self.link_edges: dict[str, list[str]] = {}
+        self.missing: dict[str, None] = {}
+        self.bars: Bars = bars if bars is not None else {}
+        self.todo: list[Node] = []
+        self.visited: set[str] = set()
+        self.over_budget = False
+
+    def run(self) -> Generator[list[bytes], None, Walked | None]:
+        """The walk; `None` where the anchor is not part of the corpus (then, or at all)."""
+        stands = yield from self.standing()
+        if stands is None:
+            return None
+        held, is_active = stands
+        node = Node(self.anchor, held, entry_of(held, None), None, "", "")
+        if is_active:
+            return self._found(held, {self.anchor: (node.entry, None)}, {self.anchor: node}, {self.anchor}, 0, 0)
+        self._reach_node(node)
+        while self.todo:
+            level, self.todo = self.todo, []
+            if len(self.nodes) > self.visits_max:
+                self.over_budget = True
+                break
+            yield from self._visit(level)
+        return (yield from self._finish(held))
+
+    def standing(self) -> Generator[list[bytes], None, tuple[Held, bool] | None]:
+        """The anchor alone: what is known of it, and whether it is active; `None` if it is not part of the corpus."""
+        yield from known(self.values, (held_key(self.anchor),))
+        held = held_at(self.values, self.anchor)
+        if held is None or not self._counts(held.time):
+            return None
+        node = Node(self.anchor, held, entry_of(held, None), None, "", "")
+        yield from known(self.values, self._keys_of(node))
+        if self.has_links or held.superseded_by:
+            yield from self._load(list(self._named_scopes(node)))
+        return held, (yield from self._is_active(node))
+
+    def _counts(self, time: int) -> bool:
+        return self.as_of is None or time <= self.as_of
+
+    def _reach_node(self, node: Node) -> None:
+        if node.id not in self.nodes:
+            self.nodes[node.id] = node
+            self.todo.append(node)
+
+    def _visit(self, level: list[Node]) -> Rounds:
+        yield from known(self.values, (held_key(n.id) for n in level if self._needs_held(n)))
+        for node in level:
+            if self._needs_held(node):
+                node.held = held_at(self.values, node.id)
+        yield from known(self.values, (key for node in level for key in self._keys_of(node)))
+        yield from self._load([name for node in level for name in self._named_scopes(node)])
+        self.visited.update(node.id for node in level)
+        for node in level:
+            for scope, entry in self._memberships(node):
+                yield from self._expand(node, scope, entry)
+            self._follow_names(node)
+            self._follow_links(node)
+
+    def _needs_held(self, node: Node) -> bool:
+        return node.held is None and (self.has_links or node.entry.elsewhere > 0 or node.rule in ("", "link"))
+
+    def _scopes(self, node: Node) -> tuple[str, ...]:
+        return node.held.scopes if node.held is not None else (node.scope,)
+
+    def _keys_of(self, node: Node) -> Iterator[bytes]:
+        for scope in self._scopes(node):
+            yield scope_key(scope)
+        for name in self._named_scopes(node):
+            yield scope_key(name)
+        for name in node.held.superseded_by if node.held is not None else ():
+            yield held_key(name)
+
+    def _named_scopes(self, node: Node) -> Iterator[str]:
+        for name in self._link_names(node):
+            yield link_scope(name)
+        for name in node.held.superseded_by if node.held is not None else ():
+            yield record_scope(name)
+
+    def _link_names(self, node: Node) -> tuple[str, ...]:
+        if not self.has_links or node.held is None:
+            return ()
+        return (node.id, *(record for record in node.held.records if record != node.id))
+
+    def _memberships(self, node: Node) -> Iterator[tuple[Scope, Entry]]:
+        if node.held is None:
+            yield scope_at(self.values, node.scope), node.entry
+            return
+        for at, name in enumerate(node.held.scopes):
+            yield scope_at(self.values, name), entry_of(node.held, at)
+
+    def _expand(self, node: Node, scope: Scope, entry: Entry) -> Rounds:
+        """Everything that voids this member in this scope, and what voids that in turn, becomes reached."""
+        bearing = self.ruleset.bearing(scope.name, entry.type)
+        for clause in bearing.voiders:
+            if clause.differ_on:
+                value = values_of(entry.said, bearing.attributes, clause.differ_on)
+                self._span(node, scope, clause.type, entry.pair, clause.differ_on, value)
+                yield from self._expand_differing(
+                    node, scope, clause.type, clause.rule, entry.pair, clause.differ_on, value
+                )
+            else:
+                self._span(node, scope, clause.type, entry.pair, (), ())
+                yield from self._expand_plain(node, scope, clause.type, clause.rule, entry.pair)
+
+    def _span(self, node: Node, scope: Scope, kind: str, low: Pair, names: Said, value: Said) -> None:
+        if self.has_links:
+            self.spans.setdefault(node.id, []).append(Span(scope.name, kind, low, names, value))
+
+    def _expand_plain(self, node: Node, scope: Scope, kind: str, rule: str, low: Pair) -> Rounds:
+        seen = self.reach.get((scope.name, kind))
+        if (seen is not None and seen.low <= low) or greatest(scope, kind) <= low:
+            return
+        self.reach[scope.name, kind] = Reach(low, node.id, rule)
+        high = _after(seen.low) if seen is not None else None
+        bearing = self.ruleset.bearing(scope.name, kind)
+        all_visited = self.has_links or any(clause.differ_on for clause in bearing.voiders)
+        first = True
+        for member in (yield from self._members(scope, kind, _after(low), high, visited_only=not all_visited)):
+            if not self._counts(member.time):
+                continue
+            if first or all_visited or member.elsewhere:
+                self._reach_node(Node(member.id, None, member, node.id, rule, scope.name))
+            first = False
+
+    def _expand_differing(
+        self, node: Node, scope: Scope, kind: str, rule: str, low: Pair, names: Said, value: Said
+    ) -> Rounds:
+        key = (scope.name, kind, names, value)
+        seen = self.spared.get(key)
+        if seen is not None and seen <= low:
+            return
+        self.spared[key] = low
+        bearing = self.ruleset.bearing(scope.name, kind)
+        high = _after(seen) if seen is not None else None
+        for member in (yield from self._members(scope, kind, _after(low), high, visited_only=False)):
+            if self._counts(member.time) and values_of(member.said, bearing.attributes, names) != value:
+                self._reach_node(Node(member.id, None, member, node.id, rule, scope.name))
+
+    def _members(
+        self, scope: Scope, kind: str, low: Pair, high: Pair | None, *, visited_only: bool
+    ) -> Generator[list[bytes], None, list[Entry]]:
+        """Members in a span: all, or the first and those that may be void elsewhere."""
+        members = visited if visited_only else between
+        return (yield from self._with_pages(lambda: list(members(scope, pages_of(self.values), kind, low, high))))
+
+    def _with_pages(self, ask: Callable[[], T]) -> Generator[list[bytes], None, T]:
+        """The answer of a pure function over the values; pages that it lacks are read first."""
+        while True:
+            try:
+                return ask()
+            except Absent as absent:
+                lacking = absent.keys
+            yield lacking
+
+    def _follow_links(self, node: Node) -> None:
+        for name in self._link_names(node):
+            scope = scope_at(self.values, link_scope(name))
+            for member in self._link_members(scope):
+                if member.id not in (name, node.id) and self._counts(member.time):
+                    self.link_edges.setdefault(node.id, []).append(member.id)
+                    self._reach_node(Node(member.id, None, member, node.id, "link", scope.name))
+
+    def _link_members(self, scope: Scope) -> list[Entry]:
+        return list(everyone(scope, pages_of(self.values)))
+
+    def _load(self, names: list[str]) -> Rounds:
+        """The pages of link and record scopes that are large enough to have some."""
+        while lacking := [key for name in dict.fromkeys(names) for key in self._absent(name)]:
+            yield lacking
+
+    def _absent(self, name: str) -> list[bytes]:
+        try:
+            require_everyone(scope_at(self.values, name), pages_of(self.values))
+        except Absent as absent:
+            return absent.keys
+        return []
+
+    def _follow_names(self, node: Node) -> None:
+        if node.held is None:
+            return
+        for name in node.held.superseded_by:
+            found = [entry for entry in self._named(name) if entry.id != node.id]
+            if not found:
+                self.missing[name] = None
+            for entry in found:
+                if self._counts(entry.time):
+                    self.link_edges.setdefault(node.id, []).append(entry.id)
+                    self._reach_node(Node(entry.id, None, entry, node.id, "link", link_scope(node.id)))
+
+    def _named(self, name: str) -> list[Entry]:
+        held = held_at(self.values, name)
+        found = [entry_of(held, None)] if held is not None else []
+        return found + self._link_members(scope_at(self.values, record_scope(name)))
+
+    def _finish(self, held: Held) -> Generator[list[bytes], None, Walked]:
+        controlling: dict[str, tuple[Entry, tuple[str, str] | None]] = {}
+        for node in self.nodes.values():
+            if node.id in self.visited and (yield from self._is_active(node)):
+                controlling[node.id] = (node.entry, None)
+        closure, uncounted, unnamed = set(self.nodes), 0, 0
+        for (name, kind), reach in self.reach.items():
+            scope = scope_at(self.values, name)
+            _, bar = yield from self._bar(scope, kind)
+            low = _after(reach.low)
+            members, more = yield from self._beyond(scope, kind, low)
+            closure.update(member.id for member in members)
+            uncounted += more
+            if more:
+                members, left = yield from self._latest(scope, kind, max(low, bar.plain))
+                unnamed += left
+            for member in members:
+                if member.pair >= bar.plain and member.id not in self.nodes and self._counts(member.time):
+                    controlling.setdefault(member.id, (member, (name, kind)))
+        return self._found(held, controlling, self.nodes, closure, uncounted, unnamed)
+
+    def _found(
+        self,
+        held: Held,
+        controlling: dict[str, tuple[Entry, tuple[str, str] | None]],
+        nodes: dict[str, Node],
+        closure: set[str],
+        uncounted: int,
+        unnamed: int,
+    ) -> Walked:
+        entries = [entry for entry, _ in controlling.values()]
+        return Walked(
+            self.anchor,
+            held,
+            sorted(entries, key=lambda e: (e.id == self.anchor, -e.time, -e.order, e.id)),
+            unnamed,
+            {name: via for name, (_, via) in controlling.items()},
+            nodes,
+            self.reach,
+            self.anchor in controlling,
+            tuple(self.missing),
+            tuple(self._cycle()),
+            closure,
+            uncounted,
+            [scope_at(self.values, name) for name in held.scopes],
+            self.as_of,
+            [(n.id, n.rule, n.scope) for n in nodes.values() if n.parent == self.anchor],
+            self.over_budget,
+        )
+
+    def _bar(self, scope: Scope, kind: str) -> Generator[list[bytes], None, tuple[Bearing, Bar]]:
+        found = self.bars.get((scope.name, kind))
+        if found is None:
+            bearing, pages = self.ruleset.bearing(scope.name, kind), pages_of(self.values)
+            bar = yield from self._with_pages(lambda: bar_of(scope, pages, bearing, self.ruleset, upto=self.as_of))
+            found = self.bars[scope.name, kind] = bearing, bar
+        return found
+
+    def _is_active(self, node: Node) -> Generator[list[bytes], None, bool]:
+        for scope, entry in self._memberships(node):
+            bearing, bar = yield from self._bar(scope, entry.type)
+            if bearing.voiders and not holds(entry, bar, bearing):
+                return False
+        return not self._is_void_by_link(node)
+
+    def _is_void_by_link(self, node: Node) -> bool:
+        for name in self._link_names(node):
+            for member in self._link_members(scope_at(self.values, link_scope(name))):
+                if member.id not in (name, node.id) and self._counts(member.time):
+                    return True
+        return any(self._is_effective(node.id, name) for name in (node.held.superseded_by if node.held else ()))
+
+    def _is_effective(self, own: str, name: str) -> bool:
+        found = [entry for entry in self._named(name) if entry.id != own]
+        return not found or any(self._counts(entry.time) for entry in found)
+
+    def _beyond(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[list[Entry], int]]:
+        """The members beyond `low`, or if they are many only how many."""
+        if scope.sheets or self.named_max < len(scope.entries):
+            total = yield from self._count(scope, kind, low, self._end())
+            if total > self.named_max:
+                return [], total
+        return (yield from self._members(scope, kind, low, self._end(), visited_only=False)), 0
+
+    def _latest(self, scope: Scope, kind: str, low: Pair) -> Generator[list[bytes], None, tuple[list[Entry], int]]:
+        """Of the members from `low` on the latest, and how many others there are that were not visited."""
+        pages, most = pages_of(self.values), self.named_max if self.named_max > COUNTED_MAX else LATEST_MAX
+        start = yield from self._with_pages(lambda: latest_from(scope, pages, kind, low, self._end(), most))
+        left = yield from self._count(scope, kind, low, start)
+        nodes = (node.entry for node in self.nodes.values() if node.scope == scope.name)
+        left -= sum(1 for entry in nodes if entry.type == kind and low <= entry.pair < start)
+        return (yield from self._members(scope, kind, start, self._end(), visited_only=False)), left
+
+    def _count(self, scope: Scope, kind: str, low: Pair, high: Pair | None) -> Generator[list[bytes], None, int]:
+        return (yield from self._with_pages(lambda: count_between(scope, pages_of(self.values), kind, low, high)))
+
+    def _end(self) -> Pair | None:
+        return (self.as_of + 1, LOWEST[1]) if self.as_of is not None else None
+
+    def _cycle(self) -> list[str]:
+        """The documents of this walk that void one another in a ring."""
+        if not self.link_edges:
+            return []
+        members = (
+            (name, entry_of(node.held, at))
+            for node in self.nodes.values()
+            if node.held is not None
+            for at, name in enumerate(node.held.scopes)
+        )
+        return cycles(self.link_edges, self.spans, members, self._said)
+
+    def _said(self, scope: str, entry: Entry, names: Said) -> Said:
+        return values_of(entry.said, self.ruleset.bearing(scope, entry.type).attributes, names)
+
+
+def _after(pair: Pair) -> Pair:
+    """The least pair greater than this one."""
+    return pair[0], pair[1] + 1

@@ -1,0 +1,5 @@
+"""The service over HTTP."""
+
+from stream_car.http.app import application
+
+__all__ = ["application"]

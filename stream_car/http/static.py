@@ -1,0 +1,48 @@
+"""The page at `/`: files of the package, read once, with nothing in them about any document.
+
+Promise: the page runs only its own scripts and styles, talks only to this service, and stands in no frame.
+"""
+
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+HOME = "index.html"
+
+
+def routes() -> list[Route]:
+    """The page and the files that it is made of."""
+    found = {file.name: file.read_bytes() for file in files("stream_car").joinpath("http", "page").iterdir()}
+    return [Route("/" if name == HOME else f"/static/{name}", _Page(name, body).answer) for name, body in found.items()]
+
+
+class _Page:
+    """One file."""
+
+    def __init__(self, name: str, body: bytes) -> None:
+        self.body = body
+        self.headers = {**HEADERS, "Content-Type": KINDS[name.rpartition(".")[2]]}
+
+    async def answer(self, _: Request) -> Response:
+        """The file."""
+        return Response(self.body, headers=self.headers)

@@ -1,0 +1,121 @@
+"""Refused input sent again, as it came or mended.
+
+Promise: each refused input is replayed at most once, whoever asks and whatever crashed: the new record
+names the old one in a header, in the same write. What would only be refused again is not sent, so the
+log does not fill with it. Cost: one look at each input, one append for all.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from stream_car.adapters.sqlite.log import SqliteLog
+from stream_car.core.changes import Rejection
+from stream_car.core.revisions import decide
+from stream_car.core.standing import Held
+from stream_car.errors import InvalidDocument, InvalidRequest
+from stream_car.local.run_sync import at_once
+from stream_car.ports import Event, Journal, Message, Record
+from stream_car.processing.fold import REJECTED, Fold
+from stream_car.queries.answers import Receipt, Replayed
+
+ALL = 1 << 60
+REPLAY_OF = "stream-car-replay-of"  # this header holds the offset of the refused input, in decimal digits
+
+
+def refusal(message: Message, *, fold: Fold, held: Callable[[str], Held | None], at: Record) -> InvalidDocument | None:
+    """Why the fold would refuse this message if it came now; `held` says what is known of an id."""
+    record = Record(
+        offset=at.offset, append_time=at.append_time, value=message.value, key=message.key, headers=message.headers
+    )
+    read = fold.read(record)
+    if isinstance(read.said, InvalidDocument):
+        return read.said
+    try:
+        if read.said is not None:
+            known = held(read.said.id)
+            decide(known, read.said, at=read.at, ruleset=fold.ruleset, scopes=read.scopes, is_due=True)
+    except InvalidDocument as conflict:
+        return conflict
+    return None
+
+
+def message_of(record: Record, mended: bytes | None) -> Message:
+    """What replays a record. Mended bytes name their document themselves, so the old key stays behind."""
+    headers = tuple(header for header in record.headers if header[0] != REPLAY_OF)
+    marked = (*headers, (REPLAY_OF, str(record.offset).encode()))
+    if mended is not None:
+        return Message(value=mended, headers=marked)
+    return Message(value=record.value, key=record.key, headers=marked)
+
+
+async def refused_among(journal: Journal, named: Collection[int]) -> list[int]:
+    """Those of the named offsets whose input was refused, or all where none is named; in order.
+
+    It is told in the order of the log, so each is searched for by halves and the others are not read.
+    """
+    if not named:
+        return [_offset(event) for event in await journal.read(0, REJECTED, limit=ALL)]
+
+    def following(oseq: int) -> int:
+        return next((_offset(event) for event in at_once(journal.read(0, REJECTED, after=oseq, limit=1))), ALL)
+
+    told = range(await journal.last(0) + 1)
+    found = []
+    behind = 0
+    for offset in sorted(named):
+        behind = bisect_left(told, offset, lo=behind, key=following)
+        if behind in told and following(behind) == offset:
+            found.append(offset)
+    return found
+
+
+def _offset(event: Event) -> int:
+    return msgspec.json.decode(event.value, type=Rejection).offset
+
+
+class Plan(Struct):
+    """What is to be sent, by the offset of the refused input, and what else there is to say of each."""
+
+    answers: dict[int, Replayed]
+    sent: dict[int, Message]
+
+    def told(self, receipts: Mapping[int, Receipt]) -> tuple[Replayed, ...]:
+        """The answers, with the receipts of what was sent."""
+        for offset, receipt in receipts.items():
+            self.answers[offset] = Replayed(offset=offset, outcome="replayed", at=receipt.offset, receipt=receipt)
+        return tuple(self.answers.values())
+
+
+def planned(
+    log: SqliteLog,
+    fold: Fold,
+    held: Callable[[str], Held | None],
+    rejected: Sequence[int],
+    mended: Mapping[int, bytes],
+    only: Collection[int],
+) -> Plan:
+    """What to send of the refused inputs that are meant: those mended or named, or else all.
+
+    Raises `InvalidRequest` where one of them was not refused.
+    """
+    named = {*only, *mended}
+    if unknown := named - set(rejected):
+        raise InvalidRequest("offset", f"input {min(unknown)} was not rejected; `rejected` lists what was")
+    before = log.marked(REPLAY_OF)
+    plan = Plan({}, {})
+    for offset in sorted(named or rejected):
+        [record] = at_once(log.fetch(0, offset, 1))
+        message = message_of(record, mended.get(offset))
+        refused = refusal(message, fold=fold, held=held, at=record)
+        if offset in before:
+            plan.answers[offset] = Replayed(offset=offset, outcome="before", at=before[offset])
+        elif refused is not None:
+            code, reason = refused.code, refused.reason
+            plan.answers[offset] = Replayed(offset=offset, outcome="refused", code=code, reason=reason)
+        else:
+            plan.answers[offset] = Replayed(offset=offset, outcome="replayed")
+            plan.sent[offset] = message
+    return plan

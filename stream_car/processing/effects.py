@@ -1,0 +1,46 @@
+"""A record as it was read, and what it did. Values only; `fold` makes them."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from stream_car.core.changes import FrontierChange, Rejection
+from stream_car.core.documents import Statement
+from stream_car.core.standing import Input, Placement
+from stream_car.errors import InvalidDocument
+from stream_car.queries.answers import Outcome
+
+Future = Literal["wait", "apply"]
+
+
+class Effects(Struct, gc=False):
+    """What a record did. `touched` are the keys to write; `shown` the ids whose text is to be (un)found."""
+
+    outcome: Outcome
+    changes: list[FrontierChange]
+    touched: list[bytes]
+    shown: list[str]
+    rejection: Rejection | None = None
+    scopes: int = 0
+    placements: tuple[Placement, ...] = ()  # handed on to the next hop, where there is one
+
+
+class Reading(Struct, frozen=True, gc=False):
+    """A record as far as it can be read without state. `said` is `None` for a tick; `at` is where it stands."""
+
+    said: Statement | InvalidDocument | None
+    scopes: tuple[str, ...]
+    at: Input
+
+    @property
+    def statement(self) -> Statement | None:
+        """What the record said, if it can be read."""
+        return None if isinstance(self.said, InvalidDocument) else self.said
+
+    @property
+    def name(self) -> str | None:
+        """The id that it speaks about, if it shows one."""
+        said = self.said
+        if said is None:
+            return None
+        return said.document_id if isinstance(said, InvalidDocument) else said.id

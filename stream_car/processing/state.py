@@ -1,0 +1,159 @@
+"""What a shard has decoded: a mapping by the store's keys, and for the fold by id and by name.
+
+Promise: an id, a scope's name and an entry are kept once, however many places speak of them; `None`
+says that the store has nothing there. Whoever reads by id or name finds what was written by key.
+Cost: a dictionary look-up; sharing an entry as it is read costs one search in each of its scopes.
+"""
+
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from itertools import chain, islice
+from math import ceil
+from sys import intern
+from typing import TypeVar, cast
+
+from msgspec.structs import force_setattr
+
+from stream_car.core.members import NO_SHEETS, Entry, Folder, Page, Scope
+from stream_car.core.revisions import held_key
+from stream_car.core.standing import Held
+from stream_car.core.timeline import FOLDER, scope_key, share
+from stream_car.processing.headers import FrontierHeader, Header, Rerouted
+
+HEADER = b"h"
+WAITING = b"w"
+
+_HELD = held_key("")
+_SCOPE = scope_key("")
+
+
+Name = TypeVar("Name")
+Kept = TypeVar("Kept")
+Value = Header | FrontierHeader | Rerouted | Held | Scope | Page | Folder | None
+
+
+class State(MutableMapping[bytes, Value]):
+    """`held` by id, `scopes` by name, and by key the `pages` and the `others`: the header and the queue.
+
+    While it `is_whole` the store has nothing that is not here.
+    """
+
+    def __init__(self, *, is_whole: bool = False) -> None:
+        self.is_whole = is_whole
+        self.held: dict[str, Held | None] = {}
+        self.scopes: dict[str, Scope | None] = {}
+        self.pages: dict[bytes, Page] = {}
+        self.others: dict[bytes, Value] = {}
+
+    def lacking(self, name: str, scopes: Iterable[str]) -> list[bytes]:
+        """The keys of an id and of scopes that must be read before anyone can tell what they are."""
+        if self.is_whole:
+            return []
+        keys = [held_key(name)] if name not in self.held else []
+        return keys + [scope_key(scope) for scope in scopes if scope not in self.scopes]
+
+    def keep(self, held: Held) -> None:
+        """What an id is known as from now on; the document's own id is the key, so that it is kept once."""
+        name = held.entry.id
+        if not self.is_whole and self.held.get(name) is None:
+            self.held.pop(name, None)
+        self.held[name] = held
+
+    def scope(self, name: str) -> Scope:
+        """The scope of this name; one that was never seen begins empty."""
+        scope = self.scopes.get(name)
+        if scope is None:
+            self.scopes.pop(name, None)
+            scope = self.scopes[name] = Scope(name)
+        return scope
+
+    def names(self, scopes: Sequence[str]) -> tuple[str, ...]:
+        """The same names, as they are kept already: those of a member of the scope, or the scopes' own."""
+        if len(scopes) == 1 and (scope := self.scopes.get(scopes[0])) is not None and scope.entries:
+            member = self.held.get(scope.entries[0].id)
+            if member is not None and len(member.scopes) == 1 and member.scopes[0] is scope.name:
+                return member.scopes
+        return tuple([scope.name if (scope := self.scopes.get(name)) is not None else name for name in scopes])
+
+    def shrink(self, most: int) -> None:
+        """Forget what is longest known where it is more than `most`."""
+        if len(self) <= most:
+            return
+        part = 1 - most * 7 / 8 / len(self)
+        _forget(self.held, part)
+        _forget(self.scopes, part)
+        _forget(self.pages, part)
+        self.is_whole = False
+
+    def __getitem__(self, key: bytes) -> Value:
+        if key.startswith(_HELD):
+            return self.held[key[2:].decode()]
+        if key.startswith(_SCOPE):
+            return self.scopes[key[2:].decode()]
+        return self.pages[key] if key in self.pages else self.others[key]
+
+    def __setitem__(self, key: bytes, value: Value) -> None:
+        if isinstance(value, Held):
+            self.keep(value)
+            self._share(value)
+        elif isinstance(value, list):
+            self.pages[key] = page = cast(Page, value)
+            if not key.startswith(FOLDER):
+                self._share_all(page)
+        elif key.startswith(_HELD):
+            self.held[key[2:].decode()] = None
+        elif key.startswith(_SCOPE) and isinstance(value, Scope):
+            self.scopes[value.name] = value
+            value.sheets = value.sheets or NO_SHEETS
+            self._share_all(value.entries)
+        elif key.startswith(_SCOPE):
+            self.scopes[key[2:].decode()] = None
+        else:
+            self.others[key] = value
+
+    def _share(self, held: Held) -> None:
+        """A document that was just read is the member that its scopes have."""
+        force_setattr(held, "scopes", self.names(held.scopes))
+        force_setattr(held.entry, "type", intern(held.entry.type))
+        for name in held.scopes:
+            scope = self.scopes.get(name)
+            if scope is not None:
+                share(scope, self.pages, held.entry)
+
+    def _share_all(self, members: list[Entry]) -> None:
+        """Members that were just read are the documents that are known, where they are."""
+        for at, member in enumerate(members):
+            held = self.held.get(member.id)
+            if held is not None and held.entry == member:
+                members[at] = held.entry
+                force_setattr(held, "scopes", self.names(held.scopes))
+            else:
+                force_setattr(member, "type", intern(member.type))
+
+    def __contains__(self, key: object) -> bool:
+        assert isinstance(key, bytes)
+        if key.startswith(_HELD):
+            return key[2:].decode() in self.held
+        if key.startswith(_SCOPE):
+            return key[2:].decode() in self.scopes
+        return key in self.pages or key in self.others
+
+    def __delitem__(self, key: bytes) -> None:
+        if key.startswith(_HELD):
+            del self.held[key[2:].decode()]
+        elif key.startswith(_SCOPE):
+            del self.scopes[key[2:].decode()]
+        elif key in self.pages:
+            del self.pages[key]
+        else:
+            del self.others[key]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain(map(held_key, self.held), map(scope_key, self.scopes), self.pages, self.others)
+
+    def __len__(self) -> int:
+        return len(self.held) + len(self.scopes) + len(self.pages) + len(self.others)
+
+
+def _forget(kept: dict[Name, Kept], part: float) -> None:
+    for name in list(islice(kept, ceil(part * len(kept)))):
+        del kept[name]

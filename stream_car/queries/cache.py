@@ -1,0 +1,214 @@
+"""Answers that are given again as long as asking anew would give the same.
+
+Promise: an answer from here equals, at the present cut, what a recomputation would say: neither a key
+that its Stage 2 read was written since, nor does Stage 1 find other anchors or find them in another
+order. Stage 1 is not predicted: where the index has changed it is asked again, and only an answer whose
+anchors really are others is dropped. Whoever applies records tells of every one; after a gap nothing
+kept is trusted. Cost: a record applied, one look-up a key that it wrote; a hit, one read of the
+shard's header, a comparison a key, and one search where the index has changed. At most `bytes_max`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stream_car.ports import AnchorIndex
+from stream_car.queries.answers import Answer, Evidence
+from stream_car.queries.retrieval import Asked, believed, followed
+from stream_car.queries.shards import Overview
+from stream_car.queries.snapshot import Reader
+from stream_car.ranking.anchor_order import Course, Gist, Hit
+from stream_car.ranking.anchor_order import course as looking
+from stream_car.ranking.settings import SETTINGS
+
+BYTES_MAX = 64 << 20
+EVIDENCE_BYTES = 1300  # a document in an answer with what leads to it, its words apart
+KEY_BYTES = 300  # a key that an answer read
+HIT_BYTES = 150  # an anchor that was looked at
+
+
+class Kept(Struct):
+    """An answer, and what it was worked out from: searches and keys, as of a cut and a version of the index."""
+
+    answer: Answer
+    cut: tuple[int, ...]
+    version: int
+    has_links: bool
+    searches: Mapping[tuple[str, int], Sequence[Hit]]
+    course: Course
+    keys: tuple[bytes, ...]
+    size: int
+    marks: tuple[object, ...] = ()  # what tells the values of the keys, where nobody tells of writes
+
+
+class _Mark(Struct, gc=False):
+    """A key that kept answers read: the offset that wrote it last since, and how many answers read it."""
+
+    offset: int
+    readers: int
+
+
+class Cache:
+    """Answers of one shard and one generation, the least lately used given up first."""
+
+    def __init__(self, bytes_max: int = BYTES_MAX, *, moved: float = SETTINGS.moved) -> None:
+        self.bytes_max = bytes_max
+        self.moved = moved
+        self.size = 0
+        self.hits = 0
+        self.misses = 0
+        self._kept: dict[Asked, Kept] = {}
+        self._written: dict[bytes, _Mark] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def note(self, offset: int, touched: Iterable[bytes]) -> None:
+        """A record was applied and wrote these keys."""
+        if offset != self._next:
+            self.clear()
+        self._next = offset + 1
+        written = self._written
+        for key in touched:
+            if key in written:
+                written[key].offset = offset
+
+    def clear(self) -> None:
+        """Forget every answer."""
+        self._kept.clear()
+        self._written.clear()
+        self.size = 0
+
+    async def find(self, asked: Asked, reader: Reader, index: AnchorIndex) -> Answer | None:
+        """The answer to this question as of the reader's cut, if it is known."""
+        kept = self._kept.pop(asked, None)
+        if kept is not None:
+            self.size -= kept.size
+            is_known = False
+            try:
+                overview = await reader.overview()
+                is_known = await self._stands(kept, overview, reader) and await self._found_again(
+                    asked, kept, reader, index
+                )
+            finally:
+                if not is_known:
+                    self._let_go(kept)
+            if is_known:
+                self._put(asked, kept)  # the latest used is the last
+                self.hits += 1
+                return _as_of_now(kept, overview, reader)
+        self.misses += 1
+        return None
+
+    async def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
+        """Whether nothing that Stage 2 read was written since."""
+        if reader.cut != (self._next,) or kept.has_links != overview.has_links:
+            return False
+        written, [cut] = self._written, kept.cut
+        return all((mark := written.get(key)) is not None and mark.offset < cut for key in kept.keys)
+
+    async def _found_again(self, asked: Asked, kept: Kept, reader: Reader, index: AnchorIndex) -> bool:
+        """Whether Stage 1 leads to the same anchors in the same order; their scores may be new."""
+        if await index.version() == kept.version:
+            return True
+        found = {(text, depth): await index.search(text, depth, reader.gently) for text, depth in kept.searches}
+        if found != kept.searches:
+            course = self._followed(asked, kept, found)
+            if course is None:
+                return False
+            kept.searches, kept.course = found, course
+            kept.answer = believed(kept.answer, course)
+        kept.version = await index.version()
+        return True
+
+    def _followed(self, asked: Asked, kept: Kept, found: Mapping[tuple[str, int], Sequence[Hit]]) -> Course | None:
+        """Where the new scores lead, if that is where the old ones led."""
+        if len(found) != 1 or asked.budget is not None:
+            return None
+        [hits], [before] = found.values(), kept.searches.values()
+        left = {hit.id for hit in kept.course.left}
+        gists: dict[str, Gist | None] = {hit.id: None for hit in before if hit.id not in left}
+        gists |= {gist.anchor: gist for _, gist in kept.course.looked}
+        course = followed(looking(hits, k=asked.k, depth=asked.depth, moved=self.moved), gists)
+        return course if course is not None and _outline(course) == _outline(kept.course) else None
+
+    async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
+        """Remember an answer that this reader gave, unless state or index moved meanwhile."""
+        overview = await reader.overview()
+        size = _size(answer, len(reader.values), sum(map(len, reader.searches.values())))
+        if reader.version != await index.version() or size > self.bytes_max // 4:
+            return
+        searches, keys = dict(reader.searches), tuple(reader.values)
+        kept = Kept(answer, reader.cut, reader.version, overview.has_links, searches, course, keys, size)
+        if not self._takes(kept, reader):
+            return
+        self._put(asked, kept)
+        while self.size > self.bytes_max:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self.size -= oldest.size
+            self._let_go(oldest)
+
+    def _put(self, asked: Asked, kept: Kept) -> None:
+        """The latest, in place of one that somebody else put there meanwhile."""
+        before = self._kept.pop(asked, None)
+        if before is not None:
+            self.size -= before.size
+            self._let_go(before)
+        self.size += kept.size
+        self._kept[asked] = kept
+
+    def _takes(self, kept: Kept, reader: Reader) -> bool:
+        """Whether what is written from now on can be compared with it."""
+        [cut] = kept.cut
+        if cut < self._next:
+            return False
+        if cut > self._next:  # nobody told of the records before this cut, and nothing is left that they could void
+            self.clear()
+            self._next = cut
+        for key in kept.keys:
+            self._written.setdefault(key, _Mark(-1, 0)).readers += 1
+        return True
+
+    def _let_go(self, kept: Kept) -> None:
+        """Forget what only this answer had read."""
+        written = self._written
+        for key in kept.keys:
+            mark = written.get(key)
+            if mark is not None:
+                mark.readers -= 1
+                if not mark.readers:
+                    del written[key]
+
+
+def _outline(course: Course) -> tuple[list[str], list[str], bool]:
+    """What of a course shows in an answer, scores and beliefs apart."""
+    return [gist.anchor for _, gist in course.looked], [hit.id for hit in course.left], course.settled
+
+
+def _as_of_now(kept: Kept, overview: Overview, reader: Reader) -> Answer:
+    """The same answer with the present cut, and as many waiting documents as there are now."""
+    answer = kept.answer
+    if reader.cut != kept.cut or answer.pending != overview.waiting:
+        certificate = replace(answer.certificate, cut=reader.cut)
+        kept.answer = answer = replace(answer, certificate=certificate, pending=overview.waiting)
+        kept.cut = reader.cut
+    return answer
+
+
+def shown_in(answer: Answer) -> dict[str, Evidence]:
+    """The documents that an answer shows."""
+    shown: dict[str, Evidence] = {}
+    for group in answer.groups:
+        amending = (one.document for control in group.controlling for one in control.amendments)
+        for evidence in (group.anchor, *(one.document for one in group.controlling), *group.passed, *amending):
+            shown[evidence.id] = evidence
+    return shown
+
+
+def _size(answer: Answer, keys: int, hits: int) -> int:
+    """About how many bytes an answer takes."""
+    shown = shown_in(answer)
+    words = sum(len(one.title) + len(one.text) + len(one.source) + len(one.url) for one in shown.values())
+    return len(answer.question) + words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys + HIT_BYTES * hits

@@ -1,1 +1,0 @@
-"""Workers: processes that keep shards of both hops moving, as many as there are partitions to share."""
