@@ -23,7 +23,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 JOBS ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CHECKED := stream_car tests tools deploy topics
+CHECKED := stream_car tests benchmarks tools deploy topics
 NATIVE := build/native
 
 .PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate both slow bench bench-native clean
@@ -70,11 +70,11 @@ native: $(VENV)/.installed-dev
 	rm -rf $(NATIVE) && mkdir -p $(NATIVE)/source $(NATIVE)/whole
 	cp -r pyproject.toml README.md LICENSE stream_car $(NATIVE)/source
 	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(PIP) wheel --no-deps --wheel-dir $(NATIVE) ./$(NATIVE)/source
-	$(BIN)/python -m zipfile -e $(NATIVE)/*.whl $(NATIVE)/whole && cp -r tests pyproject.toml $(NATIVE)/whole
+	$(BIN)/python -m zipfile -e $(NATIVE)/*.whl $(NATIVE)/whole && cp -r tests benchmarks pyproject.toml $(NATIVE)/whole
 	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m pytest -n $(JOBS) -q tests/native tests/properties tests/unit/engine
 
 bench-native: native $(VENV)/.installed-bench
-	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m tests.benchmarks.core_step
+	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m benchmarks.speed.core_step
 
 contract: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow tests/contracts/test_http.py --durations=0
@@ -89,7 +89,7 @@ slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m pytest -q -s tests/benchmarks
+	$(BIN)/python -m pytest -q -s benchmarks/speed
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -2,8 +2,8 @@
 
 from hypothesis import settings
 
-from tests.backends import pytest_generate_tests, where
-from tests.servers import kafka, local_kafka, local_redis, pytest_terminal_summary, redis, redis_cluster
+from tests.support.back_ends import pytest_generate_tests, where
+from tests.support.servers import kafka, local_kafka, local_redis, pytest_terminal_summary, redis, redis_cluster
 
 settings.register_profile("stream-car", deadline=None, print_blob=True)
 settings.load_profile("stream-car")

@@ -8,11 +8,9 @@ import click
 from rich.text import Text
 
 from stream_car.cli import (
-    bench,
     copies,
     demo,
     doctor,
-    evaluate,
     feeds,
     follow,
     publish,
@@ -98,9 +96,7 @@ for command in (
     doctor.command,
     copies.backup,
     copies.restore,
-    evaluate.command,
     topics.group,
-    bench.group,
     serve.serve,
     up.up,
     watch.watch,

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 
-from stream_car.bench import charts
 from stream_car.cli import options, render
 from stream_car.core.rules import Ruleset
-from stream_car.pictures import chain
+from stream_car.pictures import answer, chain
 from stream_car.queries.limits import DEPTH, K_MAX
 
 UNSOUND = 1
@@ -61,7 +60,7 @@ def query(
         said = engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
         searched = [] if said.results else _searched(options.ruleset_of(engine))
         options.hint_at_rules(engine, is_found=bool(said.results))
-    options.draw_to(svg, lambda: charts.of_answer(said))
+    options.draw_to(svg, lambda: answer.of_answer(said))
     options.answer_one(said, as_json=as_json, draw=lambda said: render.answer(said, searched))
     options.end(is_found=bool(said.results))
 

@@ -15,15 +15,16 @@ from playwright.async_api import Browser, Page, async_playwright
 
 import stream_car
 from stream_car import demo
-from tests.servers import NO_BROWSER
-from tests.serving import Running, serving
-from tests.waiting import pytest_pyfunc_call
+from tests.support.async_tests import pytest_pyfunc_call
+from tests.support.http_service import Running, serving
+from tests.support.repository import ROOT
+from tests.support.servers import NO_BROWSER
 
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 LOOKS = ("light", "dark", "narrow")
-SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
+SCREENSHOTS = ROOT / ".screenshots"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,8 +28,8 @@ from stream_car.ports import Hop, Message, Record
 from stream_car.processing.partitions import Partitions
 from tests.chaos.judge import Judge, Verdict
 from tests.chaos.workers import QueryWorker, Worker
-from tests.properties.streams import random_document
 from tests.simulation.world import Violation, bytes_of
+from tests.support.streams import random_document
 
 RULES = Path(__file__).with_name("rules.toml")
 STREAM_CAR = (str(Path(sys.executable).with_name("stream-car")),)

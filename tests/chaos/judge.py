@@ -23,9 +23,9 @@ from stream_car.queries.queries import Queries
 from stream_car.queries.scopes import holding
 from stream_car.queries.shards import ManyShards
 from stream_car.queries.snapshot import Reader as Values
-from tests.properties.words import PlainIndex
 from tests.simulation.two_hops.truth import Inputs, Reference, replayed
 from tests.simulation.world import Violation
+from tests.support.plain_index import PlainIndex
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from deploy.local.processes import ends_with_its_parent
 from stream_car import AsyncClient
 from stream_car.errors import Unavailable
 from tests.simulation.world import Violation
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 REST_S = 60.0
 READY_S = 40.0
 

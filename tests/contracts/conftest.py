@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from stream_car.ports import AnchorIndex, Journal, Log, Store
-from tests.contracts.backends import Backend, Embedded, SetClock
-from tests.contracts.servers import KafkaBackend, RedisBackend
-from tests.servers import in_one_worker
-from tests.waiting import pytest_pyfunc_call
+from tests.support.async_tests import pytest_pyfunc_call
+from tests.support.local_ports import Backend, Embedded, SetClock
+from tests.support.server_ports import KafkaBackend, RedisBackend
+from tests.support.servers import in_one_worker
 
 PORTS = {
     "embedded": {"log", "store", "journal", "index"},

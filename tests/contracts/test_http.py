@@ -17,9 +17,9 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
 from stream_car.api.messages import TIMEOUT_MAX_MS
-from tests.backends import over_servers
 from tests.chaos.installation import Installation
-from tests.serving import serving
+from tests.support.back_ends import over_servers
+from tests.support.http_service import serving
 
 GATE, SLOW = 25, 250  # requests of either kind
 TOKEN = "the-token-of-these-tests"

@@ -10,7 +10,7 @@ from stream_car.core.documents import Document
 from stream_car.ports import AnchorIndex, Posting
 from stream_car.ranking.bm25 import TERMS_MAX
 from stream_car.ranking.settings import SETTINGS
-from tests.contracts.backends import Backend
+from tests.support.local_ports import Backend
 
 WORDS = [first + second for first in "bdfgklmnprst" for second in ("ando", "erix", "olut", "umak", "ivel", "yrop")]
 BATCHES = [1, 7, 3000]  # one by one; in parts; all at once

@@ -1,7 +1,7 @@
 """What every journal promises."""
 
 from stream_car.ports import Event, Journal
-from tests.contracts.backends import Backend
+from tests.support.local_ports import Backend
 
 
 def event(oseq: int, stream: str = "changes", key: bytes = b"scope") -> Event:

@@ -4,7 +4,7 @@ import pytest
 
 from stream_car.errors import Halted
 from stream_car.ports import Log, Message, Record
-from tests.contracts.backends import Backend, SetClock
+from tests.support.local_ports import Backend, SetClock
 
 
 def messages(*values: bytes) -> list[Message]:

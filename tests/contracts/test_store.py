@@ -6,7 +6,7 @@ import pytest
 
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Event, Store
-from tests.contracts.backends import Backend
+from tests.support.local_ports import Backend
 
 
 def event(oseq: int) -> Event:

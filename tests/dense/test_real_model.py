@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.paper.lab import OURS, Lab
+from benchmarks.paper.models import Models
+from benchmarks.paper.numbered import numbered
+from benchmarks.paper.programs import named
 from stream_car.adapters.search.encoders import encoder as encoder_of
-from stream_car.bench.lab import OURS, Lab
-from stream_car.bench.models import Models
-from stream_car.bench.numbered import numbered
-from stream_car.bench.programs import named
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest, StreamCarError
 from tests.dense.models import ALIKE, ONNX, OTHER, WHOLE, inside, nearness
-from tests.engines import document, engine
-from tests.unit.bench.every import write_every
+from tests.support.engines import document, engine
+from tests.support.paper_sets import write_every
 
 pytest.importorskip("onnxruntime", reason="the dense extra is not installed; run `make dense`")
 if find_spec(ONNX) is None or find_spec(WHOLE) is None:

@@ -12,7 +12,7 @@ from stream_car.adapters.search import encoders
 from stream_car.errors import StreamCarError
 from stream_car.ports import Encoder
 from tests.dense.models import ALIKE, OTHER, WHOLE, inside, nearness
-from tests.engines import document, engine
+from tests.support.engines import document, engine
 
 if find_spec("sentence_transformers") is None or find_spec(WHOLE) is None:
     pytest.skip("the library is not installed; run `make sentence-transformers`", allow_module_level=True)

@@ -18,10 +18,10 @@ from stream_car.local import backup
 from stream_car.local.engine import Engine
 from stream_car.subscriptions.events import Selection
 from stream_car.subscriptions.hub import so_far
-from tests.feeds import PAGES, WRITTEN, published
 from tests.golden import documents
 from tests.golden.facts import events, facts
-from tests.installed import PARTITIONS, PLACES, Installed, installed
+from tests.support.cluster import PARTITIONS, PLACES, Installed, installed
+from tests.support.feeds import PAGES, WRITTEN, published
 
 HERE = Path(__file__).parent
 FEEDS = ("osv", "kev")

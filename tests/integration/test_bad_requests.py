@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from tests.integration.test_service import CLAIM, JSON, code_of, connected, published
-from tests.serving import serving
+from tests.support.http_service import serving
 
 
 @pytest.mark.parametrize(

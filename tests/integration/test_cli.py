@@ -360,18 +360,6 @@ def test_a_pack_is_checked_on_a_sample(run: Run, tmp_path: Path) -> None:
     assert said(broken)[0]["problems"]
 
 
-def test_an_evaluation_writes_controlling_documents_for_a_scorer(tmp_path: Path) -> None:
-    documents, queries, out = (tmp_path / name for name in ("d.jsonl", "q.jsonl", "run.jsonl"))
-    documents.write_text(lines(ADVISORY, RELEASE | {"time": "2035-01-01T00:00:00Z"}))
-    queries.write_text(lines({"id": "q1", "text": "remote code execution", "gold": ["log4j-2.15.0"]}))
-    arguments = ["eval", "--documents", documents, "--queries", queries, "--domain", "security", "--out", out]
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-    assert result.exit_code == 0
-    assert out.read_text() == '{"id":"q1","docs":["log4j-2.15.0"]}\n'
-    assert "1 query in" in result.stderr
-
-
 def test_the_demo_answers_every_question_with_what_controls_it(run: Run) -> None:
     for scene in said(run("demo", "--json")):
         answer = msgspec.convert(scene["answer"], dict[str, object])

@@ -9,7 +9,7 @@ import stream_car
 from stream_car.cli import main
 from stream_car.files.lock import FileLock
 from stream_car.ingest.destinations import LOCK, folder_for
-from tests.serving import serving
+from tests.support.http_service import serving
 
 RECORD = '{"cveMetadata": {"cveId": "CVE-2024-1", "state": "%s"}, "containers": {"cna": {}}}\n'
 

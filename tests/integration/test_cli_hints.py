@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 import stream_car
 from stream_car.cli import main
 from stream_car.cli.hints import again
-from tests.engines import document
 from tests.integration.test_cli_service import listener_of, plain_of
-from tests.serving import serving
+from tests.support.engines import document
+from tests.support.http_service import serving
 
 TOKEN = "a-token-for-tests"
 CLAIM = document("c1", topic="tea")

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 import stream_car
 from stream_car.cli import main
-from tests.engines import OTHER_RULESET, RULESET
-from tests.integration.rebuilder import PHASES, fill, generations
-from tests.unit.runtime.test_embedded import answers
+from tests.support.engines import OTHER_RULESET, RULESET
+from tests.support.processes.rebuilder import PHASES, fill, generations
+from tests.support.repository import ROOT
+from tests.unit.local.test_engine import answers
 
-ROOT = Path(__file__).parents[2]
 FACT = '{"id": "f1", "type": "fact", "time": "2024-01-01T00:00:00Z", "scope": {"subject": "tea"}}\n'
 
 
@@ -64,7 +64,7 @@ def rebuilt(folder: Path, phase: str, dies_at: int) -> dict[str, int]:
 
     Every phase has a first call; where its last is differs a little.
     """
-    command = [sys.executable, "-m", "tests.integration.rebuilder", str(folder), phase, str(dies_at)]
+    command = [sys.executable, "-m", "tests.support.processes.rebuilder", str(folder), phase, str(dies_at)]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False)
     assert ended.returncode in {0: (0,), 1: (-signal.SIGKILL,)}.get(dies_at, (0, -signal.SIGKILL))
     return {name: int(calls) for name, calls in map(str.split, ended.stdout.splitlines())}

@@ -11,9 +11,9 @@ from stream_car import demo
 from stream_car.cli import main
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from tests.engines import document
 from tests.integration.test_service_rebuild import PEACE, TOKEN
-from tests.serving import Running, serving
+from tests.support.engines import document
+from tests.support.http_service import Running, serving
 
 CLAIM = document("c1", topic="tea")
 DENIAL = document("d1", "denial", 3, topic="tea")

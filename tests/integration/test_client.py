@@ -11,11 +11,11 @@ from stream_car import AsyncClient, Client, Engine, InvalidRequest, NotVisible, 
 from stream_car.api.messages import Progress
 from stream_car.codec import DEFAULTS, encode
 from stream_car.settings import ServerSettings
-from tests.backends import in_the_gate, on_both, only_embedded
-from tests.engines import day, document, engine
 from tests.integration.test_service_rebuild import PEACE, TOKEN
-from tests.relay import relaying
-from tests.serving import serving
+from tests.support.back_ends import in_the_gate, on_both, only_embedded
+from tests.support.engines import day, document, engine
+from tests.support.http_service import serving
+from tests.support.relay import relaying
 
 pytestmark = on_both
 ODD = "a/b%2F c?d#e&é=\u2028\"'"

@@ -13,10 +13,10 @@ import pytest
 import stream_car
 from stream_car.api.plain import line
 from stream_car.local.engine import Engine
-from tests.integration.publisher import DOMAINS, said
-from tests.serving import Running, serving
+from tests.support.http_service import Running, serving
+from tests.support.processes.publisher import DOMAINS, said
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 BATCH = 5
 ALL = 1 << 30
 PATIENCE_S = 60
@@ -29,7 +29,7 @@ class Heard:
         self.path = folder / "heard"
         self.path.touch()
         self.cursor = folder / "cursor"
-        self.program = [sys.executable, "-m", "tests.integration.follower", url, str(self.cursor), str(self.path)]
+        self.program = [sys.executable, "-m", "tests.support.processes.follower", url, str(self.cursor), str(self.path)]
 
     def size(self) -> int:
         return self.path.stat().st_size

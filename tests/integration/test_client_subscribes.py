@@ -9,10 +9,10 @@ from stream_car.api.messages import Reset, Said
 from stream_car.queries.answers import Told
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions.events import ActiveDocument, DocumentChange
-from tests.backends import in_the_gate, on_both, only_embedded
-from tests.engines import OTHER_RULESET, document
-from tests.relay import relaying
-from tests.serving import serving
+from tests.support.back_ends import in_the_gate, on_both, only_embedded
+from tests.support.engines import OTHER_RULESET, document
+from tests.support.http_service import serving
+from tests.support.relay import relaying
 
 pytestmark = on_both
 CLAIM = document("c1", topic="tea")

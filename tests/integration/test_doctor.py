@@ -12,18 +12,10 @@ import stream_car
 from stream_car import Retraction, StreamCarError
 from stream_car.cli import main
 from stream_car.local.doctor import examine
-from tests.engines import RULESET, built, document, engine
-from tests.packs import GOOD, written
-from tests.unit.adapters.files import change
-from tests.unit.runtime.test_embedded import (
-    SAID,
-    answers,
-    filled,
-    flip_a_segment,
-    scramble_state,
-    wipe_index,
-    wipe_state,
-)
+from tests.support.damage import change
+from tests.support.engines import RULESET, built, document, engine
+from tests.support.rule_packs import GOOD, written
+from tests.unit.local.test_engine import SAID, answers, filled, flip_a_segment, scramble_state, wipe_index, wipe_state
 
 
 def verdicts(folder: Path) -> dict[str, str]:

@@ -19,10 +19,10 @@ from stream_car.local import backup
 from stream_car.ports import Record
 from stream_car.subscriptions.events import Selection
 from stream_car.subscriptions.hub import so_far
-from tests.feeds import PAGES, WRITTEN, published
 from tests.golden.facts import events, facts
 from tests.golden.stored import RELEASES, RecordedLog, records, unpacked, values
 from tests.golden.write import FEEDS, VIEWS
+from tests.support.feeds import PAGES, WRITTEN, published
 
 pytestmark = pytest.mark.parametrize("release", RELEASES)
 

@@ -18,16 +18,16 @@ from stream_car.processing.fold import CHANGES, Fold
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER
 from stream_car.processing.stored import decode_value
-from tests.integration.publisher import BATCH_MAX, DOMAINS, said
 from tests.simulation.world import World, finish
+from tests.support.processes.publisher import BATCH_MAX, DOMAINS, said
+from tests.support.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 ALL = 1 << 30
 
 
 def killed_publisher(folder: Path, seed: int, seconds: float) -> int:
     """The last offset that was acknowledged to a publisher before it was killed, after so long a time."""
-    program = [sys.executable, "-m", "tests.integration.publisher", str(folder), str(seed)]
+    program = [sys.executable, "-m", "tests.support.processes.publisher", str(folder), str(seed)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"

@@ -11,10 +11,10 @@ from stream_car.local.service import EmbeddedService
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions import hub
 from stream_car.subscriptions.events import Selection
-from tests.engines import engine
 from tests.integration.test_service import code_of, connected, published, sent
 from tests.integration.test_subscriptions import until
-from tests.serving import serving
+from tests.support.engines import engine
+from tests.support.http_service import serving
 
 HUGE = {"text": "market notice " * 700, "k": 100, "depth": 200}
 

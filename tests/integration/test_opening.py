@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 import stream_car
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest
-from tests.server import Server
+from tests.support.server_process import Server
 
 AHEAD = '{"id": "f1", "type": "fact", "time": "2990-01-01T00:00:00Z", "scope": {"subject": "tea"}}\n'
 TOKEN = "the-token-of-these-tests"

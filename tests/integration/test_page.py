@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import stream_car
-from tests.serving import serving
+from tests.support.http_service import serving
 
 FOLDER = Path(stream_car.__file__).parent / "http" / "page"
 FILES = sorted(path.name for path in FOLDER.iterdir())

@@ -2,12 +2,13 @@
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Protocol, cast
 
 import pytest
 
-FILE = Path(__file__).parents[2] / "docs" / "examples" / "paper_retriever.py"
+from tests.support.repository import ROOT
+
+FILE = ROOT / "docs" / "examples" / "paper_retriever.py"
 
 
 class Asked(Protocol):

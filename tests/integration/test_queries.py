@@ -11,13 +11,13 @@ from stream_car.core.documents import Document
 from stream_car.queries.answers import Answer, Group, Resolution
 from stream_car.queries.limits import DEPTH, DEPTH_MAX, K_MAX, NAMES_MAX, TEXT_MAX
 from stream_car.ranking.settings import Settings
-from tests import served
-from tests.backends import in_the_gate, on_both, only_embedded
-from tests.engines import RULESET, day, document
+from tests.support import either_service
+from tests.support.back_ends import in_the_gate, on_both, only_embedded
+from tests.support.engines import RULESET, day, document
 
 pytestmark = on_both
 
-engine = partial(served.engine, ranking=Settings(moved=0.0))  # relevance alone decides the order of groups
+engine = partial(either_service.engine, ranking=Settings(moved=0.0))  # relevance alone decides the order of groups
 
 
 def asked(documents: list[Document], text: str, k: int = 5, depth: int = DEPTH) -> Answer:

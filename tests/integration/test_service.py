@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import msgspec
@@ -13,9 +12,10 @@ from stream_car.codec import encode, format_time
 from stream_car.errors import InvalidRequest
 from stream_car.local import server
 from stream_car.settings import ServerSettings
-from tests.backends import in_the_gate, on_both, only_embedded
-from tests.engines import DAY, NOW, StoppedClock, document
-from tests.serving import Running, serving
+from tests.support.back_ends import in_the_gate, on_both, only_embedded
+from tests.support.engines import DAY, NOW, StoppedClock, document
+from tests.support.http_service import Running, serving
+from tests.support.repository import ROOT
 
 JSON = {"Content-Type": "application/json"}
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -251,6 +251,7 @@ async def test_publications_of_many_share_flushes_and_each_gets_its_own_receipts
         )
 
     for n, answer in enumerate(answers, 1):
+        assert answer.status_code == 200, answer.text
         assert [receipt["id"] for receipt in answer.json()["receipts"]] == [f"d{n}-{m}" for m in range(n)]
 
 
@@ -293,7 +294,7 @@ async def test_stages_cache_index_and_files_are_measured() -> None:
 
 @only_embedded("a query worker measures less of itself")
 async def test_every_metric_is_in_the_reference_and_the_other_way_round() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     async with serving() as running:
         await published(running, CLAIM)
         told = (await running.client.get("/metrics")).text

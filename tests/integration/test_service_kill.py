@@ -11,9 +11,9 @@ import pytest
 
 import stream_car
 from stream_car.api.plain import plain
-from tests.integration.publisher import DOMAINS, said
-from tests.server import Server
-from tests.serving import heard
+from tests.support.http_service import heard
+from tests.support.processes.publisher import DOMAINS, said
+from tests.support.server_process import Server
 
 RULES = [word for name in DOMAINS for word in ("--rules", name)]
 BATCH = 20

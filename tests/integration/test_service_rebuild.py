@@ -14,10 +14,10 @@ from stream_car.errors import StreamCarError
 from stream_car.local import background_rebuild
 from stream_car.local.rebuild import Rebuild
 from stream_car.local.service import EmbeddedService
-from tests.engines import document, engine
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
 from tests.integration.test_subscriptions import read, until
-from tests.serving import Heard, Running, serving
+from tests.support.engines import document, engine
+from tests.support.http_service import Heard, Running, serving
 
 TOKEN = "the-token-of-these-tests"
 PEACE = """

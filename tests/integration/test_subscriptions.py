@@ -12,10 +12,10 @@ from stream_car.core.rules import Ruleset
 from stream_car.local.projection import ITEMS_AT_ONCE
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions.events import Notice, Selection
-from tests.backends import in_the_gate, on_both, only_embedded
-from tests.engines import DAY, NOW, StoppedClock, document, engine, rule
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
-from tests.serving import Heard, serving
+from tests.support.back_ends import in_the_gate, on_both, only_embedded
+from tests.support.engines import DAY, NOW, StoppedClock, document, engine, rule
+from tests.support.http_service import Heard, serving
 
 pytestmark = on_both
 

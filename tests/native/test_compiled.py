@@ -2,15 +2,16 @@
 
 import tomllib
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
+from tests.support.repository import ROOT
+
 COMPILED = [
     path.removeprefix("/").removesuffix(".py").replace("/", ".")
-    for path in tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
-        "targets"
-    ]["wheel"]["hooks"]["mypyc"]["include"]
+    for path in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"][
+        "hooks"
+    ]["mypyc"]["include"]
 ]
 
 

@@ -1,13 +1,11 @@
 """`bench answers` on the smallest real set: the paper's baselines come out as the paper has them, and ours above."""
 
-from pathlib import Path
-
 import pytest
 
-from stream_car.bench.lab import OURS, Lab
-from stream_car.bench.sets import known
+from benchmarks.paper.lab import OURS, Lab
+from benchmarks.paper.sets import known
+from tests.support.repository import DATA
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the benchmark data are not at {DATA}")
 
 

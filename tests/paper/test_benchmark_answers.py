@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from msgspec import Struct
 
-from stream_car.cli.evaluate import command
+from benchmarks.paper.evaluate import command
+from tests.support.repository import DATA
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the benchmark data are not at {DATA}")
 
 

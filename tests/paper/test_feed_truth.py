@@ -17,7 +17,7 @@ import pytest
 import stream_car
 from stream_car.core.documents import Document
 from stream_car.local.engine import Engine
-from tests.feeds import DATA, Reading, documents, in_force, published
+from tests.support.feeds import DATA, Reading, documents, in_force, published
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the samples are not at {DATA}")
 

@@ -11,8 +11,8 @@ from stream_car.codec import decode
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
 from stream_car.rule_packs import load
+from tests.support.repository import DATA
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 SETS = [
     "cvepatchqa",
     "cvepatchqa_freeform",

@@ -8,8 +8,8 @@ from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
 from stream_car.queries.answers import Amendment, Step
-from tests.engines import engine
-from tests.properties.streams import random_rules, random_stream
+from tests.support.engines import engine
+from tests.support.streams import random_rules, random_stream
 
 
 def follows(at: str, step: Step, corpus: dict[str, Document], ruleset: Ruleset) -> bool:

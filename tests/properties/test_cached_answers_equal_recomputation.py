@@ -14,9 +14,9 @@ from stream_car.queries.answers import Answer
 from stream_car.queries.cache import Cache
 from stream_car.queries.queries import Queries
 from stream_car.queries.shards import OneShard
-from tests.properties.memory import Memory
-from tests.properties.streams import random_rules, random_stream
-from tests.properties.words import PeekedStore, PlainIndex
+from tests.support.memory_shard import Memory
+from tests.support.plain_index import PeekedStore, PlainIndex
+from tests.support.streams import random_rules, random_stream
 
 WORDS = ("ash", "birch", "cedar", "elm", "fir", "larch", "oak", "pine", "yew")
 NOW = 8  # documents of a later time wait

@@ -7,7 +7,7 @@ import pytest
 
 from stream_car import Document, Retraction
 from stream_car.core import definitions, pages
-from tests.engines import RULESET, document, engine
+from tests.support.engines import RULESET, document, engine
 
 
 def said(random: Random, number: int) -> Document | Retraction:

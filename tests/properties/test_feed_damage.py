@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from stream_car.core.documents import Document, Statement
-from tests.feeds import DATA, Reading, Sample, samples
+from tests.support.feeds import DATA, Reading, Sample, samples
 
 LINES = (".jsonl", ".csv")
 POINTS = 50

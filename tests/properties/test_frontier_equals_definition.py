@@ -11,9 +11,9 @@ from stream_car.core.members import LOWEST
 from stream_car.core.rules import Ruleset, amended_scope
 from stream_car.core.timeline import between, types
 from stream_car.processing.fold import Fold
-from tests.properties.memory import Memory
-from tests.properties.replay import Replay
-from tests.properties.streams import random_rules, random_stream, remember_the_oracle
+from tests.support.frontier_replay import Replay
+from tests.support.memory_shard import Memory
+from tests.support.streams import random_rules, random_stream, remember_the_oracle
 
 
 def frontier_of(memory: Memory, name: str, ruleset: Ruleset, as_of: int | None = None) -> set[tuple[str, int]]:

@@ -6,6 +6,8 @@ from time import process_time
 
 import pytest
 
+from benchmarks.speed.feed import mixed
+from benchmarks.speed.shard import compliance, held, take
 from stream_car.core import definitions
 from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import Cause
@@ -18,10 +20,8 @@ from stream_car.core.timeline import everyone, size
 from stream_car.core.walked import Walked
 from stream_car.processing.fold import Fold
 from stream_car.processing.stored import encode_value
-from tests.benchmarks.feed import mixed
-from tests.benchmarks.shard import compliance, held, take
-from tests.properties.memory import Memory
 from tests.properties.test_walk_equals_definition import walk
+from tests.support.memory_shard import Memory
 
 WRITTEN_MAX = 64 << 10
 slow = pytest.mark.slow

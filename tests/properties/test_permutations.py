@@ -15,11 +15,11 @@ from stream_car.core.timeline import everyone
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, WAITING
-from tests.properties.memory import Memory
-from tests.properties.replay import Replay
-from tests.properties.streams import random_rules, random_stream, remember_the_oracle
 from tests.properties.test_frontier_equals_definition import frontier_of
 from tests.properties.test_walk_equals_definition import walk
+from tests.support.frontier_replay import Replay
+from tests.support.memory_shard import Memory
+from tests.support.streams import random_rules, random_stream, remember_the_oracle
 
 RULESET = Ruleset(
     [

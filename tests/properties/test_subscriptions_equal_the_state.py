@@ -14,7 +14,7 @@ from stream_car.queries.answers import Told
 from stream_car.subscriptions import subscription
 from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Notice, ScopeState, Selection, View
 from stream_car.subscriptions.subscription import Subscription
-from tests.properties.streams import random_rules, random_stream, remember_the_oracle
+from tests.support.streams import random_rules, random_stream, remember_the_oracle
 
 Parts = frozenset[tuple[str, str]]
 

@@ -26,8 +26,6 @@ from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.shards import ManyShards, StoreViews
 from stream_car.subscriptions.events import Notice, Selection, View
 from stream_car.subscriptions.subscription import Sources, Subscription
-from tests.engines import StoppedClock
-from tests.properties.streams import random_rules, random_stream
 from tests.properties.test_subscriptions_equal_the_state import (
     Follower,
     check,
@@ -36,6 +34,8 @@ from tests.properties.test_subscriptions_equal_the_state import (
     small_pages,
     take_small_steps,
 )
+from tests.support.engines import StoppedClock
+from tests.support.streams import random_rules, random_stream
 
 PARTS = Partitions(intakes=2, frontiers=3)
 

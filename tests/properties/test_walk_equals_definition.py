@@ -15,8 +15,8 @@ from stream_car.core.walked import Walked
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, Value
-from tests.properties.memory import Memory
-from tests.properties.streams import random_rules, random_stream, remember_the_oracle
+from tests.support.memory_shard import Memory
+from tests.support.streams import random_rules, random_stream, remember_the_oracle
 
 
 def walk(

@@ -1,5 +1,5 @@
 """Coroutines are tests here too."""
 
-from tests.waiting import pytest_pyfunc_call
+from tests.support.async_tests import pytest_pyfunc_call
 
 __all__ = ["pytest_pyfunc_call"]

@@ -23,10 +23,10 @@ from deploy.local import kafka
 from stream_car import settings
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.cli import main
-from tests.serving import serving
+from tests.support.http_service import serving
+from tests.support.repository import ROOT
 
 YAML = pytest.importorskip("ruamel.yaml", reason="it came with the dev extra: pip install -e '.[dev]'").YAML
-ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 RUNBOOK = ROOT / "deploy" / "runbook.md"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Server
+from tests.support.repository import ROOT
+from tests.support.server_process import Server
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 USUAL = "http://127.0.0.1:8377"

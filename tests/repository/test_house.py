@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("stream_car", "tests", "tools", "deploy", "topics")
+from tests.support.repository import ROOT
+
+ROOMS = ("stream_car", "tests", "benchmarks", "tools", "deploy", "topics")
 CODE = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 TEXTS = sorted(
     path

@@ -1,7 +1,6 @@
 """What `topics/` tells other people's clients agrees with the code."""
 
 import json
-from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -15,9 +14,9 @@ from stream_car.core.members import Entry
 from stream_car.core.standing import Placement
 from stream_car.errors import InvalidDocument
 from stream_car.local.run_sync import at_once
+from tests.support.repository import ROOT
 from topics.build import FOLDER, files
 
-ROOT = Path(__file__).resolve().parents[2]
 FEED = ROOT / "stream_car" / "demo" / "feed.jsonl"
 GOOD = {"id": "a", "type": "advisory", "time": "2024-01-01T00:00:00Z"}
 

@@ -22,8 +22,8 @@ from stream_car.ports import Claim, Event, Record
 from stream_car.processing.effects import Effects, Reading
 from stream_car.processing.fold import TICK, Fold
 from stream_car.processing.shard import Shard
-from tests.properties.streams import random_rules, random_stream
 from tests.simulation.network import Crash, Lost, Network
+from tests.support.streams import random_rules, random_stream
 
 T = TypeVar("T")
 Worker = Shard[Reading, Effects]

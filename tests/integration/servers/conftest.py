@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.certificates import Certificates, made
-from tests.waiting import pytest_pyfunc_call
+from tests.support.async_tests import pytest_pyfunc_call
+from tests.support.certificates import Certificates, made
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from deploy.local import Kafka, Redis
 from tests.chaos.mishaps import SHORT_SESSIONS, Chaos, Dose
-from tests.servers import in_one_worker
+from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("chaos")
 

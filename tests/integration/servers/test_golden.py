@@ -20,8 +20,8 @@ from stream_car.queries.read_options import Attempts, Waiting
 from stream_car.queries.shards import ManyShards
 from tests.golden import documents
 from tests.golden.stored import RELEASES, RecordedLog, hashes, records, values
-from tests.properties.words import PlainIndex
-from tests.servers import in_one_worker
+from tests.support.plain_index import PlainIndex
+from tests.support.servers import in_one_worker
 
 pytestmark = [in_one_worker("kafka"), pytest.mark.parametrize("release", RELEASES)]
 

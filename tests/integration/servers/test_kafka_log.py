@@ -23,8 +23,8 @@ from stream_car.adapters.kafka.topics import apply, delete
 from stream_car.errors import Halted, StreamCarError, Unavailable
 from stream_car.ports import Event, Message
 from stream_car.processing.fold import TICK
-from tests.certificates import Certificates
-from tests.servers import in_one_worker
+from tests.support.certificates import Certificates
+from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("kafka")
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local import Failed, Kafka, Redis
-from tests.servers import in_one_worker
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.repository import ROOT
+from tests.support.servers import in_one_worker
 
 
 def said(redis: Redis, *words: str) -> str:

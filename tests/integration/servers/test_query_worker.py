@@ -9,8 +9,8 @@ from stream_car.api.messages import Said
 from stream_car.codec import decode
 from stream_car.subscriptions.events import ActiveDocument, DocumentChange
 from tests.chaos.installation import Installation
-from tests.engines import document
-from tests.servers import in_one_worker
+from tests.support.engines import document
+from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("kafka")
 

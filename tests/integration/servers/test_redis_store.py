@@ -16,8 +16,9 @@ from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings
 from stream_car.ports import Claim, Event, Place
-from tests.certificates import Certificates
-from tests.servers import in_one_worker
+from tests.support.certificates import Certificates
+from tests.support.repository import ROOT
+from tests.support.servers import in_one_worker
 
 
 def event(oseq: int) -> Event:
@@ -124,7 +125,7 @@ async def test_the_step_of_the_runbook_drops_one_namespace_and_no_other(own: Red
     for namespace in ("streamcar", "streamcar-2"):
         for hop in ("intake", "frontier"):
             await written(RedisStore(client, f"{namespace}.{hop}"), 1)
-    runbook = (Path(__file__).parents[3] / "deploy" / "runbook.md").read_text(encoding="utf-8")
+    runbook = (ROOT / "deploy" / "runbook.md").read_text(encoding="utf-8")
     [step] = [line for line in runbook.splitlines() if "--scan" in line and "UNLINK" in line]
 
     subprocess.run(["bash", "-ec", step.replace("redis-cli", f"redis-cli -p {own.port}")], check=True)

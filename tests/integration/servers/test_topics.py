@@ -13,7 +13,7 @@ from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, check, delete, require
 from stream_car.cli import main
 from stream_car.errors import StreamCarError, UnsafeSettings
-from tests.servers import in_one_worker
+from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("kafka")
 

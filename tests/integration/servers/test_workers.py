@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.chaos.installation import Installation
-from tests.servers import in_one_worker
+from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("kafka")
 

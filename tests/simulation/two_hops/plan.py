@@ -13,9 +13,9 @@ from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import Arrival, FrontierEffects, FrontierFold, IntakeFold
 from stream_car.queries.shards import CutSource
-from tests.properties.streams import random_stream
 from tests.simulation.two_hops.servers import Server
 from tests.simulation.world import bytes_of
+from tests.support.streams import random_stream
 
 
 class Parts(Struct, frozen=True, kw_only=True):

@@ -23,14 +23,14 @@ from stream_car.processing.stored import decode_value
 from stream_car.processing.two_hop import FRONTIER, carried
 from stream_car.queries.queries import Queries
 from stream_car.queries.shards import CutSource, ManyShards, Source
-from tests.properties.streams import random_rules, remember_the_oracle
-from tests.properties.words import PlainIndex
 from tests.simulation.network import Network
 from tests.simulation.two_hops.people import Asker, Worker
 from tests.simulation.two_hops.plan import HONEST, Parts, Publication, random_plan
 from tests.simulation.two_hops.servers import Client, Server, SimLog, SimOutlet, SimViews, Standing
 from tests.simulation.two_hops.truth import Inputs, Reference, replayed
 from tests.simulation.world import SKEW, Violation, finish
+from tests.support.plain_index import PlainIndex
+from tests.support.streams import random_rules, remember_the_oracle
 
 LIFE = 80  # turns that a zombie has left
 

@@ -17,8 +17,8 @@ from stream_car.queries.answers import (
     Resolution,
     Violation,
 )
-from tests.unit.cli import examples as an
-from tests.unit.cli.examples import drawn
+from tests.support import answers as an
+from tests.support.answers import drawn
 
 PLAIN_CHAIN = "GHSA-jf85 ──release_voids_advisory──▶ lodash-4.17.12"
 

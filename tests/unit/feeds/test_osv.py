@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from stream_car.core.documents import Document
-from tests.feeds import Reading, documents
+from tests.support.feeds import Reading, documents
 
 
 def record(

@@ -4,7 +4,7 @@ import pytest
 
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document
-from tests.feeds import Reading, documents
+from tests.support.feeds import Reading, documents
 
 CODES = {
     "brand_name": ["PRESSALIN"],

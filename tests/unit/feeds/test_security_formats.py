@@ -3,7 +3,7 @@
 import pytest
 
 from stream_car.core.documents import Document, Retraction
-from tests.feeds import Reading, documents
+from tests.support.feeds import Reading, documents
 
 
 def csaf(version: str = "1", date: str = "2024-01-02T00:00:00Z", **document: object) -> dict[str, object]:

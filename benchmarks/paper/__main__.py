@@ -1,0 +1,18 @@
+"""`python -m benchmarks.paper`: measure answers, on benchmark sets at hand."""
+
+import click
+
+from benchmarks.paper import evaluate, run
+from stream_car.cli.main import Commands
+
+
+@click.group(cls=Commands)
+def main() -> None:
+    """Measure answers, on benchmark sets at hand."""
+
+
+main.add_command(run.command)
+main.add_command(evaluate.command)
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks.paper")

@@ -1,0 +1,125 @@
+"""`python -m benchmarks.paper eval`: the queries of a closed collection, answered into a run file for a scorer.
+
+Promise: a fresh engine; every document counts whatever its date; a query's line holds the results of
+the answer in its order, controlling documents only.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+
+import click
+import msgspec
+from msgspec import Struct
+
+import stream_car
+from stream_car.api.plain import line
+from stream_car.cli import options
+from stream_car.cli.console import err
+from stream_car.cli.publish import progress, publish_all
+from stream_car.cli.summaries import Summary
+from stream_car.cli.widgets import counted
+from stream_car.codec import documents_in
+from stream_car.errors import InvalidRequest
+from stream_car.queries.limits import DEPTH
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+class Query(Struct, frozen=True):
+    """A line of the query file; its other fields are for the scorer."""
+
+    id: str
+    text: str
+
+
+class Ranked(Struct, frozen=True):
+    """A line of the run file."""
+
+    id: str
+    docs: list[str]
+
+
+@click.command(
+    "eval",
+    epilog=options.examples(
+        "python -m benchmarks.paper eval --documents ghsa/documents.jsonl --queries ghsa/queries.jsonl \\",
+        "    --domain security --k 5 --out run.jsonl",
+        "python -m benchmarks.paper eval --documents d.jsonl --queries q.jsonl \\",
+        "    --domain legal --domain ./my-rules.toml --out run.jsonl",
+    ),
+)
+@click.option("--documents", type=FILE, required=True, help="The documents, newline-delimited JSON.")
+@click.option("--queries", type=FILE, required=True, help='The queries, lines of {"id": ..., "text": ...}.')
+@click.option(
+    "--domain", "domains", multiple=True, required=True, metavar="NAME|FILE", help="A rule pack; may be repeated."
+)
+@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Documents an answer returns.")
+@options.depth(DEPTH)
+@options.encoder
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The run file to write.")
+@options.as_json
+def command(
+    documents: Path,
+    queries: Path,
+    domains: Sequence[str],
+    k: int,
+    depth: int,
+    encoder: str | None,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Run the queries of a closed collection.
+
+    Publishes it into a fresh engine and writes `{"id", "docs"}` lines for a scorer. There is no
+    present in a closed collection: every document counts, whatever its date.
+    """
+    asked = list(_queries(queries))
+    started = perf_counter()
+    with stream_car.open(None, domains=domains, future="apply", encoder=encoder) as engine:
+        with documents.open("rb") as stream:
+            said = Summary.of(publish_all(engine, documents_in(stream), what="publishing", total=None))
+        options.settle(engine, encoder)
+        ready = perf_counter()
+        with progress() as bar, out.open("w", encoding="utf-8") as run:
+            for query in bar.track(asked, description="asking"):
+                answer = engine.query(query.text, k=k, depth=depth)
+                run.write(line(Ranked(query.id, [document.id for document in answer.results])) + "\n")
+    ended = perf_counter()
+    report = Report(said, len(asked), round(ready - started, 3), round(ended - ready, 3), str(out))
+    if as_json:
+        click.echo(line(report))
+    else:
+        _say(report)
+
+
+class Report(Struct, frozen=True):
+    """What an evaluation did; seconds by the wall clock."""
+
+    documents: Summary
+    queries: int
+    publish_seconds: float
+    query_seconds: float
+    out: str
+
+
+def _say(report: Report) -> None:
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in report.documents.outcomes.most_common())
+    console = err()
+    console.print(f"{counts or 'no documents'} in {report.publish_seconds:.1f} s")
+    for item in report.documents.lacking:
+        console.print(f"  {item.type} lacked {item.key} ({counted(item.documents, 'document')})")
+    for refused in report.documents.rejected:
+        console.print(f"  rejected {refused.code} ({refused.documents:,}), for one: {refused.example}", style="red")
+    console.print(
+        f"{counted(report.queries, 'query', 'queries')} in {report.query_seconds:.1f} s, written to {report.out}"
+    )
+
+
+def _queries(path: Path) -> Iterator[Query]:
+    with path.open("rb") as stream:
+        for number, text in enumerate(documents_in(stream), 1):
+            try:
+                yield msgspec.json.decode(text, type=Query)
+            except msgspec.DecodeError as error:
+                raise InvalidRequest("queries", f"query {number} of {path} cannot be read: {error}") from None

@@ -1,0 +1,69 @@
+"""SQLite in memory: triggers keep a flag on every row, and list the flags that turned.
+
+Easier: one scope a document, rules that do not compare attributes, no links, one transaction in all;
+flags that turned are listed one by one, without the rule or the document that turned them.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from time import perf_counter
+
+from benchmarks.speed.feed import Arrival
+from benchmarks.speed.rivals import Outcome, rows, rule_pairs
+from stream_car.processing.fold import Fold
+
+_BAR = """(SELECT max((SELECT max(time) FROM document AS voider
+                   WHERE voider.scope = {row}.scope AND voider.type = rule.superseding))
+           FROM rule WHERE rule.superseded = {row}.type)"""
+
+_PUT = f"""
+  UPDATE document SET active = 0
+    WHERE scope = NEW.scope AND active = 1 AND time < NEW.time AND NEW.scope <> ''
+      AND type IN (SELECT superseded FROM rule WHERE superseding = NEW.type);
+  UPDATE document SET active = 1
+    WHERE id = NEW.id AND NEW.scope <> '' AND NEW.time >= coalesce({_BAR.format(row="NEW")}, NEW.time);
+"""
+
+_SCHEMA = f"""
+CREATE TABLE rule(superseding TEXT, superseded TEXT, PRIMARY KEY (superseded, superseding)) WITHOUT ROWID;
+CREATE TABLE document(id TEXT PRIMARY KEY, rank INTEGER, scope TEXT, type TEXT, time INTEGER, active INTEGER);
+CREATE INDEX by_time ON document(scope, type, time);
+CREATE INDEX by_flag ON document(scope, type, active, time);
+CREATE TABLE change(number INTEGER PRIMARY KEY, scope TEXT, id TEXT, entered INTEGER);
+
+CREATE TRIGGER told AFTER UPDATE OF active ON document WHEN OLD.active <> NEW.active BEGIN
+  INSERT INTO change(scope, id, entered) VALUES (OLD.scope, OLD.id, NEW.active);
+END;
+CREATE TRIGGER placed AFTER INSERT ON document BEGIN {_PUT} END;
+CREATE TRIGGER corrected AFTER UPDATE OF rank ON document BEGIN
+  UPDATE document SET active = 1
+    WHERE scope = OLD.scope AND active = 0 AND time < OLD.time AND OLD.scope <> ''
+      AND type IN (SELECT superseded FROM rule WHERE superseding = OLD.type)
+      AND time >= coalesce({_BAR.format(row="document")}, time);
+  {_PUT}
+END;
+"""
+
+_SAY = """
+INSERT INTO document(id, rank, scope, type, time, active) VALUES (?, ?, ?, ?, ?, 0)
+  ON CONFLICT (id) DO UPDATE
+  SET rank = excluded.rank, scope = excluded.scope, type = excluded.type, time = excluded.time, active = 0
+  WHERE excluded.rank > document.rank
+"""
+
+
+def sqlite_triggers(fold: Fold, arrivals: Sequence[Arrival]) -> Outcome:
+    """One statement a document; the triggers do the rest."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(_SCHEMA)
+    database.executemany("INSERT INTO rule VALUES (?, ?)", rule_pairs(fold))
+    begin = perf_counter()
+    database.execute("BEGIN")
+    for row in rows(fold, arrivals):
+        database.execute(_SAY, row)
+    database.execute("COMMIT")
+    took = perf_counter() - begin
+    held = {(str(scope), str(name)) for scope, name in database.execute("SELECT scope, id FROM document WHERE active")}
+    [(changes,)] = database.execute("SELECT count(*) FROM change")
+    database.close()
+    return Outcome(took, held, int(changes))

@@ -1,0 +1,308 @@
+"""Rule packs: what loads is free of contradictions, and what does not load says everything that is wrong."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+
+from stream_car.core import definitions
+from stream_car.core.bearings import Key, Rule
+from stream_car.core.documents import Document
+from stream_car.core.rules import RECORD, Ruleset
+from stream_car.rule_packs import Connection, examine, load, read_pack, shipped
+from tests.support.repository import DATA, ROOT
+from tests.support.rule_packs import GOOD, rule, written
+
+PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+
+ON_FACTS = GOOD.replace('superseded = "claim"', 'superseded = "fact"').replace("topic", "subject")
+
+
+def document(id: str, type: str, time: int, scope: dict[str, tuple[str, ...]], **said: object) -> Document:
+    return Document(id=id, type=type, time=time, scope=(scope,), attributes=said)
+
+
+def reason(rules: Ruleset, later: Document, earlier: Document) -> str | None:
+    found = definitions.voids(later=later, earlier=earlier, ruleset=rules)
+    return None if found is None else found.rule
+
+
+# What loads
+
+
+def test_the_shipped_packs_are_shipped_and_load_together() -> None:
+    assert shipped() == ("compliance", "facts", "incident", "legal", "medical", "security", "standards")
+    assert {domain.name for domain in load().domains} == set(shipped())
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_pack_loads_alone_and_describes_itself_and_its_types(name: str) -> None:
+    (domain,) = load([name]).domains
+
+    assert domain.name == name
+    assert domain.description
+    assert all(domain.type_descriptions[kind] for kind in domain.types)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_rule_of_a_shipped_pack_connects_the_documents_invented_for_it(name: str) -> None:
+    report = examine(name)
+
+    assert report.invented
+    assert report.idle == ()
+    assert {(f"{pair.rule}/earlier", f"{pair.rule}/later") for pair in report.connections} == {
+        (pair.earlier, pair.later) for pair in report.connections if pair.earlier.endswith("/earlier")
+    }
+    others = {pair.rule for pair in report.connections if pair.earlier.endswith("/other")}
+    assert all(report.ruleset is not None and report.ruleset.rules[name].differ_on for name in others)
+
+
+def test_a_pack_is_read_into_values_with_sorted_keys(tmp_path: Path) -> None:
+    text = GOOD.replace('scope = ["topic"]', 'scope = ["topic", "person"]\neffect = "amend"') + "[keys.person]\n"
+
+    domain = read_pack(written(tmp_path, text))
+
+    assert domain.types == ("claim", "denial")
+    assert domain.keys == {"topic": Key(fold="lower"), "person": Key()}
+    assert domain.rules == (
+        Rule(
+            name="denial-voids-claim",
+            superseding_type="denial",
+            superseded_type="claim",
+            scope_keys=("person", "topic"),
+            effect="amend",
+        ),
+    )
+
+
+def test_editions_expand_to_every_ordered_pair_of_a_group(tmp_path: Path) -> None:
+    domain = read_pack(written(tmp_path, 'editions = [["claim", "denial"]]\n' + GOOD))
+
+    pairs = {(r.superseding_type, r.superseded_type) for r in domain.rules if r.scope_keys == (RECORD,)}
+    assert pairs == {(a, b) for a in domain.types for b in domain.types}
+
+
+def test_groups_of_editions_leave_one_another_alone(tmp_path: Path) -> None:
+    domain = read_pack(written(tmp_path, 'editions = [["claim"], ["denial"]]\n' + GOOD))
+
+    pairs = {(r.superseding_type, r.superseded_type) for r in domain.rules if r.scope_keys == (RECORD,)}
+    assert pairs == {("claim", "claim"), ("denial", "denial")}
+
+
+def test_names_and_files_load_together_and_a_rule_may_name_types_of_another_pack(tmp_path: Path) -> None:
+    rules = load([written(tmp_path, ON_FACTS), "facts"])
+
+    fact = document("f", "fact", 1, {"subject": ("Rain",)})
+    assert reason(rules, document("d", "denial", 2, {"subject": ("rain",)}), fact) == "denial-voids-claim"
+
+
+def test_fixed_values_are_folded_as_their_key_is(tmp_path: Path) -> None:
+    domain = read_pack(written(tmp_path, GOOD + '[fixed.claim]\ntopic = ["ALL"]\n'))
+
+    assert domain.fixed == {"claim": {"topic": ("all",)}}
+
+
+def test_the_digest_does_not_depend_on_the_order_in_which_packs_are_named() -> None:
+    assert load(["facts", "legal"]).digest == load(["legal", "facts"]).digest != load(["legal"]).digest
+
+
+# The report
+
+
+def test_a_report_of_a_bad_pack_is_its_problems(tmp_path: Path) -> None:
+    report = examine(written(tmp_path, "colour = 1\n" + GOOD))
+
+    assert len(report.problems) == 1
+    assert report.ruleset is None
+    assert report.connections == ()
+
+
+def test_a_report_shows_the_pairs_of_a_sample_and_what_joined_nothing(tmp_path: Path) -> None:
+    amendment = rule("claim-amends-claim", "claim", "claim", 'effect = "amend"')
+    sample = [
+        document("c1", "claim", 1, {"topic": ("Rain",)}),
+        document("c2", "claim", 2, {"topic": ("rain",)}),
+        document("d", "denial", 2, {"topic": ("rain",)}),
+        document("elsewhere", "claim", 1, {"topic": ("snow",)}),
+        document("lost", "claim", 1, {"place": ("here",)}),
+        document("alien", "gossip", 1, {"topic": ("rain",)}),
+    ]
+
+    report = examine(written(tmp_path, GOOD + amendment), sample)
+
+    assert report.connections == (
+        Connection(later="c2", earlier="c1", rule="claim-amends-claim", scope="topic=rain", effect="amend"),
+        Connection(later="d", earlier="c1", rule="denial-voids-claim", scope="topic=rain"),
+    )
+    assert report.unscoped == ("lost",)
+    assert report.lacking == (("claim", "topic", 1),)
+    assert report.unknown == ("gossip",)
+    assert not report.invented
+
+
+def test_a_report_shows_explicit_links_and_idle_rules(tmp_path: Path) -> None:
+    old = document("old", "claim", 1, {"topic": ("rain",)})
+    new = Document(id="new", type="claim", time=0, supersedes=("old",))
+
+    report = examine(written(tmp_path, GOOD), [old, new])
+
+    assert report.connections == (Connection(later="new", earlier="old", rule="link", scope="document=old"),)
+    assert report.idle == ("denial-voids-claim",)
+
+
+def test_an_invented_sample_shows_what_differ_on_leaves_alone() -> None:
+    pairs = {(pair.later.split("/")[1], pair.earlier.split("/")[1]) for pair in examine("facts").connections}
+
+    assert pairs == {("later", "earlier"), ("later", "other")}
+
+
+def test_a_pack_is_examined_beside_others(tmp_path: Path) -> None:
+    path = written(tmp_path, ON_FACTS)
+
+    assert "load the pack 'facts' too" in examine(path).problems[0]
+    assert [pair.rule for pair in examine(path, beside=["facts"]).connections] == ["denial-voids-claim"]
+
+
+# What the shipped packs mean
+
+
+def test_any_name_of_a_vulnerability_leads_from_an_advisory_to_its_fix() -> None:
+    advisory = document("a", "advisory", 1, {"ghsa": ("GHSA-x",), "alias": ("cve-1",), "package": ("Axios",)})
+    release = document("r", "release_note", 2, {"cve": ("CVE-1",), "product": ("axios",)})
+    stranger = document("s", "release_note", 2, {"cve": ("CVE-2",), "package": ("axios",)})
+
+    assert reason(load(), release, advisory) == "release-fixes-advisory"
+    assert reason(load(), stranger, advisory) is None
+
+
+def test_a_withdrawal_voids_its_own_record_and_a_rejection_everyones() -> None:
+    mine = document("a@1", "advisory", 1, {"record": ("a",), "cve": ("C",), "package": ("p",)})
+    other = document("b@1", "advisory", 1, {"record": ("b",), "cve": ("C",), "package": ("p",)})
+    withdrawn = document("a@2", "advisory_withdrawn", 2, {"record": ("a",), "cve": ("C",), "package": ("p",)})
+    again = document("a@3", "advisory", 3, {"record": ("a",), "cve": ("C",), "package": ("p",)})
+    rejected = document("x", "cve_rejected", 2, {"cve": ("C",), "package": ("p",)})
+    rules = load()
+
+    assert reason(rules, withdrawn, mine) == "edition-advisory_withdrawn-of-advisory"
+    assert reason(rules, withdrawn, other) is None
+    assert reason(rules, again, withdrawn) == "edition-advisory-of-advisory_withdrawn"
+    assert reason(rules, rejected, mine) == reason(rules, rejected, other) == "rejected-voids-advisory"
+
+
+def test_a_fix_and_its_reopening_void_one_another_in_time() -> None:
+    fix = document("f", "patch_released", 1, {"cve": ("C",), "product": ("p",)})
+    reopened = document("o", "cve_reopened", 2, {"cve": ("C",), "product": ("p",)})
+    better = document("g", "patch_superseded", 3, {"cve": ("C",), "product": ("p",)})
+    rules = load()
+
+    assert reason(rules, reopened, fix) == "reopened-voids-patch"
+    assert reason(rules, better, reopened) == "new-patch-fixes-reopened"
+    assert reason(rules, better, fix) == "new-patch-replaces-patch"
+
+
+def test_an_overruling_needs_the_question_unless_it_disposes_of_the_case() -> None:
+    ruling = document("r", "ruling_issued", 1, {"case": ("A v. B",), "question": ("1",)})
+    elsewhere = document("o", "ruling_overruled", 2, {"case": ("a v. b",), "question": ("2",)})
+    whole = document("w", "case_overruled", 2, {"case": ("a v. b",)})
+
+    assert reason(load(), elsewhere, ruling) is None
+    assert reason(load(), whole, ruling) == "overruled-case-voids-ruling"
+
+
+def test_a_host_is_in_the_state_reported_last() -> None:
+    rules = load()
+    for states in (["down", "restored"], ["restored", "down"], ["down", "degraded"], ["degraded", "restored"]):
+        earlier, later = (document(s, f"system_{s}", n, {"host": ("H",)}) for n, s in enumerate(states))
+        assert reason(rules, later, earlier) == f"{states[1]}-voids-{states[0]}"
+
+
+APPENDIX = [
+    ("R1", "blackout_announced", "pre_clearance_approved", "employee, ticker"),
+    ("R2", "blackout_lifted", "blackout_announced", "employee, ticker"),
+    ("R3", "emergency_exception", "blackout_announced", "employee, ticker"),
+    ("R4", "exception_revoked", "emergency_exception", "employee, ticker"),
+    ("R5", "watchlist_added", "pre_clearance_approved", "employee, ticker"),
+    ("R6", "watchlist_removed", "watchlist_added", "employee, ticker"),
+    ("R7", "conflict_amended", "conflict_disclosed", "employee"),
+    ("R8", "conflict_cleared", "conflict_amended", "employee"),
+    ("R9", "conflict_cleared", "conflict_disclosed", "employee"),
+    ("R10", "policy_update", "policy_acknowledged", "policy"),
+]
+
+
+def test_compliance_is_appendix_a_with_the_scopes_of_the_data() -> None:
+    (domain,) = load(["compliance"]).domains
+    rows = [(r.name, r.superseding_type, r.superseded_type, ", ".join(r.scope_keys)) for r in domain.rules]
+
+    assert rows == APPENDIX
+
+
+def test_a_policy_update_voids_everyones_confirmation_without_naming_anybody() -> None:
+    confirmation = document("c", "policy_acknowledged", 1, {"employee": ("e",), "ticker": ("T",)})
+    update = Document(id="u", type="policy_update", time=2)
+
+    found = definitions.voids(later=update, earlier=confirmation, ruleset=load())
+
+    assert found == definitions.Reason(rule="R10", scope="policy=*")
+
+
+def test_a_fact_is_void_by_another_value_and_reinforced_by_the_same() -> None:
+    old = document("o", "fact", 1, {"subject": ("Pluto",), "relation": ("is",)}, value="planet")
+    same = document("s", "fact", 2, {"subject": ("pluto",), "relation": ("is",)}, value="planet")
+    new = document("n", "fact", 3, {"subject": ("pluto",), "relation": ("is",)}, value="dwarf")
+    rules = load()
+
+    assert reason(rules, same, old) is None
+    assert reason(rules, new, old) == reason(rules, new, same) == "fact-voids-other-value"
+    assert reason(rules, old, new) is None
+
+
+def rows(path: Path) -> Iterator[tuple[str, frozenset[str]]]:
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            maps = row["scope"] if isinstance(row["scope"], list) else [row["scope"]]
+            yield row["type"], frozenset(key for part in maps for key in part)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data are not beside the repository (shared/data)")
+def test_every_type_and_key_of_the_benchmark_data_is_known() -> None:
+    rules = load()
+    files = [*sorted(DATA.glob("*/documents.jsonl")), DATA / "sample.jsonl"]
+    found = {row for path in files for row in rows(path)}
+
+    assert len(files) > 1
+    assert {kind for kind, _ in found} <= rules.domain_of.keys()
+    assert {(kind, key) for kind, keys in found for key in keys if key not in rules.domain_of[kind].keys} == set()
+
+
+# The page
+
+
+def examples(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_pack_of_the_page_loads_and_does_what_the_page_says(tmp_path: Path) -> None:
+    (text,) = examples("toml")
+    path = written(tmp_path, text, "shipping.toml")
+    rules = load([path])
+    promise = document("p", "promise", 1, {"parcel": ("X-1",)})
+    delay = document("d", "delay", 2, {"tracking_number": ("x-1",)})
+
+    assert definitions.voids(later=delay, earlier=promise, ruleset=rules) == definitions.Reason(
+        rule="delay-voids-promise", scope="parcel=X-1"
+    )
+    assert rules.anchor_types() == {"promise", "notice"}
+    assert examine(path).idle == ()
+
+
+def test_the_python_of_the_page_runs(tmp_path: Path) -> None:
+    (text,) = examples("python")
+
+    names = run_path(str(written(tmp_path, text, "page.py")))
+
+    assert names["rules"].knows("fact")
