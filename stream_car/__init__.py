@@ -21,16 +21,15 @@ from stream_car.errors import (
     TooMuch,
     Unavailable,
 )
+from stream_car.version import __version__
 
 if _typing.TYPE_CHECKING:
-    from stream_car.api.messages import Said as Said
     from stream_car.client import AsyncClient as AsyncClient
     from stream_car.client import Client as Client
     from stream_car.local.engine import Engine as Engine
     from stream_car.ports import Encoder
     from stream_car.ranking.settings import Settings
-
-__version__ = "0.1.0"
+    from stream_car.subscriptions.events import Said as Said
 
 
 def open(
@@ -74,7 +73,7 @@ _LATER = {
     "AsyncClient": "client",
     "Client": "client",
     "Engine": "local.engine",
-    "Said": "api.messages",
+    "Said": "subscriptions.events",
 }
 
 
@@ -102,6 +101,7 @@ __all__ = [
     "StreamCarError",
     "TooMuch",
     "Unavailable",
+    "__version__",
     "connect",
     "connect_async",
     "open",

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 import stream_car
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import err
 from stream_car.cli.publish import progress, publish_all

@@ -18,12 +18,11 @@ from benchmarks.paper.lab import Lab, Report, Track
 from benchmarks.paper.models import Models
 from benchmarks.paper.sets import COLLECTIONS, Question, Split, known
 from benchmarks.paper.sheets import Sheet
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
 from stream_car.cli.publish import progress
-from stream_car.cli.tables import Rows
-from stream_car.cli.widgets import FAINT
+from stream_car.cli.widgets import FAINT, Rows
 from stream_car.errors import InvalidRequest
 
 

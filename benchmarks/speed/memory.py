@@ -18,9 +18,8 @@ from benchmarks.speed.report import Figure, show
 from benchmarks.speed.shard import compliance, take
 from stream_car.codec import content_digest, decode, encode, encode_mapping
 from stream_car.core.documents import Document, Statement
-from stream_car.core.standing import Held
-from stream_car.processing.state import State
-from stream_car.processing.stored import decode_value, encode_value
+from stream_car.core.stored import Held
+from stream_car.processing.state import State, decode_value, encode_value
 
 DOCUMENTS = 100_000
 BYTES = 500

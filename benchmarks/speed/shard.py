@@ -5,8 +5,8 @@ from collections.abc import Callable, Generator, Sequence
 from time import perf_counter
 
 from benchmarks.speed.feed import Arrival
-from stream_car.core.frontier import bar_of, holds
-from stream_car.core.standing import Input
+from stream_car.core.revisions import Input
+from stream_car.core.thresholds import bar_of, holds
 from stream_car.core.timeline import everyone
 from stream_car.processing.effects import Effects
 from stream_car.processing.fold import Fold

@@ -8,10 +8,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from stream_car.core.bearings import Domain
-from stream_car.queries.answers import Difference, Outcome, Receipt, Stands, Told
+from stream_car.core.rule_pack import Domain
+from stream_car.processing.effects import Outcome
+from stream_car.processing.receipts import Receipt
+from stream_car.queries.answers import Difference, Stands
 from stream_car.queries.limits import DEPTH
-from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, Event, ScopeState, View
+from stream_car.subscriptions.events import View
 
 TEXT_MAX = 10_000
 NAMES_MAX = 1_000
@@ -174,21 +176,6 @@ class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
     snapshot: Annotated[bool | None, Meta(description="Tell what is in force first.")] = None
     after: Annotated[str, Meta(max_length=CURSOR_MAX, description="The cursor of the last event heard.")] | None = None
-
-
-class Reset(Struct, frozen=True, kw_only=True):
-    """The cursor cannot be gone on from; a snapshot of now follows."""
-
-    reason: Literal["cursor_generation", "cursor_expired", "generation"]
-    generation: str
-
-
-class Said(Struct, frozen=True, gc=False):
-    """One event of a subscription. Whoever has heard it may go on behind its `cursor`; a heartbeat has no data."""
-
-    event: Event | Literal["reset", "heartbeat"]
-    data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told | Reset | None
-    cursor: str | None = None
 
 
 class Receipts(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ what cannot be done now another `StreamCarError`.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
-from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
+from stream_car.api.messages import PackText, Progress, Rules, Seen, Standing, Waiting
 from stream_car.processing.effects import Future
 from stream_car.queries.answers import (
     Answer,
@@ -24,7 +24,7 @@ from stream_car.queries.answers import (
     Told,
 )
 from stream_car.queries.limits import DEPTH
-from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.events import Said, Selection
 
 
 class Service(Protocol):

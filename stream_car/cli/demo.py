@@ -18,11 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 import stream_car
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, out, words
-from stream_car.cli.render import ranking, telling
-from stream_car.cli.told import left_line
+from stream_car.cli.render import left_line, ranking, telling
 from stream_car.cli.widgets import FAINT, certificate_line, controlled
 from stream_car.core.changes import Cause, Member
 from stream_car.demo import Question, feed, questions

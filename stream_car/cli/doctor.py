@@ -7,7 +7,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
 from stream_car.cli.hints import again

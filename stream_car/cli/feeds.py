@@ -10,8 +10,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Ta
 from rich.text import Text
 
 import stream_car
-from stream_car.api.plain import line
-from stream_car.cli import fed, options
+from stream_car.api.json import line
+from stream_car.cli import options, summaries
 from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.summaries import Summary
 from stream_car.codec import encode, encode_mapping
@@ -59,7 +59,7 @@ def convert(files: Sequence[str], form: str | None, as_json: bool) -> None:
     for step in ingest.converted(asked, sources(files, asked.suffixes)):
         if step.refused is not None:
             refused += 1
-            _tell(fed.refusal(step), as_json=as_json)
+            _tell(summaries.refusal(step), as_json=as_json)
         elif step.converted is not None:
             for said in step.converted.documents:
                 emit(_text(said))
@@ -81,7 +81,7 @@ def _text(said: Document | Retraction) -> str:
     return encode_mapping({"id": said.id, **revision, "retracted": True}).decode()
 
 
-def _tell(refusal: fed.Refusal, *, as_json: bool) -> None:
+def _tell(refusal: summaries.Refusal, *, as_json: bool) -> None:
     told = line(refusal) if as_json else f"{refusal.file}, {refusal.where} ({refusal.code}): {refusal.reason}"
     err().print(words(told), soft_wrap=True)
 
@@ -109,18 +109,18 @@ def destination(car: "options.Car", positions: Path | None) -> Iterator[Destinat
         yield found
 
 
-def publish(to: Destination, form: Format, found: Sequence[Source], *, growing: bool = False) -> fed.FedSummary:
+def publish(to: Destination, form: Format, found: Sequence[Source], *, growing: bool = False) -> summaries.FedSummary:
     """Publish what sources say beyond what is known, under a progress bar where somebody watches."""
-    feed = fed.Feed(format=form.name, files=len(found))
+    feed = summaries.Feed(format=form.name, files=len(found))
     with _progress() as bar:
         total = sum(source.path.stat().st_size for source in found if source.name != STANDARD_INPUT)
         task = bar.add_task(form.name, total=total or None)
         batches = ingest.feed(to, form, found, growing=growing)
         counted = Summary.of(receipt for batch in _watched(batches, feed, bar, task) for receipt in batch.receipts)
-    return fed.FedSummary(feed=feed, published=counted)
+    return summaries.FedSummary(feed=feed, published=counted)
 
 
-def _watched(batches: Iterable[ingest.Fed], feed: fed.Feed, bar: Progress, task: TaskID) -> Iterator[ingest.Fed]:
+def _watched(batches: Iterable[ingest.Fed], feed: summaries.Feed, bar: Progress, task: TaskID) -> Iterator[ingest.Fed]:
     done, name, passed = 0, "", 0
     for batch in batches:
         for step in batch.steps:

@@ -12,8 +12,8 @@ from time import monotonic
 import click
 from rich.text import Text
 
-from stream_car.api.plain import line
-from stream_car.cli import fed, feeds, options
+from stream_car.api.json import line
+from stream_car.cli import feeds, options, summaries
 from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.widgets import BAD, FAINT, WARN, counted
 from stream_car.errors import Busy, Unavailable
@@ -98,7 +98,7 @@ def _publish(
     return bool(said.feed.documents or said.feed.refused)
 
 
-def _told(said: fed.FedSummary) -> list[Text]:
+def _told(said: summaries.FedSummary) -> list[Text]:
     """What a round brought, in a line or two."""
     feed, outcomes = said.feed, said.published.outcomes
     if not (feed.documents or feed.refused):

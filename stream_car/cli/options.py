@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 import stream_car
 from stream_car.api import messages
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli.console import emit, err, show
 from stream_car.cli.hints import COMMANDLINE, advised
 from stream_car.cli.widgets import WARN, counted

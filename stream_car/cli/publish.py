@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from stream_car.cli import fed, feeds, options, summaries
+from stream_car.cli import feeds, options, summaries
 from stream_car.cli.console import err
 from stream_car.codec import documents_in
 from stream_car.feeds import Format, format_called
 from stream_car.ingest.files import STANDARD_INPUT, Source
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000
 REFUSED = 1
@@ -87,7 +87,7 @@ def _feed(
     with feeds.destination(engine, positions) as to:
         said = feeds.publish(to, form, found)
     options.settle(engine, encoder)
-    options.answer_one(said, as_json=as_json, draw=fed.draw)
+    options.answer_one(said, as_json=as_json, draw=summaries.draw_feed)
     if said.feed.refused or said.published.outcomes["rejected"]:
         raise click.exceptions.Exit(REFUSED)
 

@@ -15,13 +15,12 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
+from stream_car.api.json import line
 from stream_car.api.messages import Progress
-from stream_car.api.plain import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.publish import progress
-from stream_car.cli.tables import Rows
-from stream_car.cli.widgets import FAINT, IN_FORCE, VOID, counted
+from stream_car.cli.widgets import FAINT, IN_FORCE, VOID, Rows, counted
 from stream_car.client import Client
 from stream_car.errors import StreamCarError
 from stream_car.local.rebuild import Rebuild

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from stream_car import rule_packs
 from stream_car.adapters.kafka.topic_layout import PREFIX
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options, render
 from stream_car.cli.console import emit, show
 from stream_car.cli.hints import again

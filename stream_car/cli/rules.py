@@ -10,14 +10,13 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.tables import Rows
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, arrow, counted
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, arrow, counted
 from stream_car.codec import decode, documents_in
-from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
+from stream_car.core.rule_pack import Domain, Rule
 from stream_car.errors import InvalidDocument
 from stream_car.rule_packs import Connection, Report, examine, load
 

@@ -7,9 +7,10 @@ import click
 
 import stream_car
 from stream_car.api.messages import Waiting
-from stream_car.cli import options, render, unknown
+from stream_car.cli import hints as unknown
+from stream_car.cli import options, render
 from stream_car.cli.console import words
-from stream_car.cli.told import told
+from stream_car.cli.render import told
 from stream_car.cli.widgets import day
 from stream_car.core.rules import Ruleset
 from stream_car.pictures import timeline

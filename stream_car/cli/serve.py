@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options, servers
 from stream_car.cli.console import emit, err
 from stream_car.cli.topics import require_driver
@@ -70,7 +70,7 @@ def serve(
     require_known_variables()
     require_driver()
     from stream_car.cluster.query_worker import run
-    from stream_car.local import server
+    from stream_car.http import server
 
     given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
     settings = msgspec.structs.replace(read_settings(settings_file), **given)

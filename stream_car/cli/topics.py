@@ -9,11 +9,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from stream_car.adapters.kafka.topic_layout import PARTITIONS, PREFIX, UNLIMITED, Layout, Topic
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options, servers
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.tables import Rows
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, counted
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, Rows, counted
 from stream_car.errors import InvalidRequest
 from stream_car.settings import kafka_server
 

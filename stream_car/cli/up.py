@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, err
 from stream_car.settings import read_settings, read_token, require_known_variables
@@ -84,7 +84,8 @@ def up(
     One process without any other server; the data is that of the other commands, which cannot use it
     at the same time. Ctrl-C or SIGTERM ends it in order.
     """
-    from stream_car.local import server
+    from stream_car.http import server
+    from stream_car.local.serve import until_signalled
 
     require_known_variables()
     settings = read_settings(settings_file)
@@ -111,5 +112,5 @@ def up(
                 auth = "-H 'Authorization: Bearer ...' " if token is not None else ""
                 err().print(TRY.format(url=url, auth=auth), soft_wrap=True)
 
-            asyncio.run(server.until_signalled(engine, listener, settings, token=token, ready=ready))
+            asyncio.run(until_signalled(engine, listener, settings, token=token, ready=ready))
     err().print("stopped", style="dim")

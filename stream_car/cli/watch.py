@@ -16,16 +16,25 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import stream_car
-from stream_car.api.messages import Reset, Said
-from stream_car.api.plain import line
-from stream_car.cli import options, unknown
+from stream_car.api.json import line
+from stream_car.cli import hints as unknown
+from stream_car.cli import options
 from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.hints import again
-from stream_car.cli.told import became, told
+from stream_car.cli.render import became, told
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day
 from stream_car.errors import InvalidRequest
 from stream_car.queries.answers import Told
-from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, ScopeState, Selection
+from stream_car.subscriptions.events import (
+    ActiveDocument,
+    Begin,
+    DocumentChange,
+    End,
+    Reset,
+    Said,
+    ScopeState,
+    Selection,
+)
 
 if TYPE_CHECKING:
     from stream_car.client.subscription import Place
@@ -132,7 +141,7 @@ def _warn(car: "options.Car", selection: Selection) -> None:
 
 def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, snapshot: bool) -> Iterator[Said]:
     """What a folder tells, up to now."""
-    from stream_car.subscriptions.hub import so_far
+    from stream_car.local.change_feed import so_far
 
     try:
         for said in so_far(engine, selection, place.cursor, snapshot=snapshot):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 from rich.text import Text
 
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.cli import options, servers
 from stream_car.cli.console import clean, emit, err
 from stream_car.cli.topics import require_driver

@@ -17,8 +17,10 @@ from stream_car.client.publishing import publish
 from stream_car.client.retries import Ask, Conversation, Heard, Lost, Patience, Plan, patient
 from stream_car.codec import Publishables
 from stream_car.core.documents import Retraction
+from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.limits import DEPTH
+from stream_car.subscriptions.events import Said
 
 T = TypeVar("T")
 
@@ -54,7 +56,7 @@ class AsyncClient:
         """
         return await self._carried_out(publish(documents))
 
-    async def retract(self, name: str, revision: int | None = None) -> a.Receipt:
+    async def retract(self, name: str, revision: int | None = None) -> Receipt:
         """Say that a document should never have been said: its revision, or the one now stored."""
         return (await self.publish([Retraction(id=name, revision=revision)])).receipts[0]
 
@@ -237,7 +239,7 @@ class AsyncSubscription:
     def __aiter__(self) -> "AsyncSubscription":
         return self
 
-    async def __anext__(self) -> m.Said:
+    async def __anext__(self) -> Said:
         self._following.settle()
         return await anext(self._stream)
 
@@ -262,7 +264,7 @@ class AsyncSubscription:
         if self._where is not None:
             self._following.place.cursor, self._where = (await self._where()).cursor, None
 
-    async def _streamed(self) -> AsyncGenerator[m.Said, None]:
+    async def _streamed(self) -> AsyncGenerator[Said, None]:
         await self._begin()
         while True:
             self._ended = None
@@ -270,7 +272,7 @@ class AsyncSubscription:
                 yield said
             await asyncio.sleep(self._following.pause(self._ended))
 
-    async def _connection(self) -> AsyncGenerator[m.Said, None]:
+    async def _connection(self) -> AsyncGenerator[Said, None]:
         """The events of one connection; why it ended is noted."""
         state = self._following
         try:

@@ -16,7 +16,8 @@ from stream_car.api.messages import Receipts
 from stream_car.client.retries import Ask, Heard, Plan, answer, failure, problem_of
 from stream_car.codec import DEFAULTS, Publishable, Publishables, as_sent, each
 from stream_car.errors import StreamCarError
-from stream_car.queries.answers import Published, Receipt
+from stream_car.processing.receipts import Receipt
+from stream_car.queries.answers import Published
 
 PATH = "/v1/documents"
 LINES = "application/x-ndjson"

@@ -13,8 +13,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from stream_car.api.json import read
 from stream_car.api.messages import Problem
-from stream_car.api.reading import read
 from stream_car.errors import InvalidRequest, NotVisible, StreamCarError, TooMuch, Unavailable
 
 T = TypeVar("T")

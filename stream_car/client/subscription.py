@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from stream_car.api.messages import CURSOR_MAX, Reset, Said
-from stream_car.api.reading import read
+from stream_car.api.json import read
+from stream_car.api.messages import CURSOR_MAX
 from stream_car.client.retries import Ask, Heard, Lost, Patience, asked_pause, failure, pause_after, unanswered
 from stream_car.errors import InvalidRequest, StreamCarError, Unavailable
 from stream_car.queries.answers import Told
-from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, ScopeState, View
+from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, Reset, Said, ScopeState, View
 
 
 class Events:

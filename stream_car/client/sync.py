@@ -18,8 +18,10 @@ from stream_car.client.publishing import publish
 from stream_car.client.retries import Ask, Conversation, Heard, Lost, Patience, Plan, patient
 from stream_car.codec import Publishables
 from stream_car.core.documents import Retraction
+from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.limits import DEPTH
+from stream_car.subscriptions.events import Said
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ class Client:
         """
         return self._carried_out(publish(documents))
 
-    def retract(self, name: str, revision: int | None = None) -> a.Receipt:
+    def retract(self, name: str, revision: int | None = None) -> Receipt:
         """Say that a document should never have been said: its revision, or the one now stored."""
         return self.publish([Retraction(id=name, revision=revision)]).receipts[0]
 
@@ -233,7 +235,7 @@ class Subscription:
     def __iter__(self) -> "Subscription":
         return self
 
-    def __next__(self) -> m.Said:
+    def __next__(self) -> Said:
         self._following.settle()
         return next(self._stream)
 
@@ -253,11 +255,11 @@ class Subscription:
         self._stream.close()
         self._following.place.save()
 
-    def _streamed(self) -> Generator[m.Said, None, None]:
+    def _streamed(self) -> Generator[Said, None, None]:
         while True:
             sleep(self._following.pause((yield from self._connection())))
 
-    def _connection(self) -> Generator[m.Said, None, Heard | Lost | None]:
+    def _connection(self) -> Generator[Said, None, Heard | Lost | None]:
         """The events of one connection; why it ended."""
         state = self._following
         try:

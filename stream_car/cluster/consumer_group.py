@@ -14,14 +14,73 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from faust.app.base import BootStrategy
 from faust.sensors import Sensor
-from faust.transport.consumer import ensure_TPset
+from faust.transport.consumer import Consumer, RecordMap, ensure_TPset
 from faust.transport.drivers.aiokafka import Transport
-from faust.types import TP
+from faust.types import TP, ConsumerMessage
 from mode import ServiceT
 
 from stream_car.adapters.kafka.reader import READING
 from stream_car.adapters.kafka.settings import KafkaServer
-from stream_car.cluster.silent_consumer import SilentConsumer
+
+
+class SilentConsumer(Consumer):
+    """A consumer that gives no records."""
+
+    def _new_topicpartition(self, topic: str, partition: int) -> TP:
+        return TP(topic, partition)
+
+    def _to_message(self, tp: TP, record: object) -> ConsumerMessage:
+        raise NotImplementedError
+
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> RecordMap:
+        raise NotImplementedError
+
+    async def _seek(self, partition: TP, offset: int) -> None:
+        raise NotImplementedError
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        """Not asked."""
+        raise NotImplementedError
+
+    async def position(self, tp: TP) -> int | None:
+        """Not asked."""
+        raise NotImplementedError
+
+    def highwater(self, tp: TP) -> int:
+        """Not asked."""
+        raise NotImplementedError
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        """Not asked."""
+        raise NotImplementedError
+
+    async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
+        """Not asked."""
+        raise NotImplementedError
+
+    def topic_partitions(self, topic: str) -> int | None:
+        """Not asked."""
+        raise NotImplementedError
+
+    def key_partition(self, topic: str, key: bytes | None, partition: int | None = None) -> int | None:
+        """Not asked."""
+        raise NotImplementedError
+
+    async def create_topic(self, topic: str, partitions: int, replication: int, **options: object) -> None:
+        """Not asked: `stream-car topics apply` does it."""
+        raise NotImplementedError
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Nothing: every shard begins where the store says."""
+        return {}
+
+    async def commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
+        """Nothing: what the group has committed is never read."""
+        return False
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        return False
+
 
 SESSION_MS = 6000  # the least that brokers allow unless told otherwise
 HEARTBEAT_MS = 1000

@@ -13,14 +13,15 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.core.documents import Document, Statement
 from stream_car.core.revisions import held_key
-from stream_car.core.rules import Ruleset, amended_scope, link_scope
-from stream_car.core.standing import Held
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import amended_scope, link_scope
+from stream_car.core.stored import Held
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted
 from stream_car.ports import Log, Place, Posting, Record, Views
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import GENERATION
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import IntakeFold
 from stream_car.queries.shards import Moved
 from stream_car.subscriptions.broadcast import Bell

@@ -17,16 +17,15 @@ from stream_car.cluster.connections import Works
 from stream_car.cluster.indexer import Feeder
 from stream_car.codec import decode
 from stream_car.core.revisions import held_key
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held
 from stream_car.errors import InvalidDocument, Unavailable
 from stream_car.ports import Log, Message, Place, Record, Views
-from stream_car.processing.effects import Effects
+from stream_car.processing.effects import Effects, Outcome
 from stream_car.processing.headers import Header
-from stream_car.processing.receipts import receipt_of
-from stream_car.processing.state import HEADER, State, Value
-from stream_car.processing.stored import decode_value
+from stream_car.processing.receipts import Receipt, receipt_of
+from stream_car.processing.state import HEADER, State, Value, decode_value
 from stream_car.processing.two_hop import IntakeFold
-from stream_car.queries.answers import Outcome, Published, Receipt
+from stream_car.queries.answers import Published
 
 APPLIED_S = 10.0
 FETCH_MAX = 1000

@@ -13,7 +13,7 @@ from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.cluster.connections import Plan, Works
 from stream_car.cluster.service import ServersService
 from stream_car.cluster.shared_log import Reading
-from stream_car.local.server import served, signalled
+from stream_car.http.server import served, signalled
 from stream_car.settings import ServerSettings
 
 END_S = 20.0

@@ -9,25 +9,22 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
-import stream_car
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
-from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing
+from stream_car.api.messages import PackText, Progress, Rules, Seen, Standing
 from stream_car.api.messages import Waiting as Due
 from stream_car.cluster.cancel import ended
-from stream_car.cluster.change_feed import Changes
+from stream_car.cluster.change_feed import Changes, ManyTellers
 from stream_car.cluster.connections import Works
 from stream_car.cluster.indexer import Feeder
 from stream_car.cluster.publishing import Publishing
-from stream_car.cluster.refusals import Refusals
+from stream_car.cluster.rejected import Refusals
 from stream_car.cluster.shared_log import Reading
-from stream_car.cluster.subscribing import ManyTellers
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
 from stream_car.ports import Place, Views
 from stream_car.processing.effects import Future
 from stream_car.processing.headers import Header
-from stream_car.processing.state import HEADER
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import HEADER, decode_value
 from stream_car.queries.answers import (
     After,
     Answer,
@@ -42,7 +39,7 @@ from stream_car.queries.answers import (
     Resolution,
     Told,
 )
-from stream_car.queries.checked import CheckedCache
+from stream_car.queries.cache import CheckedCache
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import AT_ONCE, Waiting
@@ -51,10 +48,11 @@ from stream_car.queries.shards import ManyShards, Source
 from stream_car.queries.snapshot import Moved, Reader
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.events import Said, Selection
 from stream_car.subscriptions.hub import Subscriptions
 from stream_car.subscriptions.lookup_cache import Facts
 from stream_car.subscriptions.subscription import Sources
+from stream_car.version import __version__
 
 EXACT_S = 0.5  # how long an answer is read again before it is given with a reservation
 PAUSE_S = 0.005
@@ -350,7 +348,7 @@ class ServersService:
             for name, count in header.counts.items():
                 counts[name] = counts.get(name, 0) + count
         return Standing(
-            version=stream_car.__version__,
+            version=__version__,
             generation=self.works.generation,
             next_offset=sum(found[place][0] for place in places),
             cursor=await self.subscriptions.cursor(),

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from stream_car.core.changes import Cause
-from stream_car.core.members import Entry
-from stream_car.core.standing import Placement
+from stream_car.core.revisions import Placement
+from stream_car.core.stored import Entry
 from stream_car.errors import Halted
 
 VERSION = 1

@@ -9,12 +9,12 @@ from collections.abc import Generator
 
 from msgspec import Struct
 
-from stream_car.core.members import LOWEST, Scope
 from stream_car.core.revisions import entry_of, held_key
-from stream_car.core.rules import Ruleset, amended_scope
-from stream_car.core.standing import Held
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import amended_scope
+from stream_car.core.stored import LOWEST, Held, Scope
 from stream_car.core.timeline import Absent, between, count_between, everyone, scope_key
-from stream_car.core.values import Values, held_at, pages_of, scope_at
+from stream_car.core.walk import Values, held_at, pages_of, scope_at
 
 NAMED_MAX = 256
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from stream_car.core.documents import Pair
-from stream_car.core.members import Entry, Said
+from stream_car.core.stored import Entry, Said
 
 
 class Span(Struct, frozen=True, gc=False):

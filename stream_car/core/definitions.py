@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rules import Ruleset, amended_scope, canonical, keys_of, link_scope
+from stream_car.core.rules import Ruleset, canonical
+from stream_car.core.scope_names import amended_scope, keys_of, link_scope
 
 Corpus = Mapping[str, Document]
 

@@ -8,11 +8,25 @@ equal values at the end, in pages where it is long.
 
 from collections.abc import Iterator
 
-from stream_car.core.bearings import Bearing, Clause
-from stream_car.core.documents import Pair
-from stream_car.core.members import LOWEST, Entry, Pages, Place, Said, Scope, Sheet
-from stream_car.core.thresholds import NO_TOPS, Bar, Interval, Tops
+from stream_car.core.documents import Pair, Value
+from stream_car.core.rules import Bearing, Clause
+from stream_car.core.stored import LOWEST, Entry, Pages, Place, Said, Scope, Sheet
 from stream_car.core.timeline import folder_of, page_of
+
+
+class Tops(Value, frozen=True):
+    """The greatest pair and what it says, and the greatest pair that says something else."""
+
+    top: Pair = LOWEST
+    value: Said | None = None
+    second: Pair = LOWEST
+
+    def reach(self, value: Said) -> Pair:
+        """The threshold for members that say `value`."""
+        return self.second if value == self.value else self.top
+
+
+NO_TOPS = Tops()
 
 
 def values_of(said: Said, attributes: Said, names: Said) -> Said:
@@ -84,22 +98,3 @@ def _members_backwards(
             and (upto is None or member.time <= upto)
         ):
             yield member.pair, member.said
-
-
-def intervals(before: Bar, after: Bar) -> list[Interval]:
-    """Where members changed between two bars of one type."""
-    if not after.names:
-        return _interval(before.plain, after.plain, None, ())
-    special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
-    found: list[Interval] = []
-    for value in special:
-        found += _interval(before.reach(value), after.reach(value), value, ())
-    other_before = max(before.plain, before.tops.top)
-    other_after = max(after.plain, after.tops.top)
-    return found + _interval(other_before, other_after, None, special)
-
-
-def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[Interval]:
-    if before == after:
-        return []
-    return [Interval(min(before, after), max(before, after), after < before, including, excluding)]

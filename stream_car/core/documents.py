@@ -12,6 +12,13 @@ ScopeMap = Mapping[str, tuple[str, ...]]
 Pair = tuple[int, int]
 
 
+class Value(Struct, frozen=True, gc=False):
+    """Fields that never change.
+
+    mypyc drops the options of a class that it compiles; compiled modules take them from here by inheritance.
+    """
+
+
 class Document(Struct, frozen=True, kw_only=True, gc=False):
     """What a publisher said about some entities, and when it takes effect (Definition 1)."""
 

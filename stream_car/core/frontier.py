@@ -10,24 +10,22 @@ members that change, of which at most 256 a type are named.
 from collections.abc import Mapping
 from typing import Literal
 
-from stream_car.core.bearings import NOTHING, Bearing, Bearings, Clause
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
-from stream_car.core.differ_on import intervals, tops, values_of
-from stream_car.core.documents import Pair
-from stream_car.core.members import LOWEST, EditablePages, Entry, Pages, Place, Scope
+from stream_car.core.differ_on import values_of
+from stream_car.core.documents import Pair, Value
 from stream_car.core.pages import add, drop
-from stream_car.core.rules import AMENDED, Ruleset, keys_of, scope_parts
-from stream_car.core.standing import Placement
-from stream_car.core.thresholds import Bar, Edit, Interval, Sifting
+from stream_car.core.revisions import Placement
+from stream_car.core.rules import NOTHING, Bearing, Bearings, Clause, Ruleset
+from stream_car.core.scope_names import AMENDED, keys_of, scope_parts
+from stream_car.core.stored import LOWEST, EditablePages, Entry, Pages, Place, Said, Scope
+from stream_car.core.thresholds import Bar, Interval, bar_beyond, holds, intervals
 from stream_car.core.timeline import (
     Contradicted,
     between,
     count_between,
-    greatest,
     greatest_by_type,
     greatest_without,
     least,
-    page_of,
     require,
     sheets_between,
     sheets_near,
@@ -37,54 +35,26 @@ from stream_car.core.timeline import (
 Why = Ended | Literal["holds"]
 
 
-def bar_of(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, *, upto: int | None = None) -> Bar:
-    """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `Absent`."""
-    plain = LOWEST
-    for clause in bearing.voiders:
-        if not clause.differ_on:
-            pair = greatest(scope, clause.type) if upto is None else greatest_upto(scope, pages, clause.type, upto)
-            plain = max(plain, pair)
-    return _bar(scope, pages, bearing, ruleset, plain, upto=upto)
+class Edit(Value, frozen=True):
+    """What a placement does to the timeline, with what both revisions mean there."""
+
+    old: tuple[str, Place] | None
+    entry: Entry | None
+    old_bearing: Bearing
+    new_bearing: Bearing
+
+    @property
+    def gone(self) -> Place | None:
+        """Where the former entry stands."""
+        return self.old[1] if self.old is not None else None
 
 
-def greatest_upto(scope: Scope, pages: Pages, kind: str, upto: int) -> Pair:
-    """The greatest pair of a type whose time is at most `upto`; `LOWEST` if there is none."""
-    last = greatest(scope, kind)
-    if last[0] <= upto:
-        return last
-    if not scope.sheets:
-        return max((e.pair for e in scope.entries if e.type == kind and e.time <= upto), default=LOWEST)
-    sheets = sheets_near(scope, pages, kind, (upto + 1, LOWEST[0], ""))
-    found = [member.pair for sheet in sheets for member in page_of(scope, pages, sheet) if member.time <= upto]
-    return found[-1] if found else LOWEST
+class Sifting(Value, frozen=True):
+    """Which members of an interval a change speaks about."""
 
-
-def holds(entry: Entry, bar: Bar, bearing: Bearing) -> bool:
-    """Whether a member is not void through its scope."""
-    if not bar.names:
-        return entry.pair >= bar.plain
-    return entry.pair >= bar.reach(values_of(entry.said, bearing.attributes, bar.names))
-
-
-def _bar(
-    scope: Scope,
-    pages: Pages,
-    bearing: Bearing,
-    ruleset: Ruleset,
-    plain: Pair,
-    *,
-    upto: int | None = None,
-    edit: Edit | None = None,
-) -> Bar:
-    """The bar whose plain threshold is known; with `edit` as it will be after an edit that is not made yet."""
-    differing = [clause for clause in bearing.voiders if clause.differ_on]
-    if not differing:
-        return Bar(plain)
-    clauses = [(clause, ruleset.bearing(scope.name, clause.type)) for clause in differing]
-    old = edit.old if edit is not None else None
-    extra = edit.entry if edit is not None else None
-    found = tops(scope, pages, clauses, without=old[1] if old is not None else None, extra=extra, upto=upto)
-    return Bar(plain, found, differing[0].differ_on)
+    edit: Edit
+    bearing: Bearing
+    names: Said
 
 
 def place(
@@ -278,16 +248,18 @@ def _replace(
     last = greatest_by_type(scope)
     later = _greatest_after(scope, pages, last, edit)
     if edit.old is not None:
-        bar = _bar(scope, pages, edit.old_bearing, ruleset, _plain_bar(last, edit.old_bearing))
+        bar = bar_beyond(scope, pages, edit.old_bearing, ruleset, _plain_bar(last, edit.old_bearing))
         _own_leaving(scope, pages, edit, placement.cause, bar, left)
     if entry is not None:
-        bar = _bar(scope, pages, edit.new_bearing, ruleset, _plain_bar(later, edit.new_bearing), edit=edit)
+        bar = bar_beyond(
+            scope, pages, edit.new_bearing, ruleset, _plain_bar(later, edit.new_bearing), without=edit.gone, extra=entry
+        )
         if holds(entry, bar, edit.new_bearing):
             entered.append(as_member(entry, "holds", _amends(scope, entry, edit.new_bearing)))
     for kind, rules in _victims(edit).items():
         bearing = bearings[kind]
-        before = _bar(scope, pages, bearing, ruleset, _plain_bar(last, bearing))
-        after = _bar(scope, pages, bearing, ruleset, _plain_bar(later, bearing), edit=edit)
+        before = bar_beyond(scope, pages, bearing, ruleset, _plain_bar(last, bearing))
+        after = bar_beyond(scope, pages, bearing, ruleset, _plain_bar(later, bearing), without=edit.gone, extra=entry)
         if before == after:
             continue
         for interval in intervals(before, after):

@@ -10,7 +10,7 @@ sheets if there is one, and the header: at 10^6 members of one type about 45 KiB
 from bisect import bisect_left
 from typing import cast
 
-from stream_car.core.members import EditablePages, Entry, Folder, Page, Place, Scope, Sheet
+from stream_car.core.stored import EditablePages, Entry, Folder, Page, Place, Scope, Sheet
 from stream_car.core.timeline import Contradicted, folder_of, full_place_of, key_of, page_of, place_of, sheet_at
 
 INLINE_MAX = 64  # members kept in the header

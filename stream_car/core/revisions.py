@@ -7,15 +7,51 @@ held but placed nowhere. Cost: the number of scopes that the document is in.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from stream_car.core.changes import Cause
-from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.members import Entry
-from stream_car.core.rules import Ruleset, amended_scope, link_scope
-from stream_car.core.standing import Decision, Held, Input, More, Placement
+from stream_car.core.documents import Document, Retraction, Statement, Value
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import amended_scope, link_scope
+from stream_car.core.stored import Entry, Held, More
 from stream_car.errors import InvalidDocument
+
+
+class Placement(Value, frozen=True, kw_only=True):
+    """A document joins a scope (`entry`), leaves it (only `old`), or is corrected in it (both).
+
+    `old` says where its former entry stands: type, time, order. `offset` is the input that caused it.
+    """
+
+    scope: str
+    id: str
+    entry: Entry | None
+    old: tuple[str, int, int] | None
+    cause: Cause
+    offset: int
+    is_link: bool = False
+
+
+Verdict = Literal["accepted", "pending", "duplicate", "older", "retracted", "nothing"]
+
+
+class Input(Value, frozen=True):
+    """Where a statement stands in the log, and its content's digest if it is a document."""
+
+    offset: int
+    append_time: int
+    digest: bytes = b""
+
+
+class Decision(Value, frozen=True):
+    """What becomes of a statement. `held` is what the id is known as from now on, if that changed."""
+
+    verdict: Verdict
+    held: Held | None = None
+    placements: tuple[Placement, ...] = ()
+
 
 SKEW = 5_000_000  # microseconds that a publisher's clock may be ahead of the log's
 

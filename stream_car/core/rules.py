@@ -5,95 +5,51 @@ document takes part, and what those scopes are called. Cost: one dictionary look
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
 
 import msgspec
 
-from stream_car.core.bearings import NOTHING, Bearing, Bearings, Clause, Domain, Fold, Keys, Pieces, Reading, Rule
-from stream_car.core.documents import Document, ScopeMap
+from stream_car.core.documents import Document, ScopeMap, Value
+from stream_car.core.rule_pack import Domain, Fold, Keys, Rule
+from stream_car.core.scope_names import RECORD, keys_of, part_name
 from stream_car.errors import InvalidDocument
 
-LINK = "document"  # the scope `document=<id>` holds those who void that id by name
-AMENDED = "amended"  # the scope `amended=<id>` holds those who amend that id by name
-RECORD = "record"  # every document that has this key joins `record=<value>`
-RESERVED_KEYS = frozenset({LINK, AMENDED})
+
+class Clause(Value, frozen=True):
+    """Some documents of `type` void through `rule`; `differ_on` names attributes that must differ."""
+
+    type: str
+    rule: str
+    differ_on: tuple[str, ...]
+
+
+class Bearing(Value, frozen=True):
+    """What a type means in the scopes of one key set."""
+
+    victims: tuple[Clause, ...] = ()  # the types that it voids
+    voiders: tuple[Clause, ...] = ()  # the types that void it
+    amenders: tuple[Clause, ...] = ()  # the types that amend it
+    amended: tuple[Clause, ...] = ()  # the types that it amends
+    attributes: tuple[str, ...] = ()  # what its entries must say there, sorted
+    is_plain: bool = True  # no `differ_on` rule voids it, or any of its victims
+
+
+Bearings = Mapping[str, Bearing]  # by type, for the scopes of one key set
+Pieces = dict[str, list[str]]  # by key, the `key=value` parts that names of scopes are made of
+
+
+class Reading(Value, frozen=True):
+    """How the scope maps of a type are read: its rules' key sets, its pack's names and folding, its fixed values."""
+
+    singles: Keys  # the key sets of one key
+    joined: tuple[Keys, ...]  # the others
+    keys: Mapping[str, tuple[str, Fold]]  # as the publisher writes it -> as rules know it
+    fixed: Pieces
+
+
+NOTHING = Bearing()
 SCOPES_MAX = 1024
-
-_QUOTED = frozenset('",=\\')
-
-
-def part_name(key: str, value: str) -> str:
-    """`key=value`; a value with a comma, an equals sign or a quote is written as a JSON string."""
-    if value.isalnum():
-        return f"{key}={value}"
-    if not _QUOTED.isdisjoint(value) or value[:1] == " " or value[-1:] == " ":
-        return f"{key}={msgspec.json.encode(value).decode()}"
-    return f"{key}={value}"
-
-
-def scope_name(pairs: Iterable[tuple[str, str]]) -> str:
-    """A scope's identity: its sorted pairs, `cve=CVE-1, package=axios`."""
-    return ", ".join(part_name(key, value) for key, value in sorted(pairs))
-
-
-def scope_parts(scope: str) -> tuple[tuple[str, str], ...]:
-    """The pairs of a scope's name, the inverse of `scope_name`; `ValueError` where the text is none."""
-    if '"' not in scope:  # most names: nothing is quoted, and the parts are what stands between commas
-        parts = [part.partition("=") for part in scope.split(", ")]
-        if all(equals and key.isidentifier() and "," not in value for key, equals, value in parts):
-            return tuple([(key, value) for key, _, value in parts])
-    return tuple(_parts(scope))
-
-
-def _parts(scope: str) -> Iterator[tuple[str, str]]:
-    at = 0
-    while at < len(scope):
-        key, equals, rest = scope[at:].partition("=")
-        if not equals or not key.strip():
-            raise ValueError(f"expected key=value, got {scope[at:]!r}")
-        if rest.startswith('"'):
-            end = _closing_quote(rest)
-            value = msgspec.json.decode(rest[: end + 1].encode(), type=str)
-            after = rest[end + 1 :]
-            if after and not after.startswith(","):
-                raise ValueError(f"expected a comma after {value!r}")
-            at += len(key) + 1 + end + 1
-        else:
-            value = rest.split(",", 1)[0]
-            at += len(key) + 1 + len(value)
-        yield key.strip(), value
-        if at < len(scope):
-            at += 1  # the comma
-            while at < len(scope) and scope[at] == " ":
-                at += 1
-
-
-def _closing_quote(text: str) -> int:
-    at = 1
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
-        elif text[at] == '"':
-            return at
-        else:
-            at += 1
-    raise ValueError("a quoted value does not end")
-
-
-def link_scope(name: str) -> str:
-    """The scope of those who void the document or record called `name`."""
-    return part_name(LINK, name)
-
-
-def record_scope(name: str) -> str:
-    """The scope of the editions of a record."""
-    return part_name(RECORD, name)
-
-
-def amended_scope(name: str) -> str:
-    """The scope of those who amend the document or record called `name`."""
-    return part_name(AMENDED, name)
 
 
 class Ruleset:
@@ -299,15 +255,6 @@ def _too_many(document: Document) -> InvalidDocument:
 
 
 _NONE: Bearings = {}
-
-
-def keys_of(scope: str) -> str:
-    """The keys of a scope's name, as one string."""
-    if '"' in scope:
-        return ", ".join(key for key, _ in scope_parts(scope))
-    if ", " not in scope:
-        return scope.partition("=")[0]
-    return ", ".join(part.partition("=")[0] for part in scope.split(", "))
 
 
 def folded(value: str, fold: Fold) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from stream_car.core.documents import Pair
-from stream_car.core.members import LOWEST, EditablePages, Entry, Folder, Page, Pages, Place, Scope, Sheet
+from stream_car.core.stored import LOWEST, EditablePages, Entry, Folder, Page, Pages, Place, Scope, Sheet
 
 FOLDER = b"pf"  # how the key of a folder begins
 

@@ -18,20 +18,20 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from stream_car.api.fair_scheduling import PIECE_S, Line, Spare
+from stream_car.api.json import pieces
 from stream_car.api.messages import Receipts, Subscribe
-from stream_car.api.plain import pieces
 from stream_car.api.service import Service
 from stream_car.codec import read_parameters
 from stream_car.errors import StreamCarError, TooMuch
 from stream_car.http import bodies, static
 from stream_car.http.auth import Guard
-from stream_car.http.measures import Measures
+from stream_car.http.metrics import Measures
 from stream_car.http.openapi import describe
 from stream_car.http.problems import Refused, problem, refusal
 from stream_car.http.routes import OPERATIONS, Operation, parts_of
 from stream_car.http.sse import EventStream
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
+from stream_car.queries.fair_scheduling import PIECE_S, Line, Spare
 from stream_car.subscriptions.events import Selection
 
 TOKENLESS = "only a service with a token does this: start it with $STREAM_CAR_TOKEN or token_file, and send that along"

@@ -10,7 +10,7 @@ from typing import get_args, get_origin
 import msgspec
 
 from stream_car.api import messages as m
-from stream_car.api.plain import PAIRS, TIMES
+from stream_car.api.json import PAIRS, TIMES
 from stream_car.http.bodies import EVENT, EVENTS, JSON, LINES
 from stream_car.http.problems import MEDIA_TYPE, TITLES
 from stream_car.http.routes import OPERATIONS, Operation
@@ -25,7 +25,7 @@ EVENTS_TOLD = (
     ("snapshot-end", s.End),
     ("change (view=document)", s.DocumentChange),
     ("change (view=scope)", a.Told),
-    ("reset", m.Reset),
+    ("reset", s.Reset),
 )
 REF = "#/components/schemas/{name}"
 TIME: Tree = {"type": "string", "format": "date-time"}

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import msgspec
 from starlette.responses import Response
 
+from stream_car.api.json import plain
 from stream_car.api.messages import Problem
-from stream_car.api.plain import plain
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, NotVisible, StreamCarError, TooMuch
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
 
 MEDIA_TYPE = "application/problem+json"
 STATUS = {

@@ -13,8 +13,8 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from stream_car.api.messages import Said
-from stream_car.api.plain import plain
+from stream_car.api.json import plain
+from stream_car.subscriptions.events import Said
 
 STALL_S = 30.0
 RETRY_MS = 1000

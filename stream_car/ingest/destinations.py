@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
 from stream_car.api.messages import Standing
 from stream_car.core.documents import Statement
 from stream_car.errors import InvalidRequest
@@ -19,7 +20,6 @@ from stream_car.files.lock import FileLock
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Published
 
-POSITIONS = "feeds.sqlite"
 LOCK = "feeds.lock"
 
 

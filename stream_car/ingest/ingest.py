@@ -17,13 +17,14 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
 from stream_car.adapters.sqlite.feed_positions import PositionFile
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import Converted, Format, Seen
 from stream_car.feeds.splitting import Piece, Readable, Start
-from stream_car.ingest.destinations import POSITIONS, Destination
+from stream_car.ingest.destinations import Destination
 from stream_car.ingest.files import STANDARD_INPUT, Source
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000  # documents or records between two commits
 PREFIX_CHUNK = 1 << 20

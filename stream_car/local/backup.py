@@ -12,11 +12,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from stream_car.adapters.sqlite.feed_positions import CURE as POSITIONS_CURE
+from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
 from stream_car.adapters.sqlite.feed_positions import PositionFile
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.errors import InvalidRequest
 from stream_car.files.database import settle, snapshot, sync_file, sync_folder
-from stream_car.ingest.destinations import POSITIONS
 from stream_car.local.generation import FILE
 from stream_car.local.system_clock import SystemClock
 

@@ -19,14 +19,14 @@ from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.read_only import Inspected
 from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.core.revisions import held_key
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
 from stream_car.local.generation import FILE, Generation, following, remembered
 from stream_car.local.run_sync import at_once
 from stream_car.local.system_clock import SystemClock
 from stream_car.processing.fold import Fold
 from stream_car.processing.shard import BATCH_MAX, Shard
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import decode_value
 
 LOG = "documents.sqlite"
 REBUILD = "remove the folder `built`; the next command builds it from the log"

@@ -19,9 +19,9 @@ from stream_car.adapters.search import encoders
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.codec import Publishable, Publishables, as_sent, each
 from stream_car.core.documents import Retraction
-from stream_car.core.members import Scope
 from stream_car.core.revisions import SKEW
 from stream_car.core.rules import Ruleset
+from stream_car.core.stored import Scope
 from stream_car.core.timeline import first_time
 from stream_car.errors import Halted, StreamCarError
 from stream_car.local import generation as generations
@@ -36,10 +36,10 @@ from stream_car.local.tellings import Tellings
 from stream_car.ports import Clock, Encoder, Message
 from stream_car.processing.effects import Effects, Future, Reading
 from stream_car.processing.fold import TICK
-from stream_car.processing.receipts import receipt_of
+from stream_car.processing.receipts import Receipt, receipt_of
 from stream_car.processing.shard import BATCH_MAX, Handled
 from stream_car.processing.state import WAITING
-from stream_car.queries.answers import Published, Receipt, Replayed
+from stream_car.queries.answers import Published, Replayed
 from stream_car.queries.cache import BYTES_MAX
 from stream_car.queries.read_options import AT_ONCE, Timed, Waiting, unwatched
 from stream_car.ranking.settings import SETTINGS, Settings

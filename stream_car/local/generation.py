@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car import rule_packs as packs
-from stream_car.core.bearings import Domain
+from stream_car.core.rule_pack import Domain
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest
 from stream_car.processing.effects import Future

@@ -17,7 +17,7 @@ from stream_car.errors import StreamCarError
 from stream_car.local.engine import Engine
 from stream_car.ports import Message
 from stream_car.processing.fold import TICK
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
 from stream_car.queries.read_options import Timed, unwatched
 
 COMMIT_MAX = 512  # messages kept with one flush

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import perf_counter, thread_time
 
-from stream_car.api.fair_scheduling import PIECE_S, Spare
 from stream_car.errors import TooMuch
+from stream_car.queries.fair_scheduling import PIECE_S, Spare
 
 FIRST_S = 0.025  # of computing: what a question may take before it has to go on in the lane
 WAITING_MAX = 16

@@ -20,19 +20,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-import stream_car
 from stream_car.adapters.search.schema import analysed
 from stream_car.adapters.sqlite.hash_chain import Chain
-from stream_car.core.bearings import Domain
 from stream_car.core.documents import Document
+from stream_car.core.revisions import Input
+from stream_car.core.rule_pack import Domain
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Input
 from stream_car.files.database import reading_only
 from stream_car.ports import Posting, Record
 from stream_car.processing.effects import Future, Reading
 from stream_car.processing.fold import Fold
 from stream_car.ranking.bm25 import Analysed
 from stream_car.ranking.settings import Settings
+from stream_car.version import __version__
 
 WORTH = 10_000  # records; fewer are read sooner than a process begins
 HEAD_START = 4000  # records that are applied while it begins
@@ -41,7 +41,7 @@ AT_ONCE_BYTES = 1 << 20  # the same in bytes of their values: a parcel has room 
 KEPT_MAX = 8 << 20  # bytes of what was handed over and waits to be applied
 LEAD = 512  # records between where the other process is and where to go on, for whoever has fallen behind
 
-_HOME = str(Path(stream_car.__file__).parents[1])
+_HOME = str(Path(__file__).parents[2])
 _PROGRAM = "from stream_car.local.prefetch import main; main()"
 _PIPE = 1 << 20
 _POSITION = struct.Struct(">q")
@@ -57,7 +57,7 @@ class Task(Struct, frozen=True, kw_only=True):
     domains: tuple[Domain, ...]
     future: Future
     settings: Settings
-    release: str = stream_car.__version__
+    release: str = __version__
 
 
 class Said(Struct, frozen=True, array_like=True, gc=False):
@@ -213,7 +213,7 @@ def main() -> None:
     """Read the task from the standard input, and write what was read to the file whose number is the argument."""
     given = sys.stdin.fileno()
     task = msgspec.json.decode(os.pread(given, os.fstat(given).st_size, _POSITION.size), type=Task)
-    if task.release != stream_car.__version__:
+    if task.release != __version__:
         return
     with os.fdopen(int(sys.argv[1]), "wb") as out:
         for parcel in parcels(task, lambda: int(_POSITION.unpack(os.pread(given, _POSITION.size, 0))[0])):

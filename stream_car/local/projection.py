@@ -15,8 +15,8 @@ from stream_car.adapters.sqlite.store import ShardKeys, SqliteJournal, SqliteSto
 from stream_car.core.documents import Document
 from stream_car.core.revisions import held_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Held
-from stream_car.core.walked import Walked
+from stream_car.core.stored import Held
+from stream_car.core.walk import Walked
 from stream_car.errors import Halted
 from stream_car.local.prefetch import Ahead, Task, begun
 from stream_car.local.run_sync import at_once
@@ -25,8 +25,7 @@ from stream_car.processing.effects import Effects, Future, Reading
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
 from stream_car.processing.shard import BATCH_MAX, Handled, Shard
-from stream_car.processing.state import HEADER, Value
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import HEADER, Value, decode_value
 from stream_car.queries.cache import Cache
 from stream_car.queries.queries import Queries
 from stream_car.queries.scopes import Scopes

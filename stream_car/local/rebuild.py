@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import chain, islice
 from types import TracebackType
 
-from stream_car.core.walked import Walked
+from stream_car.core.walk import Walked
 from stream_car.local.generation import Generation
 from stream_car.local.projection import Built
 from stream_car.local.run_sync import at_once

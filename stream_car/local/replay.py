@@ -13,42 +13,16 @@ from msgspec import Struct
 
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.core.changes import Rejection
-from stream_car.core.revisions import decide
-from stream_car.core.standing import Held
-from stream_car.errors import InvalidDocument, InvalidRequest
+from stream_car.core.stored import Held
+from stream_car.errors import InvalidRequest
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Event, Journal, Message, Record
+from stream_car.ports import Event, Journal, Message
 from stream_car.processing.fold import REJECTED, Fold
-from stream_car.queries.answers import Receipt, Replayed
+from stream_car.processing.receipts import Receipt
+from stream_car.processing.replay import REPLAY_OF, message_of, refusal
+from stream_car.queries.answers import Replayed
 
 ALL = 1 << 60
-REPLAY_OF = "stream-car-replay-of"  # this header holds the offset of the refused input, in decimal digits
-
-
-def refusal(message: Message, *, fold: Fold, held: Callable[[str], Held | None], at: Record) -> InvalidDocument | None:
-    """Why the fold would refuse this message if it came now; `held` says what is known of an id."""
-    record = Record(
-        offset=at.offset, append_time=at.append_time, value=message.value, key=message.key, headers=message.headers
-    )
-    read = fold.read(record)
-    if isinstance(read.said, InvalidDocument):
-        return read.said
-    try:
-        if read.said is not None:
-            known = held(read.said.id)
-            decide(known, read.said, at=read.at, ruleset=fold.ruleset, scopes=read.scopes, is_due=True)
-    except InvalidDocument as conflict:
-        return conflict
-    return None
-
-
-def message_of(record: Record, mended: bytes | None) -> Message:
-    """What replays a record. Mended bytes name their document themselves, so the old key stays behind."""
-    headers = tuple(header for header in record.headers if header[0] != REPLAY_OF)
-    marked = (*headers, (REPLAY_OF, str(record.offset).encode()))
-    if mended is not None:
-        return Message(value=mended, headers=marked)
-    return Message(value=record.value, key=record.key, headers=marked)
 
 
 async def refused_among(journal: Journal, named: Collection[int]) -> list[int]:

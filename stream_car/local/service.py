@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-import stream_car
-from stream_car.api.fair_scheduling import Line, Spare
-from stream_car.api.messages import PackText, Progress, Rules, Said, Seen, Standing, Waiting
+from stream_car.api.messages import PackText, Progress, Rules, Seen, Standing, Waiting
 from stream_car.errors import NotVisible, StreamCarError
 from stream_car.local.background_rebuild import Rebuilding
+from stream_car.local.change_feed import Folder
 from stream_car.local.engine import Engine
 from stream_car.local.group_commit import Publisher
 from stream_car.local.long_queries import Lane
 from stream_car.local.questions import Question
 from stream_car.ports import Message
 from stream_car.processing.effects import Future
+from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import (
     Answer,
     Audit,
@@ -29,17 +29,18 @@ from stream_car.queries.answers import (
     Frontier,
     History,
     Published,
-    Receipt,
     Rejected,
     Replayed,
     Resolution,
     Told,
 )
+from stream_car.queries.fair_scheduling import Line, Spare
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.read_options import Timed, unwatched
 from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Selection
-from stream_car.subscriptions.hub import Folder, Subscriptions
+from stream_car.subscriptions.events import Said, Selection
+from stream_car.subscriptions.hub import Subscriptions
+from stream_car.version import __version__
 
 NAMES_SHORT = 32
 TEXT_SHORT = 500  # characters; a question beyond one of these goes into the lane at once
@@ -264,7 +265,7 @@ class EmbeddedService:
         engine = self.engine
         header = engine.header()
         return Standing(
-            version=stream_car.__version__,
+            version=__version__,
             generation=engine.generation,
             next_offset=engine.next_offset,
             cursor=f"{engine.generation}:{engine.last_change()}",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held
 from stream_car.local.projection import Built
 from stream_car.local.run_sync import at_once
 from stream_car.processing.fold import CHANGES

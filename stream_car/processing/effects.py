@@ -6,11 +6,13 @@ from msgspec import Struct
 
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Statement
-from stream_car.core.standing import Input, Placement
+from stream_car.core.revisions import Input, Placement
 from stream_car.errors import InvalidDocument
-from stream_car.queries.answers import Outcome
 
 Future = Literal["wait", "apply"]
+Outcome = Literal[
+    "accepted", "pending", "duplicate", "older", "retracted", "nothing", "rejected", "control", "rerouted"
+]
 
 
 class Effects(Struct, gc=False):

@@ -14,11 +14,10 @@ from stream_car.codec import content_digest, decode
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import place
-from stream_car.core.members import Entry, Scope
 from stream_car.core.pages import add, drop
-from stream_car.core.revisions import SKEW, decide, held_key, release
+from stream_car.core.revisions import SKEW, Decision, Input, Placement, decide, held_key, release
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Decision, Held, Input, Placement
+from stream_car.core.stored import Entry, Held, Scope
 from stream_car.core.timeline import Absent, scope_key
 from stream_car.errors import InvalidDocument
 from stream_car.ports import Event, Record

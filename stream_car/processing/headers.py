@@ -1,4 +1,4 @@
-"""What shards know of themselves. Values only."""
+"""What shards count, as it is stored: the order of fields is the format. This module is never compiled."""
 
 from msgspec import Struct
 

@@ -17,8 +17,7 @@ from msgspec import Struct
 from stream_car.core.timeline import Contradicted
 from stream_car.errors import Halted
 from stream_car.ports import Claim, Event, Log, Outlet, Record, Store
-from stream_car.processing.state import State
-from stream_car.processing.stored import decode_value, encode_value
+from stream_car.processing.state import State, decode_value, encode_value
 
 GENERATION = b"g"
 LAST = b"l"  # the last record that was applied, by its digest: ties the state to its log

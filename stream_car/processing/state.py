@@ -5,18 +5,19 @@ says that the store has nothing there. Whoever reads by id or name finds what wa
 Cost: a dictionary look-up; sharing an entry as it is read costs one search in each of its scopes.
 """
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from itertools import chain, islice
 from math import ceil
 from sys import intern
 from typing import TypeVar, cast
 
+import msgspec
 from msgspec.structs import force_setattr
 
-from stream_car.core.members import NO_SHEETS, Entry, Folder, Page, Scope
 from stream_car.core.revisions import held_key
-from stream_car.core.standing import Held
+from stream_car.core.stored import NO_SHEETS, Entry, Folder, Held, Page, Scope, Sheet
 from stream_car.core.timeline import FOLDER, scope_key, share
+from stream_car.errors import Halted
 from stream_car.processing.headers import FrontierHeader, Header, Rerouted
 
 HEADER = b"h"
@@ -157,3 +158,33 @@ class State(MutableMapping[bytes, Value]):
 def _forget(kept: dict[Name, Kept], part: float) -> None:
     for name in list(islice(kept, ceil(part * len(kept)))):
         del kept[name]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_DECODERS: dict[bytes, Callable[[bytes], Value]] = {
+    b"h": msgspec.msgpack.Decoder(Header).decode,
+    b"f": msgspec.msgpack.Decoder(FrontierHeader).decode,
+    b"r": msgspec.msgpack.Decoder(Rerouted).decode,
+    b"d:": msgspec.msgpack.Decoder(Held).decode,
+    b"s:": msgspec.msgpack.Decoder(Scope).decode,
+    b"w": msgspec.msgpack.Decoder(Scope).decode,
+    b"p:": msgspec.msgpack.Decoder(list[Entry]).decode,
+    FOLDER: msgspec.msgpack.Decoder(list[Sheet]).decode,
+}
+
+
+def encode_value(value: Value) -> bytes | None:
+    """The bytes of a value; `None` stays `None`, which deletes."""
+    return None if value is None else _encode(value)
+
+
+def decode_value(key: bytes, value: bytes | None) -> Value:
+    """The value under a key. Raises `Halted` (`damaged`) where the bytes are not what the key promises."""
+    if value is None:
+        return None
+    try:
+        return _DECODERS[key[:2]](value)
+    except (msgspec.DecodeError, KeyError) as error:
+        raise Halted(
+            "damaged", f"the stored value of {key!r} cannot be read; rebuild the state from the log"
+        ) from error

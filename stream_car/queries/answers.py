@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from stream_car.core.changes import FrontierChange
+from stream_car.processing.receipts import Receipt
 
 Incomplete = Literal[
     "cycle", "successor_missing", "budget", "in_flight", "pending", "unknown", "retracted", "no_anchor", "limit"
@@ -285,36 +286,6 @@ class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str | None = None
     value: bytes = b""
     oseq: int = 0
-
-
-Outcome = Literal[
-    "accepted", "pending", "duplicate", "older", "retracted", "nothing", "rejected", "control", "rerouted"
-]
-
-
-class Misspelt(Struct, frozen=True, kw_only=True):
-    """An attribute that looks like a field which the document does not have."""
-
-    attribute: str
-    field: str
-
-
-class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one published message. `lacking`: keys that its type's rules need and it has not.
-
-    `misspelt` are attributes that were probably meant as fields; they are kept as attributes, and void nothing.
-    """
-
-    offset: int
-    outcome: Outcome
-    id: str | None = None
-    revision: int | None = None
-    type: str | None = None
-    code: str | None = None
-    reason: str | None = None
-    scopes: int = 0
-    lacking: tuple[str, ...] = ()
-    misspelt: tuple[Misspelt, ...] = ()
 
 
 class Published(Struct, frozen=True, kw_only=True, omit_defaults=True):

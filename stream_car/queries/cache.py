@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.core.stored import Scope
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Answer, Evidence
 from stream_car.queries.retrieval import Asked, believed, followed
@@ -212,3 +213,33 @@ def _size(answer: Answer, keys: int, hits: int) -> int:
     shown = shown_in(answer)
     words = sum(len(one.title) + len(one.text) + len(one.source) + len(one.url) for one in shown.values())
     return len(answer.question) + words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys + HIT_BYTES * hits
+
+
+class CheckedCache(Cache):
+    """Answers of many shards and one generation."""
+
+    async def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
+        """Whether everything that Stage 2 read is as it was."""
+        if kept.has_links != overview.has_links:
+            return False
+        await reader.load(kept.keys)
+        return tuple(_mark(reader.values[key]) for key in kept.keys) == kept.marks
+
+    async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
+        """Remember an answer, unless the index was behind the state: its words would stay old."""
+        shown = shown_in(answer)
+        bodies = await index.documents(list(shown))
+        if all(name in bodies and bodies[name].revision == one.revision for name, one in shown.items()):
+            await super().keep(asked, answer, course, reader, index)
+
+    def _takes(self, kept: Kept, reader: Reader) -> bool:
+        """What it was worked out from; pages are immutable, and their scope's header names them."""
+        if not reader.source.is_exact:
+            return False
+        kept.keys = tuple(key for key in reader.values if key[:1] != b"p")
+        kept.marks = tuple(_mark(reader.values[key]) for key in kept.keys)
+        return True
+
+
+def _mark(value: object) -> object:
+    return (value.stamp, value.applied) if isinstance(value, Scope) else value

@@ -5,7 +5,7 @@ Promise: everything here raises `InvalidRequest`, with the name of the argument 
 
 from collections.abc import Mapping, Sequence
 
-from stream_car.core.rules import scope_parts
+from stream_car.core.scope_names import scope_parts
 from stream_car.errors import InvalidRequest
 
 K_MAX = 1000

@@ -11,17 +11,14 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from stream_car.core.members import Entry, Scope
 from stream_car.core.revisions import held_key
-from stream_car.core.rules import Ruleset, record_scope
-from stream_car.core.standing import Held
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import record_scope
+from stream_car.core.stored import Entry, Held, Scope
 from stream_car.core.timeline import everyone
-from stream_car.core.values import pages_of
-from stream_car.core.walk import COUNTED_MAX, LATEST_MAX
-from stream_car.core.walked import Walked
+from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, Walked, pages_of
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
-from stream_car.queries.amended import amended_by
 from stream_car.queries.answers import (
     After,
     Answer,
@@ -35,7 +32,7 @@ from stream_car.queries.answers import (
     Via,
     Violation,
 )
-from stream_car.queries.assembly import certificate_of, group_of, listed, names_in, shown, steps_of
+from stream_car.queries.assembly import amended_by, certificate_of, group_of, listed, names_in, shown, steps_of
 from stream_car.queries.cache import Cache
 from stream_car.queries.limits import DEPTH, DEPTH_MAX, require, require_budget, require_names, require_time
 from stream_car.queries.read_options import AT_ONCE, Attempts, Waiting, with_reservation

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.core.walked import Walked
+from stream_car.core.walk import Walked
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Answer, Plausible
 from stream_car.queries.assembly import listed

@@ -11,33 +11,19 @@ import msgspec
 
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.differ_on import values_of
-from stream_car.core.frontier import bar_of, holds
-from stream_car.core.members import LOWEST, Entry, Scope
 from stream_car.core.revisions import entry_of
-from stream_car.core.rules import RESERVED_KEYS, scope_name
-from stream_car.core.thresholds import Bar
+from stream_car.core.scope_names import RESERVED_KEYS, scope_name
+from stream_car.core.stored import LOWEST, Entry, Scope
+from stream_car.core.thresholds import Bar, bar_of, holds
 from stream_car.core.timeline import between, everyone, size, types
-from stream_car.core.values import pages_of
-from stream_car.core.walked import Walked
+from stream_car.core.walk import Walked, pages_of
 from stream_car.errors import InvalidRequest
 from stream_car.ports import Journal, Log
 from stream_car.processing.fold import CHANGES, REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import WAITING
-from stream_car.queries.amended import amended_by
-from stream_car.queries.answers import (
-    Blocked,
-    Bond,
-    Ending,
-    Explanation,
-    Frontier,
-    Held,
-    History,
-    Rejected,
-    Step,
-    Told,
-)
-from stream_car.queries.assembly import group_of, listed, names_in, shown
+from stream_car.queries.answers import Blocked, Bond, Ending, Explanation, Frontier, Held, History, Rejected, Step, Told
+from stream_car.queries.assembly import amended_by, group_of, listed, names_in, shown
 from stream_car.queries.limits import pairs_of
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import AT_ONCE, Waiting

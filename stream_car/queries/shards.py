@@ -13,15 +13,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from stream_car.core.members import Scope
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held, Scope
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import Place, Store, Views
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.state import HEADER, Value
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import HEADER, Value, decode_value
 from stream_car.processing.two_hop import FRONTIER
 
 Peek = Callable[[Sequence[bytes]], Awaitable[tuple[int, Mapping[bytes, bytes]]]]

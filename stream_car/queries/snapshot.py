@@ -10,14 +10,11 @@ from typing import TypeVar
 
 from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
-from stream_car.core.members import Scope
 from stream_car.core.revisions import held_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held, Scope
 from stream_car.core.timeline import Absent, scope_key
-from stream_car.core.values import Values
-from stream_car.core.walk import COUNTED_MAX, Bars, Walk
-from stream_car.core.walked import Walked
+from stream_car.core.walk import COUNTED_MAX, Bars, Values, Walk, Walked
 from stream_car.ports import AnchorIndex, GiveWay
 from stream_car.queries.read_options import Timed, unwatched
 from stream_car.queries.shards import Moved, Overview, Source

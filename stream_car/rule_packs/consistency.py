@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from stream_car.core.bearings import Domain, Key, Rule
+from stream_car.core.rule_pack import Domain, Key, Rule
 from stream_car.rule_packs.suggestions import listed, meant
 
 Owned = tuple[Domain, Rule]

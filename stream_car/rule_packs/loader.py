@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from stream_car.core.bearings import Domain
+from stream_car.core.rule_pack import Domain
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRules
 from stream_car.rule_packs.consistency import problems

@@ -10,8 +10,9 @@ from itertools import product
 from typing import Literal, cast
 from unicodedata import is_normalized
 
-from stream_car.core.bearings import Domain, Fold, Key, Rule
-from stream_car.core.rules import RECORD, RESERVED_KEYS, folded
+from stream_car.core.rule_pack import Domain, Fold, Key, Rule
+from stream_car.core.rules import folded
+from stream_car.core.scope_names import RECORD, RESERVED_KEYS
 from stream_car.rule_packs.suggestions import listed, meant
 
 Table = Mapping[str, object]

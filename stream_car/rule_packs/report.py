@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from stream_car.core import definitions
-from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
+from stream_car.core.rule_pack import Domain, Rule
 from stream_car.core.rules import Ruleset
 from stream_car.rule_packs.loader import gather
 

@@ -97,3 +97,18 @@ class Notice(Struct, frozen=True, gc=False):
     event: Event
     data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told
     cursor: tuple[int, ...] | None = None
+
+
+class Reset(Struct, frozen=True, kw_only=True):
+    """The cursor cannot be gone on from; a snapshot of now follows."""
+
+    reason: Literal["cursor_generation", "cursor_expired", "generation"]
+    generation: str
+
+
+class Said(Struct, frozen=True, gc=False):
+    """One event of a subscription. Whoever has heard it may go on behind its `cursor`; a heartbeat has no data."""
+
+    event: Event | Literal["reset", "heartbeat"]
+    data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told | Reset | None
+    cursor: str | None = None

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.core.rules import RECORD, Ruleset, scope_parts
-from stream_car.core.standing import Held
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import RECORD, scope_parts
+from stream_car.core.stored import Held
 from stream_car.subscriptions.events import Selection
 
 

@@ -6,17 +6,14 @@ reading their snapshots. One counts from the moment it is let in until it ends, 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from time import monotonic
 from typing import Protocol
 from weakref import WeakSet
 
-from stream_car.api.fair_scheduling import Line, Spare
-from stream_car.api.messages import Reset, Said
 from stream_car.errors import InvalidRequest, TooMuch
-from stream_car.local.engine import Engine
 from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Notice, Selection
+from stream_car.subscriptions.events import Notice, Reset, Said, Selection
 from stream_car.subscriptions.subscription import Cursor, Expired, Subscription
 
 CURSOR_HINT = "leave the cursor out to begin with a snapshot of now"
@@ -52,42 +49,6 @@ class Changing(Protocol):
     async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
         """The next notices, and whether the subscription has caught up. Raises `Expired`."""
         ...
-
-
-class Folder:
-    """Implements `Changing` over the embedded engine. Listeners take pages in turn, so that many keep none waiting."""
-
-    def __init__(self, engine: Engine, pages: Line) -> None:
-        self._engine = engine
-        self._pages = pages
-
-    @property
-    def generation(self) -> str:
-        """That of the rules; a rebuild makes another."""
-        return self._engine.generation
-
-    async def last(self) -> Cursor:
-        """There is one shard."""
-        return (self._engine.last_change(),)
-
-    async def forgotten(self) -> Cursor:
-        """Likewise."""
-        return (self._engine.forgotten(),)
-
-    async def has_come_to(self, cursor: Cursor) -> bool:
-        """Nobody else tells changes."""
-        return cursor <= await self.last()
-
-    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
-        """A place in the stream of changes."""
-        return self._engine.subscription(selection, cursor=cursor, with_snapshot=with_snapshot)
-
-    async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
-        """The next notices."""
-        async with self._pages.one():
-            if subscription.generation != self._engine.generation:
-                return [], False  # it is to begin anew
-            return self._engine.pull(subscription)
 
 
 class Subscriptions:
@@ -165,24 +126,6 @@ def _read(after: str) -> tuple[str, Cursor]:
 
 def _wants(after: str | None, snapshot: bool | None) -> bool:
     return after is None if snapshot is None else snapshot
-
-
-def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot: bool) -> Iterator[Said]:
-    """What a subscriber would have heard by now: from a cursor on, else from the first change that is kept."""
-    beginning = f"{engine.generation}:{engine.forgotten()}"
-    cursor = after if after is not None or snapshot else beginning
-    with asyncio.Runner() as runner:
-        everything = Subscriptions(Folder(engine, Line(Spare(lambda: False))), Bell(), heartbeat_s=0.0)
-        all_of_it = runner.run(everything.subscribe(selection, cursor, snapshot or None))
-        while True:
-            for said in runner.run(_next(all_of_it)):
-                if said.event == "heartbeat":
-                    return
-                yield said
-
-
-async def _next(events: AsyncIterator[Sequence[Said]]) -> Sequence[Said]:
-    return await anext(events)
 
 
 class Listener:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec import Struct
 
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held
 from stream_car.subscriptions.filters import Mention
 
 MOST = 2000

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.frontier import as_member
-from stream_car.core.members import Entry, Place, Scope
-from stream_car.core.rules import LINK, keys_of, record_scope, scope_parts
+from stream_car.core.scope_names import LINK, keys_of, record_scope, scope_parts
+from stream_car.core.stored import Entry, Place, Scope
 from stream_car.core.timeline import everyone, page_of, sheets_between, size
-from stream_car.core.values import pages_of
+from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Event
 from stream_car.queries.answers import Told
 from stream_car.queries.scopes import holding

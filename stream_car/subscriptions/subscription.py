@@ -19,8 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.changes import FrontierChange
-from stream_car.core.members import Scope
-from stream_car.core.rules import Ruleset, scope_name
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import scope_name
+from stream_car.core.stored import Scope
 from stream_car.core.timeline import scope_key, size
 from stream_car.ports import AnchorIndex, Event, Listing, Retained
 from stream_car.processing.fold import CHANGES

@@ -6,11 +6,11 @@ Promise: two installations that decide alike give equal facts, whatever release 
 from base64 import b64encode
 from collections.abc import Sequence
 
-from stream_car.api.messages import Said
-from stream_car.api.reading import read
+from stream_car.api.json import read
 from stream_car.core.changes import FrontierChange
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Explanation, Frontier, History, Rejected, Resolution, Told
+from stream_car.subscriptions.events import Said
 
 Facts = dict[str, object]
 SCOPES = (

@@ -15,9 +15,9 @@ from typing import Literal
 
 from deploy.local import Kafka, Redis
 from stream_car.local import backup
+from stream_car.local.change_feed import so_far
 from stream_car.local.engine import Engine
 from stream_car.subscriptions.events import Selection
-from stream_car.subscriptions.hub import so_far
 from tests.golden import documents
 from tests.golden.facts import events, facts
 from tests.support.cluster import PARTITIONS, PLACES, Installed, installed

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.local.engine import Engine
 from tests.support.http_service import Running, serving
 from tests.support.processes.publisher import DOMAINS, said

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import stream_car
-from stream_car.api.messages import Reset, Said
 from stream_car.queries.answers import Told
 from stream_car.settings import ServerSettings
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Reset, Said
 from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.engines import OTHER_RULESET, document
 from tests.support.http_service import serving

@@ -10,15 +10,15 @@ import pytest
 
 import stream_car
 from stream_car.adapters.sqlite.store import StateFile
-from stream_car.cluster.refusals import Refusals
+from stream_car.cluster.rejected import Refusals
 from stream_car.codec import decode
 from stream_car.codec.placements import Mark, decode_placed, encode_mark, encode_placed
 from stream_car.core.changes import FrontierChange
 from stream_car.errors import InvalidDocument
 from stream_car.local import backup
+from stream_car.local.change_feed import so_far
 from stream_car.ports import Record
 from stream_car.subscriptions.events import Selection
-from stream_car.subscriptions.hub import so_far
 from tests.golden.facts import events, facts
 from tests.golden.stored import RELEASES, RecordedLog, records, unpacked, values
 from tests.golden.write import FEEDS, VIEWS

@@ -16,8 +16,7 @@ from stream_car.core.changes import FrontierChange
 from stream_car.local.run_sync import at_once
 from stream_car.processing.fold import CHANGES, Fold
 from stream_car.processing.headers import Header
-from stream_car.processing.state import HEADER
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import HEADER, decode_value
 from tests.simulation.world import World, finish
 from tests.support.processes.publisher import BATCH_MAX, DOMAINS, said
 from tests.support.repository import ROOT

@@ -8,14 +8,14 @@ from time import perf_counter, thread_time
 import msgspec
 import pytest
 
-from stream_car.api import fair_scheduling as spares
-from stream_car.api.fair_scheduling import Line, Spare
-from stream_car.api.plain import pieces
+from stream_car.api.json import pieces
 from stream_car.errors import TooMuch
 from stream_car.http import app
 from stream_car.http.app import as_json
 from stream_car.local import long_queries as lanes
 from stream_car.local.long_queries import Lane, Turn
+from stream_car.queries import fair_scheduling as spares
+from stream_car.queries.fair_scheduling import Line, Spare
 
 
 def work(seconds: float) -> None:

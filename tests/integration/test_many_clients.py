@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from stream_car.errors import TooMuch
-from stream_car.local import server
+from stream_car.http import server
 from stream_car.local.long_queries import WAITING_MAX
 from stream_car.local.service import EmbeddedService
 from stream_car.settings import ServerSettings

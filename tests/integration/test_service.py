@@ -10,7 +10,7 @@ import pytest
 
 from stream_car.codec import encode, format_time
 from stream_car.errors import InvalidRequest
-from stream_car.local import server
+from stream_car.http import server
 from stream_car.settings import ServerSettings
 from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.engines import DAY, NOW, StoppedClock, document

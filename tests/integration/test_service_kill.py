@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car.api.plain import plain
+from stream_car.api.json import plain
 from tests.support.http_service import heard
 from tests.support.processes.publisher import DOMAINS, said
 from tests.support.server_process import Server

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from stream_car.codec import format_time
-from stream_car.core.bearings import Domain, Key
+from stream_car.core.rule_pack import Domain, Key
 from stream_car.core.rules import Ruleset
 from stream_car.local.projection import ITEMS_AT_ONCE
 from stream_car.settings import ServerSettings

@@ -4,6 +4,7 @@ import tomllib
 from importlib import import_module
 
 import pytest
+from msgspec import Struct
 
 from tests.support.repository import ROOT
 
@@ -18,3 +19,12 @@ COMPILED = [
 @pytest.mark.parametrize("name", COMPILED)
 def test_every_module_that_is_to_be_compiled_is(name: str) -> None:
     assert str(import_module(name).__file__).endswith((".so", ".pyd"))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_values_of_a_compiled_module_have_their_options(name: str) -> None:
+    kinds = [kind for kind in vars(import_module(name)).values() if isinstance(kind, type) and issubclass(kind, Struct)]
+
+    for kind in kinds:
+        if kind.__module__ == name:
+            assert kind.__struct_config__.frozen and not kind.__struct_config__.gc, kind

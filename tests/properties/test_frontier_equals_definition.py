@@ -6,9 +6,10 @@ import pytest
 
 from stream_car.core import definitions, frontier, pages
 from stream_car.core.documents import Document
-from stream_car.core.frontier import bar_of, holds
-from stream_car.core.members import LOWEST
-from stream_car.core.rules import Ruleset, amended_scope
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import amended_scope
+from stream_car.core.stored import LOWEST
+from stream_car.core.thresholds import bar_of, holds
 from stream_car.core.timeline import between, types
 from stream_car.processing.fold import Fold
 from tests.support.frontier_replay import Replay

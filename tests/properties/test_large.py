@@ -9,17 +9,17 @@ import pytest
 from benchmarks.speed.feed import mixed
 from benchmarks.speed.shard import compliance, held, take
 from stream_car.core import definitions
-from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import Cause
 from stream_car.core.documents import Document
 from stream_car.core.frontier import place
-from stream_car.core.members import EditablePages, Entry, Scope
+from stream_car.core.revisions import Placement
+from stream_car.core.rule_pack import Domain, Rule
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Placement
+from stream_car.core.stored import EditablePages, Entry, Scope
 from stream_car.core.timeline import everyone, size
-from stream_car.core.walked import Walked
+from stream_car.core.walk import Walked
 from stream_car.processing.fold import Fold
-from stream_car.processing.stored import encode_value
+from stream_car.processing.state import encode_value
 from tests.properties.test_walk_equals_definition import walk
 from tests.support.memory_shard import Memory
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from stream_car.core import definitions
-from stream_car.core.bearings import Domain, Rule
 from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document, Retraction, Statement
+from stream_car.core.rule_pack import Domain, Rule
 from stream_car.core.rules import Ruleset
 from stream_car.core.timeline import everyone
 from stream_car.processing.fold import Fold

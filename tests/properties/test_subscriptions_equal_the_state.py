@@ -8,7 +8,8 @@ import pytest
 from stream_car.codec import encode, encode_mapping
 from stream_car.core import definitions, frontier, pages
 from stream_car.core.documents import Document, Statement
-from stream_car.core.rules import Ruleset, scope_parts
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import scope_parts
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Told
 from stream_car.subscriptions import subscription

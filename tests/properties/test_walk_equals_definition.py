@@ -10,8 +10,7 @@ from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
 from stream_car.core.revisions import held_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.walk import Walk
-from stream_car.core.walked import Walked
+from stream_car.core.walk import Walk, Walked
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, Value

@@ -10,8 +10,8 @@ from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.codec import decode
 from stream_car.codec.placements import encode_mark, encode_placed
 from stream_car.core.changes import Cause
-from stream_car.core.members import Entry
-from stream_car.core.standing import Placement
+from stream_car.core.revisions import Placement
+from stream_car.core.stored import Entry
 from stream_car.errors import InvalidDocument
 from stream_car.local.run_sync import at_once
 from tests.support.repository import ROOT

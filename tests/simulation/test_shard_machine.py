@@ -12,15 +12,7 @@ from stream_car.ports import Claim, Event, Record
 from stream_car.processing.effects import Effects, Reading
 from stream_car.processing.shard import Handled
 from tests.simulation.network import FAULTS, Lost
-from tests.simulation.world import (
-    MemoryStore,
-    State,
-    Worker,
-    finish,
-    quiet_world,
-    replay_command,
-    simulate,
-)
+from tests.simulation.world import MemoryStore, State, Worker, finish, quiet_world, replay_command, simulate
 
 BLOCK = 50
 

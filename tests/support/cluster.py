@@ -27,7 +27,7 @@ from stream_car.cluster.shared_log import Reading
 from stream_car.core.rules import Ruleset
 from stream_car.ports import Place
 from stream_car.processing.headers import FrontierHeader
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import FRONTIER
 from stream_car.ranking.settings import SETTINGS as RANKING
 from stream_car.ranking.settings import Settings

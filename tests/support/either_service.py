@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from stream_car import Client, Engine
 from stream_car.codec import Publishables
-from stream_car.local import server
+from stream_car.http import server
 from stream_car.queries.answers import Published
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.settings import ServerSettings

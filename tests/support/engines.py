@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document
+from stream_car.core.rule_pack import Domain, Rule
 from stream_car.core.rules import Ruleset
 from stream_car.local.engine import Engine
 from stream_car.ports import Encoder

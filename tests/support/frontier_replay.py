@@ -2,7 +2,7 @@
 
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.differ_on import values_of
-from stream_car.core.members import Entry
+from stream_car.core.stored import Entry
 from stream_car.core.timeline import between
 from tests.support.memory_shard import Memory
 

@@ -11,8 +11,9 @@ from msgspec import Struct
 from stream_car.codec import Publishable, as_sent
 from stream_car.core.documents import Retraction
 from stream_car.core.rules import Ruleset
-from stream_car.local import server
+from stream_car.http import server
 from stream_car.local.engine import Engine
+from stream_car.local.serve import serve
 from stream_car.settings import ServerSettings
 from tests.support.back_ends import servers
 from tests.support.cluster import Installed, installed
@@ -116,7 +117,7 @@ async def serving(
         car: Engine | Installed
         if where is None:
             car = opened.enter_context(engine or Engine(path, ruleset=ruleset, clock=clock or StoppedClock()))
-            run = server.serve(car, listener, chosen, token=token, ready=listening.set_result, stop=stop)
+            run = serve(car, listener, chosen, token=token, ready=listening.set_result, stop=stop)
         else:
             car = await opened.enter_async_context(
                 installed(where.kafka, where.redis, ruleset=ruleset, settings=chosen)

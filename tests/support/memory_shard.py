@@ -6,7 +6,7 @@ import msgspec
 
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
-from stream_car.core.standing import Input
+from stream_car.core.revisions import Input
 from stream_car.errors import InvalidDocument
 from stream_car.processing.effects import Effects
 from stream_car.processing.fold import Fold

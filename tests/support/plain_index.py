@@ -6,8 +6,7 @@ from math import log
 
 from stream_car.core.documents import Document
 from stream_car.ports import Claim, Event, GiveWay, Posting
-from stream_car.processing.state import Value
-from stream_car.processing.stored import encode_value
+from stream_car.processing.state import Value, encode_value
 from stream_car.ranking.anchor_order import Hit
 from tests.support.memory_shard import Memory
 

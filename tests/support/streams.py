@@ -6,8 +6,8 @@ from random import Random
 from typing import Literal, Protocol
 
 from stream_car.core import definitions
-from stream_car.core.bearings import Domain, Rule
 from stream_car.core.documents import Document, Retraction, Statement
+from stream_car.core.rule_pack import Domain, Rule
 from stream_car.core.rules import Ruleset
 
 TYPES = ("a", "b", "c", "d")

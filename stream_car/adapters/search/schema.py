@@ -13,7 +13,7 @@ import tantivy
 from msgspec import Struct
 
 from stream_car.core.documents import Document
-from stream_car.core.rules import scope_parts
+from stream_car.core.scope_names import scope_parts
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.database import guarded, unguarded
 from stream_car.ports import Posting

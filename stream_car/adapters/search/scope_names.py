@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stream_car.core.rules import part_name, scope_parts
+from stream_car.core.scope_names import part_name, scope_parts
 from stream_car.errors import StreamCarError
 from stream_car.files.database import connect, sync_log, translated
 

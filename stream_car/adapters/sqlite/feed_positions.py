@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stream_car.files.database import connect, transaction, translated
 
+FILE = "feeds.sqlite"
 CURE = "delete it: feeds are then read from their beginning, and what is known already changes nothing"
 CACHE_KIB = 4096  # memory stays flat however long the feed is
 

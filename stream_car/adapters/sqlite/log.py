@@ -14,16 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from stream_car.adapters.sqlite.hash_chain import (
-    CURE,
-    FORMAT,
-    HEADERS,
-    PARTITION_BITS,
-    Chain,
-    bounds,
-    genesis,
-    linked,
-)
+from stream_car.adapters.sqlite.hash_chain import CURE, FORMAT, HEADERS, PARTITION_BITS, Chain, bounds, genesis, linked
 from stream_car.errors import Halted
 from stream_car.files.database import connect, transaction, translated
 from stream_car.files.lock import FileLock

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.local.replay import REPLAY_OF
 from stream_car.ports import Message, Record
+from stream_car.processing.replay import REPLAY_OF
 from stream_car.processing.two_hop import REROUTED
 from tests.chaos.installation import RULES, STREAM_CAR, Installation
 from tests.support.repository import ROOT

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import stream_car
-from stream_car.api.messages import Said
 from stream_car.codec import decode
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Said
 from tests.chaos.installation import Installation
 from tests.support.engines import document
 from tests.support.servers import in_one_worker

@@ -7,13 +7,13 @@ from random import Random
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from stream_car.api.messages import Reset, Said, Seen
+from stream_car.api.messages import Seen
 from stream_car.cluster import change_feed
 from stream_car.cluster.connections import Plan, Works
 from stream_car.cluster.service import ServersService
 from stream_car.codec import as_sent
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
-from stream_car.subscriptions.events import DocumentChange, Selection
+from stream_car.subscriptions.events import DocumentChange, Reset, Said, Selection
 from tests.support.cluster import Installed, installed, query_worker
 from tests.support.engines import OTHER_RULESET, document, engine
 from tests.support.servers import in_one_worker

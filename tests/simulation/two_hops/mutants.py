@@ -7,8 +7,7 @@ from weakref import WeakKeyDictionary
 from msgspec import structs
 
 from stream_car.codec.placements import Mark, Placed, encode_mark
-from stream_car.core.members import Scope
-from stream_car.core.standing import Held
+from stream_car.core.stored import Held, Scope
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Event, Log, Place, Record
 from stream_car.processing.headers import FrontierHeader

@@ -4,9 +4,9 @@ from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import Protocol
 
-from stream_car.core.members import Entry
 from stream_car.core.rules import Ruleset
-from stream_car.core.walked import Walked
+from stream_car.core.stored import Entry
+from stream_car.core.walk import Walked
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.processing.outbox import Marks
 from stream_car.queries.answers import After

@@ -20,8 +20,7 @@ from stream_car.ports import Event, Record
 from stream_car.processing.fold import TICK
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import GENERATION, LAST, Folding, Touching, digest_of
-from stream_car.processing.state import State
-from stream_car.processing.stored import encode_value
+from stream_car.processing.state import State, encode_value
 from stream_car.processing.two_hop import REROUTED
 from tests.simulation.world import SKEW, Violation
 

@@ -18,8 +18,7 @@ from stream_car.ports import Message, Place
 from stream_car.processing.fold import REJECTED
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.state import HEADER
-from stream_car.processing.stored import decode_value
+from stream_car.processing.state import HEADER, decode_value
 from stream_car.processing.two_hop import FRONTIER, carried
 from stream_car.queries.queries import Queries
 from stream_car.queries.shards import CutSource, ManyShards, Source

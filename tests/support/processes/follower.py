@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import stream_car
-from stream_car.api.plain import line
+from stream_car.api.json import line
 from stream_car.queries.answers import Told
 
 

@@ -7,7 +7,7 @@ from typing import get_type_hints
 import msgspec
 import pytest
 
-from stream_car.api.plain import PAIRS, TIMES, line, pieces, plain
+from stream_car.api.json import PAIRS, TIMES, line, pieces, plain
 from stream_car.codec import format_time
 from stream_car.core import changes
 from stream_car.queries import answers

@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
+from stream_car.api.json import plain, read
 from stream_car.api.messages import Waiting
-from stream_car.api.plain import plain
-from stream_car.api.reading import read
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.queries.answers import Answer, Certificate, Controlling, Evidence, Group, Rejected, Step, Told
 

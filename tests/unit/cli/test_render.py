@@ -3,7 +3,9 @@
 import pytest
 from rich.console import RenderableType
 
-from stream_car.cli import render, summaries, told
+from stream_car.cli import render, summaries
+from stream_car.cli import render as told
+from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import (
     Answer,
     Audit,
@@ -13,7 +15,6 @@ from stream_car.queries.answers import (
     Explanation,
     Group,
     Plausible,
-    Receipt,
     Resolution,
     Violation,
 )

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from stream_car.cli.told import change_lines
+from stream_car.cli.render import change_lines
 from stream_car.core.changes import Cause, FrontierChange, Member
 
 Kind = Literal["placed", "corrected", "moved", "retracted", "released"]

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_car.api.messages import Reset, Said
 from stream_car.client.retries import Ask, Heard, Lost, Patience
 from stream_car.client.subscription import Events, Following, Place
 from stream_car.core.changes import Cause
 from stream_car.errors import InvalidRequest, TooMuch, Unavailable
 from stream_car.http.sse import as_event
-from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End
+from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, Reset, Said
 
 BEGIN = Said("snapshot-begin", Begin(generation="g", view="document"))
 END = Said("snapshot-end", End(generation="g", cursor="g:5"), "g:5")

@@ -4,8 +4,8 @@ import pytest
 
 from stream_car.codec.placements import Mark, decode_placed, encode_mark, encode_placed
 from stream_car.core.changes import Cause
-from stream_car.core.members import Entry
-from stream_car.core.standing import Placement
+from stream_car.core.revisions import Placement
+from stream_car.core.stored import Entry
 from stream_car.errors import Halted
 
 CAUSE = Cause(id="n1", revision=2, kind="corrected", title="Größe")

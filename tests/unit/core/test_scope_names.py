@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_car.core.rules import scope_name, scope_parts
+from stream_car.core.scope_names import scope_name, scope_parts
 
 VALUES = ["axios", "a b", " edge ", "a,b", "a, b=c", 'say "it"', "=", "", "é", "\\", "x" * 300, "2024-01-31"]
 

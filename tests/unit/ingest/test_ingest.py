@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
 from stream_car.adapters.sqlite.feed_positions import PositionFile
 from stream_car.errors import Halted
 from stream_car.feeds import format_called
 from stream_car.ingest import destinations
-from stream_car.ingest.destinations import POSITIONS
 from stream_car.ingest.files import sources
 from stream_car.ingest.ingest import Step, feed
 from stream_car.local.engine import Engine

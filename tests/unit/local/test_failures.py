@@ -6,7 +6,7 @@ import pytest
 
 from stream_car import Engine, Retraction, StreamCarError
 from stream_car.local import engine as engines
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
 from tests.support.damage import change
 from tests.support.engines import document, engine
 from tests.unit.local.test_engine import SAID, answers

@@ -6,8 +6,9 @@ import pytest
 
 from stream_car import InvalidRequest
 from stream_car.codec import encode
-from stream_car.local.replay import REPLAY_OF, refused_among
+from stream_car.local.replay import refused_among
 from stream_car.local.run_sync import at_once
+from stream_car.processing.replay import REPLAY_OF
 from stream_car.queries.answers import Replayed
 from tests.support.engines import document, engine
 

@@ -6,7 +6,7 @@ import pytest
 
 from stream_car import Document, Engine, Retraction
 from stream_car.codec import encode
-from stream_car.queries.answers import Receipt
+from stream_car.processing.receipts import Receipt
 from tests.support.engines import NOW, document, engine
 
 

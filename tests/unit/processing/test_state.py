@@ -6,14 +6,12 @@ import pytest
 
 from stream_car.core.changes import Cause
 from stream_car.core.frontier import place
-from stream_car.core.members import Entry, Scope
 from stream_car.core.pages import INLINE_MAX, add
-from stream_car.core.revisions import held_key
+from stream_car.core.revisions import Placement, held_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.standing import Held, Placement
+from stream_car.core.stored import Entry, Held, Scope
 from stream_car.core.timeline import Contradicted, everyone, scope_key
-from stream_car.processing.state import State, Value
-from stream_car.processing.stored import decode_value, encode_value
+from stream_car.processing.state import State, Value, decode_value, encode_value
 
 NAME = "topic=tea"
 

@@ -12,7 +12,7 @@ from stream_car.errors import Unavailable
 from stream_car.local.run_sync import at_once
 from stream_car.ports import Posting
 from stream_car.queries.answers import Answer
-from stream_car.queries.checked import CheckedCache
+from stream_car.queries.cache import CheckedCache
 from stream_car.queries.queries import Queries
 from tests.support.engines import RULESET, document
 from tests.unit.queries.test_shards import TWO, Hops

@@ -10,7 +10,7 @@ from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFi
 from stream_car.codec import encode
 from stream_car.core.documents import Document
 from stream_car.core.timeline import everyone
-from stream_car.core.values import pages_of
+from stream_car.core.walk import pages_of
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.local.run_sync import at_once
 from stream_car.ports import Event, Message

@@ -9,9 +9,10 @@ from runpy import run_path
 import pytest
 
 from stream_car.core import definitions
-from stream_car.core.bearings import Key, Rule
 from stream_car.core.documents import Document
-from stream_car.core.rules import RECORD, Ruleset
+from stream_car.core.rule_pack import Key, Rule
+from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import RECORD
 from stream_car.rule_packs import Connection, examine, load, read_pack, shipped
 from tests.support.repository import DATA, ROOT
 from tests.support.rule_packs import GOOD, rule, written

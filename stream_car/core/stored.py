@@ -1,29 +1,80 @@
-"""How an id stands, what is said of it, and what that moves. Values only; `intake` decides."""
+"""What a shard keeps of documents and scopes, as it is stored.
 
-from typing import Literal
+Promise: values only, stored as arrays: the order of fields is the format, their names are free. This module is never
+compiled, for mypyc drops the options of a class.
+"""
 
-from msgspec import Struct
+from collections.abc import Mapping, MutableMapping
+
+from msgspec import Struct, field
 
 from stream_car.core.changes import Cause
-from stream_car.core.members import Entry, Said
+from stream_car.core.documents import Pair
+
+LOWEST: Pair = (-(1 << 62), -(1 << 62))
+Place = tuple[int, int, str]  # (time, order, id)
+Said = tuple[str, ...]
 
 
-class Placement(Struct, frozen=True, kw_only=True, gc=False):
-    """A document joins a scope (`entry`), leaves it (only `old`), or is corrected in it (both).
+class Entry(Struct, frozen=True, array_like=True, gc=False):
+    """A document revision as a member of a scope.
 
-    `old` says where its former entry stands: type, time, order. `offset` is the input that caused it.
+    `said` holds the attributes that rules compare there; `elsewhere` counts the other scopes in
+    which a rule could void it; `offset` and `append_time` say where and when the input came.
     """
 
-    scope: str
     id: str
-    entry: Entry | None
-    old: tuple[str, int, int] | None
-    cause: Cause
+    revision: int
+    type: str
+    time: int
+    order: int
     offset: int
-    is_link: bool = False
+    append_time: int
+    elsewhere: int = 0
+    said: Said = ()
+
+    @property
+    def pair(self) -> Pair:
+        """What authority compares."""
+        return self.time, self.order
 
 
-Verdict = Literal["accepted", "pending", "duplicate", "older", "retracted", "nothing"]
+class Sheet(Struct, array_like=True, gc=False):
+    """A page, or a folder of sheets, in the directory: its ends, and what can be known without reading it.
+
+    `visits`: members that could be void elsewhere. `sole`: what all members say, if they all say the same.
+    """
+
+    first: Place
+    last: Place
+    count: int
+    visits: int
+    stamp: int
+    sole: Said | None
+    is_folder: bool = False
+
+
+NO_SHEETS: dict[str, list[Sheet]] = {}  # of every small scope: one dictionary that nobody changes
+
+
+class Scope(Struct, array_like=True, gc=False):
+    """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
+
+    `applied` holds, by turns, an intake shard and the input offset of its last placement applied.
+    """
+
+    name: str
+    seq: int = 0
+    stamp: int = 0
+    applied: tuple[int, ...] = ()
+    entries: list[Entry] = []
+    sheets: dict[str, list[Sheet]] = field(default_factory=lambda: NO_SHEETS)
+
+
+Page = list[Entry]
+Folder = list[Sheet]
+Pages = Mapping[bytes, Page]
+EditablePages = MutableMapping[bytes, Page]
 
 
 class More(Struct, frozen=True, array_like=True, gc=False):
@@ -113,19 +164,3 @@ class Held(Struct, frozen=True, array_like=True, gc=False):
     def is_present(self) -> bool:
         """Whether it is part of the corpus now."""
         return not self.retracted and (self.more is None or self.more.waiting is None)
-
-
-class Input(Struct, frozen=True, gc=False):
-    """Where a statement stands in the log, and its content's digest if it is a document."""
-
-    offset: int
-    append_time: int
-    digest: bytes = b""
-
-
-class Decision(Struct, frozen=True, gc=False):
-    """What becomes of a statement. `held` is what the id is known as from now on, if that changed."""
-
-    verdict: Verdict
-    held: Held | None = None
-    placements: tuple[Placement, ...] = ()

@@ -1,7 +1,7 @@
-"""`stream-car up`: the embedded engine behind HTTP, in one process.
+"""Any service behind HTTP, in one process.
 
 Promise: it binds to this machine alone unless there is a token; on SIGTERM or SIGINT it takes no new
-requests, finishes those it has (for `DRAIN_S` at most), closes the files and returns.
+requests, finishes those it has (for `DRAIN_S` at most), and returns.
 """
 
 import asyncio
@@ -14,18 +14,15 @@ from contextlib import contextmanager
 
 import uvicorn
 
-import stream_car
-from stream_car.api.fair_scheduling import Spare
 from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.http import application
 from stream_car.http.auth import LOOPBACK, is_loopback
-from stream_car.http.measures import Measures
+from stream_car.http.metrics import Measures
 from stream_car.http.slow_clients import Connection
-from stream_car.local.engine import Engine
-from stream_car.local.gauges import metrics_of
-from stream_car.local.service import EmbeddedService
+from stream_car.queries.fair_scheduling import Spare
 from stream_car.settings import ServerSettings
+from stream_car.version import __version__
 
 DRAIN_S = 10
 OTHERS_MAX = 1000  # connections at a time that are no subscriptions
@@ -77,40 +74,6 @@ def bound(settings: ServerSettings, token: str | None) -> socket.socket:
     return listener
 
 
-async def serve(
-    engine: Engine,
-    listener: socket.socket,
-    settings: ServerSettings,
-    *,
-    token: str | None = None,
-    ready: Callable[[str], None] = lambda url: None,
-    stop: asyncio.Event | None = None,
-) -> None:
-    """Serve until `stop` is set; `ready` hears the address when requests are taken."""
-    stop = stop if stop is not None else asyncio.Event()
-    measures = Measures()
-    async with EmbeddedService(
-        engine,
-        timed=measures.stage,
-        subscriptions_max=settings.subscriptions_max,
-        heartbeat_s=settings.heartbeat_s,
-        changes_kept=settings.changes_kept,
-    ) as service:
-        measures.others += metrics_of(service)
-        end = service.subscriptions.end
-        await served(
-            service,
-            listener,
-            settings,
-            token=token,
-            ready=ready,
-            stop=stop,
-            end=end,
-            measures=measures,
-            spare=service.lane.spare,
-        )
-
-
 async def served(
     service: Service,
     listener: socket.socket,
@@ -124,9 +87,7 @@ async def served(
     spare: Spare | None = None,
 ) -> None:
     """Serve any service until `stop` is set; `end` lets those go who listen for long."""
-    app = application(
-        service, version=stream_car.__version__, measures=measures, hosts=_hosts(settings), token=token, spare=spare
-    )
+    app = application(service, version=__version__, measures=measures, hosts=_hosts(settings), token=token, spare=spare)
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -149,18 +110,6 @@ async def served(
         await running.serve(sockets=[listener])
     finally:
         ending.cancel()
-
-
-async def until_signalled(
-    engine: Engine,
-    listener: socket.socket,
-    settings: ServerSettings,
-    *,
-    token: str | None = None,
-    ready: Callable[[str], None] = lambda url: None,
-) -> None:
-    """Serve until SIGTERM or SIGINT; a second one ends the process at once."""
-    await signalled(lambda stop: serve(engine, listener, settings, token=token, ready=ready, stop=stop))
 
 
 async def signalled(serving: Callable[[asyncio.Event], Awaitable[None]]) -> None:
