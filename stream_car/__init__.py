@@ -29,7 +29,7 @@ if _typing.TYPE_CHECKING:
     from stream_car.local.engine import Engine as Engine
     from stream_car.ports import Encoder
     from stream_car.ranking.settings import Settings
-    from stream_car.subscriptions.events import Said as Said
+    from stream_car.subscriptions.events import Event as Event
 
 
 def open(
@@ -42,7 +42,7 @@ def open(
 ) -> "Engine":
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
-    `domains` are names of shipped rule packs or paths of pack files. `future="apply"` makes documents count
+    `packs` are names of shipped rule packs or paths of pack files. `future="apply"` makes documents count
     whatever their date, as a closed collection needs it; with "wait" they wait for it. A folder opens with
     what it was built with unless these say otherwise; a new one has all shipped packs and waits.
     `ranking` holds the numbers that Stage 1 and the order of groups go by. With an `encoder` Stage 1 also
@@ -73,7 +73,7 @@ _LATER = {
     "AsyncClient": "client",
     "Client": "client",
     "Engine": "local.engine",
-    "Said": "subscriptions.events",
+    "Event": "subscriptions.events",
 }
 
 
@@ -91,13 +91,13 @@ __all__ = [
     "Client",
     "Document",
     "Engine",
+    "Event",
     "Halted",
     "InvalidDocument",
     "InvalidRequest",
     "InvalidRules",
     "NotVisible",
     "Retraction",
-    "Said",
     "StreamCarError",
     "TooMuch",
     "Unavailable",

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from stream_car.core.documents import Document
 from stream_car.ranking.anchor_order import Hit
-from stream_car.ranking.bm25 import Analysed
+from stream_car.ranking.bm25 import DocumentTerms
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
@@ -61,7 +61,7 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     trimmed: int  # events up to this one have left the outbox
 
 
-class Event(Struct, frozen=True, kw_only=True, gc=False):
+class Emission(Struct, frozen=True, kw_only=True, gc=False):
     """One emission of a shard, numbered without gaps; `stream` says where it goes."""
 
     oseq: int
@@ -87,16 +87,16 @@ class Store(Protocol):
         ...
 
     async def commit(
-        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         """Write values (`None` deletes), events and the next offset at once; the claim to go on with."""
         ...
 
-    async def outbox(self, claim: Claim) -> Sequence[Event]:
+    async def outbox(self, claim: Claim) -> Sequence[Emission]:
         """The events that are not trimmed, in order."""
         ...
 
-    async def trim(self, claim: Claim, upto: int) -> Claim:
+    async def trim(self, claim: Claim, up_to: int) -> Claim:
         """Forget the events up to and including `upto`; only after they are published."""
         ...
 
@@ -106,25 +106,25 @@ class Store(Protocol):
 
 
 Hop = Literal["intake", "frontier"]
-GiveWay = Callable[[], Awaitable[None]]  # lets others go first
+YieldControl = Callable[[], Awaitable[None]]  # lets others go first
 
 
-class Place(NamedTuple):
+class ShardId(NamedTuple):
     """A shard of the two-hop form, each hop of which has a store of its own."""
 
     hop: Hop
     shard: int
 
 
-class Views(Protocol):
+class SnapshotReader(Protocol):
     """What readers ask of the shards of both hops: one round, in one exchange where the back end can."""
 
-    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
+    async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
         """For each shard its next offset and the values of its keys, all of one shard as of one moment."""
         ...
 
 
-class Patience(Protocol):
+class RetryPolicy(Protocol):
     """How long a reader may read again. One object serves one question."""
 
     async def wait(self) -> bool:
@@ -132,7 +132,7 @@ class Patience(Protocol):
         ...
 
 
-class Together(Protocol):
+class Concurrency(Protocol):
     """Runs several requests at once, or one after the other."""
 
     async def __call__(self, *requests: Callable[[], Awaitable[object]]) -> object:
@@ -140,10 +140,10 @@ class Together(Protocol):
         ...
 
 
-class Outlet(Protocol):
+class EventSink(Protocol):
     """Where a shard's events go."""
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Keep the events, in order. Repeats are told apart by their `oseq`, here or by whoever reads them."""
         ...
 
@@ -152,16 +152,16 @@ class Outlet(Protocol):
         ...
 
 
-class Journal(Outlet, Protocol):
+class ChangeLog(EventSink, Protocol):
     """An outlet whose events can be read again."""
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Keep the events, in order; a repeat of one already kept changes nothing."""
         ...
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
         ...
 
@@ -170,19 +170,19 @@ class Journal(Outlet, Protocol):
         ...
 
 
-class Retained(Journal, Protocol):
+class RetainedChangeLog(ChangeLog, Protocol):
     """A journal that does not keep events for ever."""
 
-    async def forgotten(self, shard: int) -> int:
+    async def deleted_up_to(self, shard: int) -> int:
         """Events up to this number may be gone; 0 if all are here."""
         ...
 
-    async def forget(self, shard: int, stream: str, upto: int, limit: int) -> int:
+    async def delete_up_to(self, shard: int, stream: str, up_to: int, limit: int) -> int:
         """Let go of a stream's events up to this number, at most so many at once; how many went."""
         ...
 
 
-class Listing(Protocol):
+class KeyListing(Protocol):
     """The keys that a state has, or had, in order."""
 
     async def keys(self, after: bytes, before: bytes, limit: int) -> Sequence[bytes]:
@@ -198,13 +198,13 @@ class Clock(Protocol):
         ...
 
 
-class Posting(Struct, frozen=True, kw_only=True, gc=False):
+class IndexedDocument(Struct, frozen=True, kw_only=True, gc=False):
     """A document to be found by its words, and the scopes it can be listed under."""
 
     document: Document
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
-    words: Analysed | None = None  # the document's, where they are known already
+    terms: DocumentTerms | None = None  # the document's, where they are known already
 
 
 class Encoder(Protocol):
@@ -225,7 +225,7 @@ class AnchorIndex(Protocol):
     """
 
     async def apply(
-        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+        self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in.
 
@@ -237,7 +237,7 @@ class AnchorIndex(Protocol):
         """The input offset from which to feed after opening; 0 where there is no usable index."""
         ...
 
-    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
         """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
 
         The work is bounded however long the text is: of its words the rarest count. Between pieces of it
@@ -245,7 +245,7 @@ class AnchorIndex(Protocol):
         """
         ...
 
-    async def unread(self, text: str) -> int:
+    async def ignored_terms(self, text: str) -> int:
         """How many words of a question do not count in a search, although some document has them."""
         ...
 
@@ -253,7 +253,7 @@ class AnchorIndex(Protocol):
         """A number that goes up whenever a search could answer otherwise than before, scores included."""
         ...
 
-    async def behind(self) -> int:
+    async def vectors_pending(self) -> int:
         """Documents that are found by their words, but not yet by their meaning."""
         ...
 
@@ -261,6 +261,6 @@ class AnchorIndex(Protocol):
         """The documents kept under these ids."""
         ...
 
-    async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Names of scopes that have all these pairs, in order of name; once listed, a scope stays so."""
         ...

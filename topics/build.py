@@ -8,7 +8,7 @@ import msgspec
 from stream_car.adapters.kafka.journal import TYPES
 from stream_car.adapters.kafka.topic_layout import Layout, Topic
 from stream_car.codec.json_scan import DEFAULTS, GREATEST
-from stream_car.codec.placements import Mark, Placed
+from stream_car.codec.placements import PlacementRecord, WatermarkRecord
 from stream_car.core.changes import FrontierChange
 
 FOLDER = Path(__file__).parent
@@ -21,7 +21,7 @@ def files() -> dict[str, str]:
     """Every file by its name."""
     made: dict[str, Json] = {
         "documents.schema.json": documents(),
-        "placements.schema.json": of_type(Placed | Mark, "A record of placements"),
+        "placements.schema.json": of_type(PlacementRecord | WatermarkRecord, "A record of placements"),
         "changes.schema.json": of_type(FrontierChange, "A change of a frontier: the data of a CloudEvent"),
         "asyncapi.json": asyncapi(Layout()),
     }

@@ -15,7 +15,7 @@ from benchmarks.paper.sets import Material, Question
 from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
-from stream_car.ranking.lexical import Lexical, bm25, tfidf
+from stream_car.ranking.lexical import LexicalRanker, bm25, tfidf
 
 Rank = Callable[[str, int | None], list[str]]  # words of a question, how many; None: all that it can rank
 POOL = 20  # documents that a re-ranker may choose from
@@ -48,8 +48,8 @@ class Bench:
         self.ruleset = ruleset
         self.checks = 0  # of pairs by one rule each, that the RSSG has made
         texts = {name: one.text for name, one in material.documents.items()}
-        self.bm25: Lexical = bm25(texts)
-        self.tfidf: Lexical = tfidf(texts)
+        self.bm25: LexicalRanker = bm25(texts)
+        self.tfidf: LexicalRanker = tfidf(texts)
         self.entities = Entities(material.documents.values())
 
     def systems(self) -> list[System]:

@@ -16,7 +16,7 @@ from benchmarks.paper.sets import FURTHER, Question, known
 from benchmarks.paper.sheets import ABSENT, Sheet, bare, figure, spread
 from benchmarks.paper.worded import hinted, templated
 from stream_car.ranking.analysis import STOP_WORDS, words
-from stream_car.ranking.lexical import Lexical
+from stream_car.ranking.lexical import LexicalRanker
 
 ABOUT: Mapping[int, str] = {
     2: "FinSuperQA",
@@ -145,7 +145,7 @@ def _gaps(stand: Stand, asked: Sequence[Question]) -> list[tuple[str, list[float
     ]
 
 
-def _scores_of(lexical: Lexical, asked: Sequence[Question]) -> dict[str, list[float]]:
+def _scores_of(lexical: LexicalRanker, asked: Sequence[Question]) -> dict[str, list[float]]:
     return {one.id: lexical.scores(one.text) for one in asked}
 
 

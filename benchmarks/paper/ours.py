@@ -16,7 +16,7 @@ from stream_car.codec import documents_in
 from stream_car.ports import Encoder
 from stream_car.queries.answers import Answer
 from stream_car.queries.limits import DEPTH, DEPTH_MAX, K_MAX
-from stream_car.ranking.lexical import Lexical
+from stream_car.ranking.lexical import LexicalRanker
 
 
 class Delta(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Ours:
         """The controlling documents of the answer, best first."""
         return [document.id for document in self.answer(text, limit).results]
 
-    def seen(self, question: Question, k: int, lexical: Lexical) -> Seen:
+    def seen(self, question: Question, k: int, lexical: LexicalRanker) -> Seen:
         """How the answer to a question came about."""
         answer = self.answer(question.text, k)
         proposed = [one.id for one in self.engine.relevance(question.text, DEPTH)]
@@ -88,7 +88,7 @@ class Ours:
             delta=self.delta(question, lexical),
         )
 
-    def delta(self, question: Question, lexical: Lexical) -> Delta:
+    def delta(self, question: Question, lexical: LexicalRanker) -> Delta:
         """How much farther from the question's words the controlling document is than the most relevant one."""
         scores = lexical.scores(question.text)
         top = max(scores)

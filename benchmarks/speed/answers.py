@@ -29,10 +29,10 @@ VARIANTS: Mapping[str, Settings] = {
     "no pairs": replace(SETTINGS, pairs=0.0),
     "no names": replace(SETTINGS, names=0.0),
     "k1 1.2, b 0.75": replace(SETTINGS, k1=1.2, b=0.75),
-    "order of relevance": replace(SETTINGS, moved=0.0),
-    "moved 2": replace(SETTINGS, moved=2.0),
-    "moved 4": replace(SETTINGS, moved=4.0),
-    "moved 4, no names": replace(SETTINGS, moved=4.0, names=0.0),
+    "order of relevance": replace(SETTINGS, superseded_bonus=0.0),
+    "moved 2": replace(SETTINGS, superseded_bonus=2.0),
+    "moved 4": replace(SETTINGS, superseded_bonus=4.0),
+    "moved 4, no names": replace(SETTINGS, superseded_bonus=4.0, names=0.0),
 }
 
 DENSE: Mapping[str, Settings] = {
@@ -58,7 +58,7 @@ class Case:
     def use(self, settings: Settings) -> None:
         """Ask with other numbers from now on; the words stay analysed as they are."""
         self.engine._built.index._settings = settings
-        self.engine._built.queries.moved = settings.moved
+        self.engine._built.queries.superseded_bonus = settings.superseded_bonus
         self.engine._built.queries.cache = None
 
     def is_right(self, question: Question, answer: Answer) -> bool:

@@ -91,19 +91,19 @@ class _Spent:
         self.cache = engine._built.queries.cache
         assert self.cache is not None
         self.spent = 0.0
-        plain = self.cache.note
+        plain = self.cache.invalidate
 
         def timed(offset: int, touched: list[bytes]) -> None:
             begin = process_time()
             plain(offset, touched)
             self.spent += process_time() - begin
 
-        self.cache.note = timed  # type: ignore[method-assign,assignment]
+        self.cache.invalidate = timed  # type: ignore[method-assign,assignment]
 
     def stop(self) -> float:
         """Microseconds."""
         assert self.cache is not None
-        del self.cache.note
+        del self.cache.invalidate
         return self.spent * 1e6
 
 

@@ -55,7 +55,7 @@ def main(documents: int = DOCUMENTS, queried: int = QUERIED) -> int:
             begin = perf_counter()
             _publish(engine, file)
             stages.total = perf_counter() - begin
-            stages.forget(engine)
+            stages.delete_up_to(engine)
             missed = _bulk(documents, took, stages)
             missed |= _replayed(engine)
             missed |= _single(engine, Path(folder))

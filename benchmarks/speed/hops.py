@@ -21,8 +21,8 @@ from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.codec import encode
-from stream_car.ports import Event, Message, Record
-from stream_car.processing.outbox import IntakeOutlet
+from stream_car.ports import Emission, Message, Record
+from stream_car.processing.outbox import IntakeOutbox
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
@@ -64,12 +64,12 @@ class Driven(Protocol):
 
 
 class Counted:
-    """Implements `ports.Journal`: counts."""
+    """Implements `ports.ChangeLog`: counts."""
 
     def __init__(self) -> None:
         self.events = 0
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         self.events += len(events)
 
     async def last(self, shard: int) -> int:
@@ -85,15 +85,15 @@ async def measure(redis: Redis, documents: int) -> int:
     client = await connect(RedisServer(url=redis.url))
     asked = Asked.from_url(redis.url)
     ruleset = load(["compliance"])
-    outlet = IntakeOutlet(ONE, placements=placements, documents=said, rejected=rejected)
+    outlet = IntakeOutbox(ONE, placements=placements, documents=said, rejected=rejected)
     intake = Shard(
-        shard=0, log=said, store=RedisStore(client, "intake"), journal=outlet, fold=IntakeFold(ruleset, ONE, shard=0)
+        shard=0, log=said, store=RedisStore(client, "intake"), event_sink=outlet, fold=IntakeFold(ruleset, ONE, shard=0)
     )
     frontier = Shard(
         shard=0,
         log=placements,
         store=RedisStore(client, "frontier"),
-        journal=journal,
+        event_sink=journal,
         fold=FrontierFold(ruleset, ONE, shard=0),
     )
     figures = [*await _driven("intake", intake, said, asked), *await _driven("frontier", frontier, placements, asked)]

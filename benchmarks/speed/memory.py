@@ -18,7 +18,7 @@ from benchmarks.speed.report import Figure, show
 from benchmarks.speed.shard import compliance, take
 from stream_car.codec import content_digest, decode, encode, encode_mapping
 from stream_car.core.documents import Document, Statement
-from stream_car.core.stored import Held
+from stream_car.core.stored import StoredDocument
 from stream_car.processing.state import State, decode_value, encode_value
 
 DOCUMENTS = 100_000
@@ -51,7 +51,7 @@ def main(documents: int = DOCUMENTS) -> int:
         return values
 
     fresh, values = _traced(folded)
-    known = sum(isinstance(value, Held) for value in values.values())
+    known = sum(isinstance(value, StoredDocument) for value in values.values())
     stored = [(bytes(key), encode_value(value)) for key, value in values.items()]
     size = sum(len(key) + len(value or b"") for key, value in stored)
     del values

@@ -6,8 +6,8 @@ from time import perf_counter
 
 from benchmarks.speed.feed import Arrival
 from stream_car.core.revisions import Input
-from stream_car.core.thresholds import bar_of, holds
-from stream_car.core.timeline import everyone
+from stream_car.core.thresholds import holds, threshold_of
+from stream_car.core.timeline import all_members
 from stream_car.processing.effects import Effects
 from stream_car.processing.fold import Fold
 from stream_car.processing.state import State
@@ -66,8 +66,8 @@ def held(fold: Fold, values: State) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for scope in values.scopes.values():
         if scope is not None:
-            for member in everyone(scope, values.pages):
-                bearing = fold.ruleset.bearing(scope.name, member.type)
-                if holds(member, bar_of(scope, values.pages, bearing, fold.ruleset), bearing):
+            for member in all_members(scope, values.pages):
+                bearing = fold.ruleset.type_rules(scope.name, member.type)
+                if holds(member, threshold_of(scope, values.pages, bearing, fold.ruleset), bearing):
                     found.add((scope.name, member.id))
     return found

@@ -36,7 +36,7 @@ class Stages:
         _put(built, "_feed", self._called("index: feed", built._feed))
         _put(engine, "_receipt", self._called("receipts", engine._receipt))
 
-    def forget(self, engine: Engine) -> None:
+    def delete_up_to(self, engine: Engine) -> None:
         """Give the engine its own methods back."""
         built = engine._built
         for owner in (engine, built, built.log, built.shard, built.shard.fold, built.store):

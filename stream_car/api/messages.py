@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from stream_car.core.rule_pack import Domain
+from stream_car.core.rule_pack import RulePack
 from stream_car.processing.effects import Outcome
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Difference, Stands
@@ -64,7 +64,7 @@ class Seen(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 After = Annotated[tuple[Seen, ...], Meta(max_length=AFTER_MAX, description="Answer only when these are visible.")]
-Timeout = Annotated[int, Meta(ge=0, le=TIMEOUT_MAX_MS, description="How long to wait for `after`.")]
+Timeout = Annotated[int, Meta(ge=0, le=TIMEOUT_MAX_MS, description="How long to wait for `min_revisions`.")]
 
 
 class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -197,7 +197,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     """The rule packs in force; `generation` changes whenever anything in them does."""
 
     generation: str
-    domains: tuple[Domain, ...]
+    domains: tuple[RulePack, ...]
 
 
 class Standing(Struct, frozen=True, kw_only=True):

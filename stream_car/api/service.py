@@ -24,13 +24,13 @@ from stream_car.queries.answers import (
     Told,
 )
 from stream_car.queries.limits import DEPTH
-from stream_car.subscriptions.events import Said, Selection
+from stream_car.subscriptions.events import Event, Filter
 
 
 class Service(Protocol):
     """Publish, and ask what is in force.
 
-    With `after`, an answer is given only when it sees these revisions; `NotVisible` at the deadline.
+    With `min_revisions`, an answer is given only when it sees these revisions; `NotVisible` at the deadline.
     """
 
     async def publish(self, documents: Sequence[bytes]) -> Published:
@@ -88,7 +88,7 @@ class Service(Protocol):
     async def changes(
         self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on.
+        """Frontier changes in the order in which they happened, from the one after `min_revisions` on.
 
         Where many shards tell them, one shard after the other; `behind` is the position of a change to go on from.
         """
@@ -107,8 +107,8 @@ class Service(Protocol):
         ...
 
     async def subscribe(
-        self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
-    ) -> AsyncIterator[Sequence[Said]]:
+        self, selection: Filter, *, after: str | None = None, snapshot: bool | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
         """What is in force now, then every change of it; from a cursor on without the former.
 
         Close the iterator when you have heard enough. Raises `InvalidRequest`: `cursor`, `cursor_ahead`.

@@ -61,7 +61,7 @@ def reading(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def asking(command: Callable[P, R]) -> Callable[P, R]:
-    """The options of a command that a service can be asked too: those of `reading`, and `--url`."""
+    """The options of a command that a service can be asked too: those of `decoded`, and `--url`."""
     return data(rules(url(as_json(command))))
 
 

@@ -68,7 +68,7 @@ def query(
 def _searched(ruleset: Ruleset) -> list[str]:
     """The types that a search looks at, where it looks at some only."""
     anchors = ruleset.anchor_types()
-    return sorted(anchors) if anchors < ruleset.domain_of.keys() else []
+    return sorted(anchors) if anchors < ruleset.pack_of.keys() else []
 
 
 @click.command(

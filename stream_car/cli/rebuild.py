@@ -88,7 +88,7 @@ def command(
         header = engine.header()
         said = Rebuilt(
             generation=engine.generation,
-            packs=tuple(domain.name for domain in engine.ruleset.domains),
+            packs=tuple(domain.name for domain in engine.ruleset.packs),
             records=engine.next_offset,
             documents=header.documents,
             rejected=header.counts.get("rejected", 0),

@@ -16,7 +16,7 @@ from stream_car.cli.console import emit, show, words
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, arrow, counted
 from stream_car.codec import decode, documents_in
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import Domain, Rule
+from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.errors import InvalidDocument
 from stream_car.rule_packs import Connection, Report, examine, load
 
@@ -42,7 +42,7 @@ def group() -> None:
 def show_rules(names: Sequence[str], as_json: bool) -> None:
     """Show packs: what voids what in which scope."""
     ruleset = load(names)
-    options.answer_each(ruleset.domains, as_json=as_json, draw=draw_pack, nothing="No pack is loaded.")
+    options.answer_each(ruleset.packs, as_json=as_json, draw=draw_pack, nothing="No pack is loaded.")
     if not as_json:
         show(Text(f"generation {ruleset.digest}", FAINT))
 
@@ -125,7 +125,7 @@ def _sampled(path: Path) -> tuple[list[Document], Counter[str]]:
     return documents, refused
 
 
-def draw_pack(domain: Domain) -> RenderableType:
+def draw_pack(domain: RulePack) -> RenderableType:
     """A pack for people."""
     lines: list[RenderableType] = [Text.assemble(words(domain.name, "bold"), words(f"  {domain.description}", FAINT))]
     described = [kind for kind in domain.types if domain.type_descriptions.get(kind)]
@@ -158,7 +158,7 @@ def _rule(rule: Rule) -> tuple[Text, ...]:
     )
 
 
-def _keys(domain: Domain) -> Iterator[str]:
+def _keys(domain: RulePack) -> Iterator[str]:
     for name, key in domain.keys.items():
         renamed = f" is read as {key.rename}" if key.rename else ""
         yield f"{name}{renamed}{'' if key.fold == 'none' else f', in {key.fold} case'}"

@@ -27,13 +27,13 @@ from stream_car.errors import InvalidRequest
 from stream_car.queries.answers import Told
 from stream_car.subscriptions.events import (
     ActiveDocument,
-    Begin,
     DocumentChange,
-    End,
+    Event,
+    Filter,
     Reset,
-    Said,
     ScopeState,
-    Selection,
+    SnapshotBegin,
+    SnapshotEnd,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def watch(
     from stream_car.client.subscription import Place
 
     view: Literal["document", "scope"] = "scope" if by_scope else "document"
-    selection = Selection(
+    selection = Filter(
         view=view,
         ids=frozenset(ids),
         types=frozenset(types),
@@ -125,7 +125,7 @@ def watch(
                 events.keep()
 
 
-def _warn(car: "options.Car", selection: Selection) -> None:
+def _warn(car: "options.Car", selection: Filter) -> None:
     """Of names that no rule knows nothing is ever told: say so before the wait."""
     if not (selection.types or selection.domains or selection.parts):
         return
@@ -139,7 +139,7 @@ def _warn(car: "options.Car", selection: Selection) -> None:
         err().print(words(f"{said}; while the rules are these, nothing is told of it", WARN), soft_wrap=True)
 
 
-def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, snapshot: bool) -> Iterator[Said]:
+def _so_far(engine: stream_car.Engine, selection: Filter, place: "Place", *, snapshot: bool) -> Iterator[Event]:
     """What a folder tells, up to now."""
     from stream_car.local.change_feed import so_far
 
@@ -151,7 +151,7 @@ def _so_far(engine: stream_car.Engine, selection: Selection, place: "Place", *, 
         raise place.refused(error) from error
 
 
-def _tell(events: Iterable[Said], limit: int | None, *, as_json: bool) -> None:
+def _tell(events: Iterable[Event], limit: int | None, *, as_json: bool) -> None:
     """Each event; people are not told twice that a document changed, once for each of its scopes."""
     changes, before = 0, ""
     for said in events:
@@ -169,7 +169,7 @@ def _tell(events: Iterable[Said], limit: int | None, *, as_json: bool) -> None:
             return
 
 
-def draw(said: Said) -> RenderableType | None:
+def draw(said: Event) -> RenderableType | None:
     """An event for people; where there is nothing to say, nothing."""
     data = said.data
     if isinstance(data, DocumentChange):
@@ -183,9 +183,9 @@ def draw(said: Said) -> RenderableType | None:
         return _scope(data)
     if isinstance(data, Reset):
         return Text(RESET[data.reason], WARN)
-    if isinstance(data, Begin):
+    if isinstance(data, SnapshotBegin):
         return Text("In force:", "bold")
-    if isinstance(data, End):
+    if isinstance(data, SnapshotEnd):
         return Text("Changes:", "bold")
     return None
 

@@ -20,7 +20,7 @@ from stream_car.core.documents import Retraction
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.limits import DEPTH
-from stream_car.subscriptions.events import Said
+from stream_car.subscriptions.events import Event
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class AsyncClient:
     """A service at an address. Use it as a context manager, or `close` it.
 
-    Calls that take `after` are answered only when these revisions are visible, else `NotVisible`.
+    Calls that take `min_revisions` are answered only when these revisions are visible, else `NotVisible`.
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: float = transport.TIMEOUT_S, retries: int = 4):
@@ -111,7 +111,7 @@ class AsyncClient:
     async def changes(
         self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[a.Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on.
+        """Frontier changes in the order in which they happened, from the one after `min_revisions` on.
 
         Where many shards tell them, one shard after the other; `behind` is the position of a change to go on from.
         """
@@ -178,7 +178,7 @@ class AsyncClient:
     ) -> "AsyncSubscription":
         """What is in force now and then every change of it, for ever: iterate over it.
 
-        From a cursor on (`after`, or that of `cursor_file`) only changes. See `AsyncSubscription`.
+        From a cursor on (`min_revisions`, or that of `cursor_file`) only changes. See `AsyncSubscription`.
         """
         place = subscription.Place(after, Path(cursor_file) if cursor_file is not None else None)
         starts_now = snapshot is False and place.cursor is None
@@ -239,7 +239,7 @@ class AsyncSubscription:
     def __aiter__(self) -> "AsyncSubscription":
         return self
 
-    async def __anext__(self) -> Said:
+    async def __anext__(self) -> Event:
         self._following.settle()
         return await anext(self._stream)
 
@@ -264,7 +264,7 @@ class AsyncSubscription:
         if self._where is not None:
             self._following.place.cursor, self._where = (await self._where()).cursor, None
 
-    async def _streamed(self) -> AsyncGenerator[Said, None]:
+    async def _streamed(self) -> AsyncGenerator[Event, None]:
         await self._begin()
         while True:
             self._ended = None
@@ -272,7 +272,7 @@ class AsyncSubscription:
                 yield said
             await asyncio.sleep(self._following.pause(self._ended))
 
-    async def _connection(self) -> AsyncGenerator[Said, None]:
+    async def _connection(self) -> AsyncGenerator[Event, None]:
         """The events of one connection; why it ended is noted."""
         state = self._following
         try:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from stream_car.api.messages import Receipts
 from stream_car.client.retries import Ask, Heard, Plan, answer, failure, problem_of
-from stream_car.codec import DEFAULTS, Publishable, Publishables, as_sent, each
+from stream_car.codec import DEFAULTS, Publishable, Publishables, encode_document, iterate_documents
 from stream_car.errors import StreamCarError
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Published
@@ -46,7 +46,7 @@ def batches(documents: Iterable[Publishable]) -> Iterator[Batch]:
     waiting: list[bytes] = []
     size = 0
     for document in documents:
-        sent = as_sent(document)[: DEFAULTS.document + 1]  # enough for the service to refuse it for its size
+        sent = encode_document(document)[: DEFAULTS.document + 1]  # enough for the service to refuse it for its size
         is_open = _retracts_what_is_stored(sent)
         if is_open or not _is_line(sent):
             if waiting:
@@ -70,7 +70,7 @@ def publish(documents: Publishables) -> Plan[Published]:
     """Batch after batch. What was published before an error stays so; a note at the error counts it."""
     receipts: list[Receipt] = []
     try:
-        for batch in batches(each(documents)):
+        for batch in batches(iterate_documents(documents)):
             receipts += _receipts((yield batch.ask), batch)
     except StreamCarError as error:
         if receipts:

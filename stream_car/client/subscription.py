@@ -14,7 +14,16 @@ from stream_car.api.messages import CURSOR_MAX
 from stream_car.client.retries import Ask, Heard, Lost, Patience, asked_pause, failure, pause_after, unanswered
 from stream_car.errors import InvalidRequest, StreamCarError, Unavailable
 from stream_car.queries.answers import Told
-from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, Reset, Said, ScopeState, View
+from stream_car.subscriptions.events import (
+    ActiveDocument,
+    DocumentChange,
+    Event,
+    Reset,
+    ScopeState,
+    SnapshotBegin,
+    SnapshotEnd,
+    View,
+)
 
 
 class Events:
@@ -24,7 +33,7 @@ class Events:
         self._is_scope = view == "scope"
         self._rest = b""
 
-    def feed(self, chunk: bytes) -> Iterator[Said]:
+    def feed(self, chunk: bytes) -> Iterator[Event]:
         """The events that these bytes complete; kinds of events that are not known are left out."""
         *whole, self._rest = (self._rest + chunk).split(b"\n\n")
         for block in whole:
@@ -32,28 +41,28 @@ class Events:
             if said is not None:
                 yield said
 
-    def _event(self, block: bytes) -> Said | None:
+    def _event(self, block: bytes) -> Event | None:
         fields = dict(_field(line) for line in block.split(b"\n"))
         cursor = fields[b"id"].decode() if b"id" in fields else None
         data = fields.get(b"data")
         if data is None:
-            return Said("heartbeat", None, cursor)
+            return Event("heartbeat", None, cursor)
         try:
             return self._told(fields.get(b"event", b"").decode(), data, cursor)
         except (ValueError, KeyError, TypeError) as error:
             raise Unavailable(f"an event cannot be read ({error}); is this client older than the service?") from None
 
-    def _told(self, name: str, data: bytes, cursor: str | None) -> Said | None:
+    def _told(self, name: str, data: bytes, cursor: str | None) -> Event | None:
         if name == "change":
-            return Said("change", read(data, Told) if self._is_scope else read(data, DocumentChange), cursor)
+            return Event("change", read(data, Told) if self._is_scope else read(data, DocumentChange), cursor)
         if name == "snapshot":
-            return Said("snapshot", read(data, ScopeState) if self._is_scope else read(data, ActiveDocument), cursor)
+            return Event("snapshot", read(data, ScopeState) if self._is_scope else read(data, ActiveDocument), cursor)
         if name == "snapshot-begin":
-            return Said("snapshot-begin", read(data, Begin), cursor)
+            return Event("snapshot-begin", read(data, SnapshotBegin), cursor)
         if name == "snapshot-end":
-            return Said("snapshot-end", read(data, End), cursor)
+            return Event("snapshot-end", read(data, SnapshotEnd), cursor)
         if name == "reset":
-            return Said("reset", read(data, Reset), cursor)
+            return Event("reset", read(data, Reset), cursor)
         return None
 
 
@@ -71,7 +80,7 @@ class Place:
         self.is_in_snapshot = False
         self._saved = self.cursor
 
-    def passed(self, said: Said) -> None:
+    def passed(self, said: Event) -> None:
         """An event has been dealt with."""
         if said.event in ("reset", "snapshot-begin"):
             self.is_in_snapshot = True
@@ -125,7 +134,7 @@ class Following:
         self._patience = patience
         self._url = url
         self._events = Events(view)
-        self._last: Said | None = None
+        self._last: Event | None = None
         self._failures = 0
         self._has_begun = False
 
@@ -152,7 +161,7 @@ class Following:
         self._events = Events(self._view)
         self._has_begun = True
 
-    def taken(self, chunk: bytes) -> Iterator[Said]:
+    def taken(self, chunk: bytes) -> Iterator[Event]:
         """The events that have arrived; take the next one when the last has been dealt with."""
         self._failures = 0
         for said in self._events.feed(chunk):

@@ -21,7 +21,7 @@ from stream_car.core.documents import Retraction
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.limits import DEPTH
-from stream_car.subscriptions.events import Said
+from stream_car.subscriptions.events import Event
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Client:
     """A service at an address. Use it as a context manager, or `close` it.
 
-    Calls that take `after` are answered only when these revisions are visible, else `NotVisible`.
+    Calls that take `min_revisions` are answered only when these revisions are visible, else `NotVisible`.
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: float = transport.TIMEOUT_S, retries: int = 4):
@@ -112,7 +112,7 @@ class Client:
     def changes(
         self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[a.Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on.
+        """Frontier changes in the order in which they happened, from the one after `min_revisions` on.
 
         Where many shards tell them, one shard after the other; `behind` is the position of a change to go on from.
         """
@@ -179,7 +179,7 @@ class Client:
     ) -> "Subscription":
         """What is in force now and then every change of it, for ever: iterate over it.
 
-        From a cursor on (`after`, or that of `cursor_file`) only changes. See `Subscription`.
+        From a cursor on (`min_revisions`, or that of `cursor_file`) only changes. See `Subscription`.
         """
         place = subscription.Place(after, Path(cursor_file) if cursor_file is not None else None)
         if snapshot is False and place.cursor is None:
@@ -235,7 +235,7 @@ class Subscription:
     def __iter__(self) -> "Subscription":
         return self
 
-    def __next__(self) -> Said:
+    def __next__(self) -> Event:
         self._following.settle()
         return next(self._stream)
 
@@ -255,11 +255,11 @@ class Subscription:
         self._stream.close()
         self._following.place.save()
 
-    def _streamed(self) -> Generator[Said, None, None]:
+    def _streamed(self) -> Generator[Event, None, None]:
         while True:
             sleep(self._following.pause((yield from self._connection())))
 
-    def _connection(self) -> Generator[Said, None, Heard | Lost | None]:
+    def _connection(self) -> Generator[Event, None, Heard | Lost | None]:
         """The events of one connection; why it ended."""
         state = self._following
         try:

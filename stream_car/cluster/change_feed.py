@@ -13,11 +13,11 @@ from stream_car.adapters.kafka.tail import KafkaTail
 from stream_car.cluster.connections import Works
 from stream_car.cluster.shared_log import SharedLog
 from stream_car.errors import Unavailable
-from stream_car.ports import Event, Record
+from stream_car.ports import Emission, Record
 from stream_car.processing.fold import CHANGES
-from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Notice, Selection
-from stream_car.subscriptions.subscription import Cursor, Sources, Subscription
+from stream_car.subscriptions.broadcast import Broadcast
+from stream_car.subscriptions.events import Filter, Notice
+from stream_car.subscriptions.subscription import Cursor, Subscription, SubscriptionSources
 
 RECENT_MAX = 1000
 AGAIN_S = 0.5
@@ -26,9 +26,9 @@ LOOK_S = 10.0  # between looks at what retention has taken
 
 
 class Changes:
-    """Implements `ports.Retained` for readers. `run` it beside them; `bell` rings when there is something new."""
+    """Implements `ports.RetainedChangeLog` for readers. `run` it beside them; it notifies `broadcast` of news."""
 
-    def __init__(self, works: Works, log: SharedLog, bell: Bell) -> None:
+    def __init__(self, works: Works, log: SharedLog, bell: Broadcast) -> None:
         self.shards = range(works.partitions.frontiers)
         self.is_open = False
         self._works = works
@@ -36,7 +36,7 @@ class Changes:
         self._journal = KafkaJournal({CHANGES: log}, works.generation)
         self._bell = bell
         self._last = [0 for _ in self.shards]
-        self._recent: list[list[Event]] = [[] for _ in self.shards]
+        self._recent: list[list[Emission]] = [[] for _ in self.shards]
         self._forgotten = [0 for _ in self.shards]
         self._looked_at = [0.0 for _ in self.shards]
 
@@ -61,7 +61,7 @@ class Changes:
                     if records[-1].offset + 1 >= behind.get(shard, 0):
                         behind.pop(shard, None)
             self.is_open = True
-            self._bell.ring()
+            self._bell.notify()
             while all(self._take(shard, records) for shard, records in (await tail.next()).items()):
                 pass
         finally:
@@ -89,12 +89,12 @@ class Changes:
         if len(recent) > 2 * RECENT_MAX:
             del recent[:-RECENT_MAX]
         if self._last[shard] > before:
-            self._bell.ring()
+            self._bell.notify()
         return True
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         """Changes with `oseq > after` that are kept, oldest first, none that was not heard of by `last`.
 
         Where some are gone, `forgotten` says so from then on.
@@ -116,13 +116,13 @@ class Changes:
         """The highest number heard."""
         return self._last[shard]
 
-    async def forgotten(self, shard: int) -> int:
+    async def deleted_up_to(self, shard: int) -> int:
         """Changes up to this number may be gone."""
         now = asyncio.get_running_loop().time()
         if now - self._looked_at[shard] > LOOK_S:
             self._looked_at[shard] = now
             last = self._last[shard]
-            gone = min(last, await self._journal.forgotten(shard))
+            gone = min(last, await self._journal.deleted_up_to(shard))
             self._forgotten[shard] = max(self._forgotten[shard], gone)
         return self._forgotten[shard]
 
@@ -137,19 +137,19 @@ class Changes:
             await self._bell.wait(heard, left)
         return True
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Workers do."""
         raise NotImplementedError
 
-    async def forget(self, shard: int, stream: str, upto: int, limit: int) -> int:
+    async def delete_up_to(self, shard: int, stream: str, up_to: int, limit: int) -> int:
         """The topic's retention does."""
         raise NotImplementedError
 
 
 class ManyTellers:
-    """Implements `Changing`."""
+    """Implements `ChangeSource`."""
 
-    def __init__(self, sources: Sources, changes: Changes) -> None:
+    def __init__(self, sources: SubscriptionSources, changes: Changes) -> None:
         self._sources = sources
         self._changes = changes
 
@@ -162,15 +162,15 @@ class ManyTellers:
         """For each shard the last change heard."""
         return tuple([await self._changes.last(shard) for shard in self._changes.shards])
 
-    async def forgotten(self) -> Cursor:
+    async def deleted_up_to(self) -> Cursor:
         """For each shard: changes up to this number may no longer be kept."""
-        return tuple([await self._changes.forgotten(shard) for shard in self._changes.shards])
+        return tuple([await self._changes.deleted_up_to(shard) for shard in self._changes.shards])
 
     async def has_come_to(self, cursor: Cursor) -> bool:
         """Whether these changes are told, here or a moment later."""
         return await self._changes.has_come_to(cursor)
 
-    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
+    def subscription(self, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
         """A place in the stream of changes."""
         return Subscription(self._sources, selection, cursor=cursor, with_snapshot=with_snapshot)
 

@@ -23,9 +23,9 @@ from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cluster.shard_runner import REST_MS, AttendedLog, Hosted, Tell
 from stream_car.core.rules import Ruleset
-from stream_car.ports import Hop, Place
+from stream_car.ports import Hop, ShardId
 from stream_car.processing.fold import CHANGES
-from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold, generation_of
@@ -88,7 +88,7 @@ class Works:
         """What a hop reads."""
         return self.layout.named(TOPICS[hop])
 
-    def host(self, place: Place, reader: Reader, tell: Tell) -> Hosted:
+    def host(self, place: ShardId, reader: Reader, tell: Tell) -> Hosted:
         """A shard at work; `reader` is that of the group."""
         log = AttendedLog(KafkaLog(reader, self.sender, self.topic(place.hop), wait_ms=REST_MS))
         return self._intake(place, log, tell) if place.hop == "intake" else self._frontier(place, log, tell)
@@ -101,36 +101,36 @@ class Works:
         """The changes of this generation."""
         return KafkaJournal({CHANGES: self.log("changes")}, self.generation)
 
-    def _intake(self, place: Place, log: AttendedLog, tell: Tell) -> Hosted:
-        outlet = IntakeOutlet(
+    def _intake(self, place: ShardId, log: AttendedLog, tell: Tell) -> Hosted:
+        outlet = IntakeOutbox(
             self.partitions,
             placements=self.log("placements"),
             documents=self.log("documents"),
             rejected=self.log("rejected"),
-            together=at_once,
+            concurrently=at_once,
         )
         shard = Shard(
             shard=place.shard,
             log=log,
             store=self.plan.store(self.client, "intake"),
-            journal=outlet,
+            event_sink=outlet,
             fold=IntakeFold(self.plan.ruleset, self.partitions, shard=place.shard),
         )
-        return Hosted(place, shard, log, Marks(shard, outlet), tell)
+        return Hosted(place, shard, log, WatermarkEmitter(shard, outlet), tell)
 
-    def _frontier(self, place: Place, log: AttendedLog, tell: Tell) -> Hosted:
+    def _frontier(self, place: ShardId, log: AttendedLog, tell: Tell) -> Hosted:
         shard = Shard(
             shard=place.shard,
             log=log,
             store=self.plan.store(self.client, "frontier"),
-            journal=self.journal(),
+            event_sink=self.journal(),
             fold=FrontierFold(self.plan.ruleset, self.partitions, shard=place.shard),
         )
         return Hosted(place, shard, log, None, tell)
 
 
 async def at_once(*requests: Callable[[], Awaitable[object]]) -> None:
-    """Implements `ports.Together`: all are sent before any is waited for."""
+    """Implements `ports.Concurrency`: all are sent before any is waited for."""
     told = await asyncio.gather(*(request() for request in requests), return_exceptions=True)
     for one in told:
         if isinstance(one, BaseException):

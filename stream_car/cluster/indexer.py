@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.core.documents import Document, Statement
-from stream_car.core.revisions import held_key
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import amended_scope, link_scope
-from stream_car.core.stored import Held
+from stream_car.core.stored import StoredDocument
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted
-from stream_car.ports import Log, Place, Posting, Record, Views
+from stream_car.ports import IndexedDocument, Log, Record, ShardId, SnapshotReader
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import GENERATION
 from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import IntakeFold
-from stream_car.queries.shards import Moved
-from stream_car.subscriptions.broadcast import Bell
+from stream_car.queries.shards import ShardMoved
+from stream_car.subscriptions.broadcast import Broadcast
 
 LOOK_S = 0.03
 FEED_MAX = 500
@@ -38,21 +38,21 @@ class Feeder:
         self,
         index: TantivyIndex,
         keys: SqliteKeys,
-        views: Views,
+        views: SnapshotReader,
         documents: Log,
         ruleset: Ruleset,
         partitions: Partitions,
     ) -> None:
         self.fed = [0] * partitions.intakes  # records of each partition that the index has
         self.is_ahead = False  # of shards that have lost their state and are on their way back
-        self.bell = Bell()
+        self.bell = Broadcast()
         self._index = index
         self._keys = keys
         self._views = views
         self._documents = documents
         self._anchor_types = ruleset.anchor_types()
         self._folds = [IntakeFold(ruleset, partitions, shard=q) for q in range(partitions.intakes)]
-        self._places = [Place("intake", q) for q in range(partitions.intakes)]
+        self._places = [ShardId("intake", q) for q in range(partitions.intakes)]
         self._is_wanted = asyncio.Event()
         self._begun = self._ended = 0  # looks
 
@@ -85,7 +85,7 @@ class Feeder:
         return [found[place][0] for place in self._places]
 
     async def catch_up(self) -> bool:
-        """Feed what was applied until now; whether there was anything. Raises `Moved` where state was lost."""
+        """Feed what was applied until now; whether there was anything. Raises `ShardMoved` where state was lost."""
         applied = await self.applied()
         behind = [q for q, upto in enumerate(applied) if self.fed[q] < upto]
         for q in behind:
@@ -97,10 +97,10 @@ class Feeder:
                 await self._feed(q, records)
                 await asyncio.sleep(0)
         if behind:
-            self.bell.ring()
+            self.bell.notify()
         self.is_ahead = any(map(int.__lt__, applied, self.fed))
         if self.is_ahead:
-            raise Moved("an intake shard has lost its state and is on its way back; ask again")
+            raise ShardMoved("an intake shard has lost its state and is on its way back; ask again")
         return bool(behind)
 
     async def run(self) -> None:
@@ -111,9 +111,9 @@ class Feeder:
             try:
                 await self.catch_up()
                 self._ended = self._begun
-            except Moved:
+            except ShardMoved:
                 pass  # whoever waits to be settled waits on
-            self.bell.ring()
+            self.bell.notify()
             try:
                 async with asyncio.timeout(LOOK_S):
                     await self._is_wanted.wait()
@@ -121,7 +121,7 @@ class Feeder:
                 continue
 
     async def settle(self) -> None:
-        """Returns when the index has what had been applied by now. Raises `Moved` where that takes long."""
+        """Returns when the index has what had been applied by now. Raises `ShardMoved` where that takes long."""
         wanted = self._begun + 1
         deadline = asyncio.get_running_loop().time() + SETTLE_S
         while self._ended < wanted:
@@ -129,35 +129,35 @@ class Feeder:
             self._is_wanted.set()
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
-                raise Moved("the index is behind; ask again")
+                raise ShardMoved("the index is behind; ask again")
             await self.bell.wait(heard, left)
 
     async def _feed(self, q: int, records: Sequence[Record]) -> None:
         fold = self._folds[q]
         said = [(record, read) for record in records if (read := fold.read(record)).is_home]
-        names = dict.fromkeys(read.reading.statement.id for _, read in said if read.reading.statement is not None)
+        names = dict.fromkeys(read.decoded.statement.id for _, read in said if read.decoded.statement is not None)
         place = self._places[q]
-        _, raw = (await self._views.peek({place: [held_key(name) for name in names]}))[place]
-        postings: dict[str, Posting | None] = {}
+        _, raw = (await self._views.peek({place: [document_key(name) for name in names]}))[place]
+        postings: dict[str, IndexedDocument | None] = {}
         scopes: set[str] = set()
         for record, read in said:
-            statement = read.reading.statement
+            statement = read.decoded.statement
             if statement is None:
                 continue
-            key = held_key(statement.id)
+            key = document_key(statement.id)
             held = decode_value(key, raw.get(key))
-            scopes.update(read.reading.scopes)
-            if isinstance(held, Held) and held.offset == record.offset:
+            scopes.update(read.decoded.scopes)
+            if isinstance(held, StoredDocument) and held.offset == record.offset:
                 postings[statement.id] = (
-                    Posting(document=statement, scopes=held.scopes, anchor=statement.type in self._anchor_types)
+                    IndexedDocument(document=statement, scopes=held.scopes, anchor=statement.type in self._anchor_types)
                     if isinstance(statement, Document)
                     else None
                 )
         kept = [one for one in postings.values() if one is not None]
         dropped = [name for name, one in postings.items() if one is None]
         fed = [*self.fed[:q], records[-1].offset + 1, *self.fed[q + 1 :]]
-        links = {link for _, read in said for link in _links(read.reading.statement)}
-        listed = [*map(held_key, names), *map(scope_key, scopes | links)]
+        links = {link for _, read in said for link in _links(read.decoded.statement)}
+        listed = [*map(document_key, names), *map(scope_key, scopes | links)]
         self._keys.add(listed, fed)  # first: the index must never be ahead of it
         await self._index.apply(kept, dropped, sum(fed), scopes)
         self.fed = fed

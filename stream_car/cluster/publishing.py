@@ -16,10 +16,10 @@ from msgspec import Struct
 from stream_car.cluster.connections import Works
 from stream_car.cluster.indexer import Feeder
 from stream_car.codec import decode
-from stream_car.core.revisions import held_key
-from stream_car.core.stored import Held
+from stream_car.core.revisions import document_key
+from stream_car.core.stored import StoredDocument
 from stream_car.errors import InvalidDocument, Unavailable
-from stream_car.ports import Log, Message, Place, Record, Views
+from stream_car.ports import Log, Message, Record, ShardId, SnapshotReader
 from stream_car.processing.effects import Effects, Outcome
 from stream_car.processing.headers import Header
 from stream_car.processing.receipts import Receipt, receipt_of
@@ -29,13 +29,13 @@ from stream_car.queries.answers import Published
 
 APPLIED_S = 10.0
 FETCH_MAX = 1000
-HELD = held_key("")
+HELD = document_key("")
 
 
 class Publishing:
     """Takes publications."""
 
-    def __init__(self, works: Works, views: Views, documents: Log, feeder: Feeder) -> None:
+    def __init__(self, works: Works, views: SnapshotReader, documents: Log, feeder: Feeder) -> None:
         self._partitions = works.partitions
         self._ruleset = works.plan.ruleset
         self._topic = works.layout.named("documents")
@@ -100,8 +100,8 @@ class Publishing:
         told: dict[int, Effects] = {}
         late: set[str] = set()  # ids of which a later record stands
         for record, read in zip(records, said, strict=True):
-            held = after.held.get(read.reading.name or "")
-            if held is not None and held.offset == record.offset and read.reading.statement is not None:
+            held = after.held.get(read.decoded.name or "")
+            if held is not None and held.offset == record.offset and read.decoded.statement is not None:
                 told[record.offset] = _accepted(held)
             elif held is not None and held.offset > record.offset:
                 late.add(held.entry.id)
@@ -110,7 +110,7 @@ class Publishing:
         if late:
             told |= decided(fold, await self._since(q, before.next_offset, records[-1].offset, late), before)
         return [
-            receipt_of(record.offset, read.reading.statement, told[record.offset], self._ruleset)
+            receipt_of(record.offset, read.decoded.statement, told[record.offset], self._ruleset)
             for record, read in zip(records, said, strict=True)
         ]
 
@@ -121,18 +121,18 @@ class Publishing:
             records = await self._documents.fetch(q, first, min(FETCH_MAX, last + 1 - first))
             if not records:
                 break
-            found += [one for one in records if self._folds[q].read(one).reading.name in names]
+            found += [one for one in records if self._folds[q].read(one).decoded.name in names]
             first = records[-1].offset + 1
         return found
 
     async def _known(self, q: int, names: Iterable[str]) -> "Known":
         """What an intake shard knows of these ids, as of one moment."""
-        place = Place("intake", q)
-        keys = {name: held_key(name) for name in names}
+        place = ShardId("intake", q)
+        keys = {name: document_key(name) for name in names}
         next_offset, raw = (await self._views.peek({place: [HEADER, *keys.values()]}))[place]
         header = decode_value(HEADER, raw.get(HEADER))
         values = {name: decode_value(key, raw.get(key)) for name, key in keys.items()}
-        held = {name: value if isinstance(value, Held) else None for name, value in values.items()}
+        held = {name: value if isinstance(value, StoredDocument) else None for name, value in values.items()}
         return Known(next_offset, header.clock if isinstance(header, Header) else 0, held)
 
 
@@ -141,7 +141,7 @@ class Known(Struct, frozen=True):
 
     next_offset: int
     clock: int
-    held: dict[str, Held | None]
+    held: dict[str, StoredDocument | None]
 
 
 def decided(fold: IntakeFold, records: Sequence[Record], known: Known) -> dict[int, Effects]:
@@ -166,9 +166,9 @@ def _value(key: bytes, known: Known) -> Value:
     return known.held.get(key[2:].decode()) if key.startswith(HELD) else None
 
 
-def _accepted(held: Held) -> Effects:
+def _accepted(held: StoredDocument) -> Effects:
     """What became of a statement that stands."""
-    outcome: Outcome = "retracted" if held.retracted else "pending" if held.waiting is not None else "accepted"
+    outcome: Outcome = "retracted" if held.retracted else "pending" if held.pending is not None else "accepted"
     effects = Effects(outcome, [], [], [])
     effects.scopes = len(held.scopes)
     return effects

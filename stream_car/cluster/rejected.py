@@ -159,9 +159,9 @@ class _Topics:
                 key=message.key,
                 headers=message.headers,
             )
-        ).reading
-        if isinstance(read.said, InvalidDocument):
-            return Replayed(offset=at, outcome="refused", code=read.said.code, reason=read.said.reason)
+        ).decoded
+        if isinstance(read.content, InvalidDocument):
+            return Replayed(offset=at, outcome="refused", code=read.content.code, reason=read.content.reason)
         if mended is None and refusal.told["code"] == "conflict":
             return Replayed(offset=at, outcome="refused", code="conflict", reason=refusal.told["reason"])
         if is_trial or read.name is None:
@@ -178,6 +178,3 @@ def _message(came: Record, place: str, mended: bytes | None) -> Message:
         key=came.key if mended is None else None,
         headers=(*headers, (REPLAY_OF, place.encode())),
     )
-
-
-__all__ = ["Refused"]

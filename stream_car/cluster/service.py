@@ -21,7 +21,7 @@ from stream_car.cluster.publishing import Publishing
 from stream_car.cluster.rejected import Refusals
 from stream_car.cluster.shared_log import Reading
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
-from stream_car.ports import Place, Views
+from stream_car.ports import ShardId, SnapshotReader
 from stream_car.processing.effects import Future
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, decode_value
@@ -39,19 +39,19 @@ from stream_car.queries.answers import (
     Resolution,
     Told,
 )
-from stream_car.queries.cache import CheckedCache
+from stream_car.queries.cache import ManyShardsCache
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import AT_ONCE, Waiting
-from stream_car.queries.scopes import Scopes
-from stream_car.queries.shards import ManyShards, Source
-from stream_car.queries.snapshot import Moved, Reader
+from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions
+from stream_car.queries.scopes import ScopeQueries
+from stream_car.queries.shards import ManyShards, ShardMoved, ValueSource
+from stream_car.queries.snapshot import Snapshot
 from stream_car.settings import ServerSettings
-from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Said, Selection
-from stream_car.subscriptions.hub import Subscriptions
-from stream_car.subscriptions.lookup_cache import Facts
-from stream_car.subscriptions.subscription import Sources
+from stream_car.subscriptions.broadcast import Broadcast
+from stream_car.subscriptions.events import Event, Filter
+from stream_car.subscriptions.hub import SubscriptionHub
+from stream_car.subscriptions.lookup_cache import LookupCache
+from stream_car.subscriptions.subscription import SubscriptionSources
 from stream_car.version import __version__
 
 EXACT_S = 0.5  # how long an answer is read again before it is given with a reservation
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 class Sleeping:
-    """Implements `ports.Patience` by the clock."""
+    """Implements `ports.RetryPolicy` by the clock."""
 
     def __init__(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
@@ -76,18 +76,18 @@ class Sleeping:
 class PatientQueries(Queries):
     """Questions to shards that move on their own: without other orders they are asked again for a while."""
 
-    async def steadily(
+    async def read_consistently(
         self,
         as_of: int | None,
-        ask: Callable[[Reader], Awaitable[T]],
-        waiting: Waiting = AT_ONCE,
+        ask: Callable[[Snapshot], Awaitable[T]],
+        options: ReadOptions = DEFAULT_OPTIONS,
         *,
-        source: Callable[[], Source] | None = None,
+        source: Callable[[], ValueSource] | None = None,
     ) -> T:
         """As `Queries` does; what could not be seen in time is `NotVisible`."""
-        patient = waiting if waiting.patience is not None else Waiting(waiting.after, Sleeping(EXACT_S))
+        patient = options if options.retry is not None else ReadOptions(options.min_revisions, Sleeping(EXACT_S))
         try:
-            return await super().steadily(as_of, ask, patient, source=source)
+            return await super().read_consistently(as_of, ask, patient, source=source)
         except InvalidRequest as refused:
             if refused.code in ("not_visible", "pending"):
                 raise NotVisible(refused.code, str(refused)) from refused
@@ -100,7 +100,7 @@ class ServersService:
     def __init__(
         self,
         works: Works,
-        views: Views,
+        views: SnapshotReader,
         reading: Reading,
         index: TantivyIndex,
         keys: SqliteKeys,
@@ -109,32 +109,32 @@ class ServersService:
         self.works = works
         self.index = index
         self.ruleset = works.plan.ruleset
-        self.bell = Bell()
+        self.bell = Broadcast()
         self.feeder = Feeder(index, keys, views, reading.feeding("documents"), self.ruleset, works.partitions)
         self.tellings = Changes(works, reading.log("changes"), self.bell)
         shards = ManyShards(views, works.partitions)
-        self.cache = CheckedCache()
+        self.cache = ManyShardsCache()
         self.queries = PatientQueries(
             shards=shards, index=index, ruleset=self.ruleset, generation=works.generation, cache=self.cache
         )
         rejected = reading.log("rejected")
         self.refusals = Refusals(rejected)
-        self.scopes = Scopes(self.queries, journal=self.tellings, log=rejected, partitions=works.partitions)
-        sources = Sources(
+        self.scopes = ScopeQueries(self.queries, change_log=self.tellings, log=rejected, partitions=works.partitions)
+        sources = SubscriptionSources(
             shards=shards,
             listing=keys,
-            journal=self.tellings,
+            change_log=self.tellings,
             index=index,
             ruleset=self.ruleset,
             generation=works.generation,
-            tellers=works.partitions.frontiers,
+            shards_with_changes=works.partitions.frontiers,
             settle=self.feeder.settle,
-            facts=Facts(asyncio.Lock()),
+            lookups=LookupCache(asyncio.Lock()),
         )
-        self.subscriptions = Subscriptions(
+        self.subscriptions = SubscriptionHub(
             ManyTellers(sources, self.tellings),
             self.bell,
-            most=settings.subscriptions_max,
+            limit=settings.subscriptions_max,
             heartbeat_s=settings.heartbeat_s,
         )
         self._publishing = Publishing(works, views, reading.log("documents"), self.feeder)
@@ -173,7 +173,7 @@ class ServersService:
                     pass
                 self._has_fed = True
                 await self.feeder.run()
-            except (Unavailable, Moved):
+            except (Unavailable, ShardMoved):
                 await asyncio.sleep(AGAIN_S)
 
     def end(self) -> None:
@@ -232,24 +232,24 @@ class ServersService:
 
     # Questions
 
-    async def _waiting(self, after: Sequence[Seen], timeout_ms: int) -> Waiting:
+    async def _waiting(self, after: Sequence[Seen], timeout_ms: int) -> ReadOptions:
         """What an answer must have seen, and what is left of its time; the index has it. Raises `NotVisible`."""
         self._require_ready()
         if not after:
-            return AT_ONCE
+            return DEFAULT_OPTIONS
         seen = [After(id=one.id, revision=one.revision) for one in after]
         patience = Sleeping(timeout_ms / 1000)
-        waiting = Waiting(seen, patience)
+        waiting = ReadOptions(seen, patience)
 
-        async def look(reader: Reader) -> dict[int, int]:
+        async def look(reader: Snapshot) -> dict[int, int]:
             found: dict[int, int] = {}
             for one in seen:
-                held = await reader.held(one.id)
+                held = await reader.document(one.id)
                 home = self.works.partitions.of_id(one.id)
                 found[home] = max(found.get(home, 0), held.offset if held is not None else 0)
             return found
 
-        upto = await self.queries.steadily(None, look, waiting)
+        upto = await self.queries.read_consistently(None, look, waiting)
         if not await self._publishing.has_applied(upto, patience.deadline):
             raise NotVisible("not_visible", "not every revision asked for has come into the index in time; ask again")
         return waiting
@@ -267,19 +267,19 @@ class ServersService:
     ) -> Answer:
         """The documents in force for a question, best first, each with the path that leads to it."""
         waiting = await self._waiting(after, timeout_ms)
-        return await self.queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget, waiting=waiting)
+        return await self.queries.query(text, k=k, depth=depth, as_of=as_of, budget=budget, options=waiting)
 
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not."""
         self._require_ready()
-        return await self.queries.relevance(text, k)
+        return await self.queries.search(text, k)
 
     async def resolve(
         self, names: Sequence[str], *, as_of: int | None = None, after: Sequence[Seen] = (), timeout_ms: int = 5000
     ) -> tuple[Resolution, ...]:
         """What controls these now: document ids, chunk ids or records."""
         waiting = await self._waiting(after, timeout_ms)
-        return await self.queries.resolve(names, as_of=as_of, waiting=waiting)
+        return await self.queries.resolve(names, as_of=as_of, options=waiting)
 
     async def check(
         self,
@@ -293,7 +293,7 @@ class ServersService:
     ) -> Audit:
         """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
         waiting = await self._waiting(after, timeout_ms)
-        return await self.queries.check(ids, question=question, depth=depth, as_of=as_of, waiting=waiting)
+        return await self.queries.check(ids, question=question, depth=depth, as_of=as_of, options=waiting)
 
     async def frontier(self, parts: Mapping[str, str], *, as_of: int | None = None) -> tuple[Frontier, ...]:
         """The active members of every scope that has these `key=value` pairs."""
@@ -313,13 +313,13 @@ class ServersService:
     async def changes(
         self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
-        """Frontier changes, shard by shard, each shard's in order, from the one after `after` on."""
+        """Frontier changes, shard by shard, each shard's in order, from the one after `min_revisions` on."""
         self._require_ready()
         return await self.scopes.changes(parts, after=after, limit=limit, behind=behind)
 
     async def subscribe(
-        self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
-    ) -> AsyncIterator[Sequence[Said]]:
+        self, selection: Filter, *, after: str | None = None, snapshot: bool | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
         """What is in force now, then every change of it; from a cursor on without the former."""
         self._require_ready()
         return await self.subscriptions.subscribe(selection, after, snapshot)
@@ -334,12 +334,12 @@ class ServersService:
 
     async def rules(self) -> Rules:
         """The rules in force."""
-        return Rules(generation=self.works.generation, domains=self.ruleset.domains)
+        return Rules(generation=self.works.generation, domains=self.ruleset.packs)
 
     async def status(self) -> Standing:
         """Where the service stands: what all intake shards together have applied. Raises `Unavailable`."""
         self._require_ready()
-        places = [Place("intake", q) for q in range(self.works.partitions.intakes)]
+        places = [ShardId("intake", q) for q in range(self.works.partitions.intakes)]
         found = await self._views.peek({place: [HEADER] for place in places})
         headers = [decode_value(HEADER, found[place][1].get(HEADER)) for place in places]
         known = [header for header in headers if isinstance(header, Header)]
@@ -352,9 +352,9 @@ class ServersService:
             generation=self.works.generation,
             next_offset=sum(found[place][0] for place in places),
             cursor=await self.subscriptions.cursor(),
-            changes_from=max(await self.subscriptions.changing.forgotten()) + 1,
+            changes_from=max(await self.subscriptions.source.deleted_up_to()) + 1,
             documents=sum(header.documents for header in known),
-            waiting=sum(header.waiting for header in known),
+            waiting=sum(header.pending for header in known),
             outcomes=dict(sorted(counts.items())),
             subscriptions=len(self.subscriptions),
             lag=await self.subscriptions.lag(),

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from stream_car.cluster.cancel import ended
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch
-from stream_car.ports import Log, Message, Place, Record
-from stream_car.processing.outbox import Marks
+from stream_car.ports import Log, Message, Record, ShardId
+from stream_car.processing.outbox import WatermarkEmitter
 
 BATCH_MAX = 300  # a commit of them keeps Redis from others for about a millisecond; larger ones gain little
 REST_MS = 1000  # how long a fetch waits at the end of the log
@@ -85,7 +85,9 @@ class AttendedLog:
 class Hosted:
     """A shard and the tasks that drive it."""
 
-    def __init__(self, place: Place, shard: Machine, log: AttendedLog, marks: Marks | None, tell: Tell) -> None:
+    def __init__(
+        self, place: ShardId, shard: Machine, log: AttendedLog, marks: WatermarkEmitter | None, tell: Tell
+    ) -> None:
         self.place = place
         self.applied = 0
         self.halted: Halted | None = None
@@ -174,7 +176,7 @@ class Hosted:
             await self._moved.wait()
             self._moved.clear()
             try:
-                await self._marks.mark()
+                await self._marks.emit()
             except StreamCarError:
                 self._moved.set()
             await asyncio.sleep(MARK_S)
@@ -184,6 +186,6 @@ class Hosted:
         assert self._marks is not None
         try:
             async with asyncio.timeout(MARKED_S):
-                await self._marks.mark()
+                await self._marks.emit()
         except (StreamCarError, TimeoutError):
             return

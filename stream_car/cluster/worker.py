@@ -20,7 +20,7 @@ from stream_car.adapters.kafka.reader import Reader
 from stream_car.cluster.connections import Hops, Plan, Works
 from stream_car.cluster.consumer_group import App, Partition
 from stream_car.cluster.shard_runner import Hosted, Said, Tell
-from stream_car.ports import Hop, Place
+from stream_car.ports import Hop, ShardId
 
 DONE, HALTED, AGAIN = 0, 3, 75
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -35,7 +35,7 @@ class Floor:
 
     def __init__(self, works: Works, hops: Hops, tell: Tell) -> None:
         self.works = works
-        self.hosted: dict[Place, Hosted] = {}
+        self.hosted: dict[ShardId, Hosted] = {}
         self.told_at = time.monotonic()  # when the group last said what is ours
         self.is_member = False
         every: tuple[Hop, ...] = ("intake", "frontier")
@@ -45,7 +45,7 @@ class Floor:
     def begin(self, consumer: AIOKafkaConsumer, assigned: Iterable[Partition]) -> None:
         """Put a shard to work for each partition."""
         reader = Reader(consumer, in_group=True)
-        places = sorted(Place(self.topics[one.topic], one.partition) for one in assigned)
+        places = sorted(ShardId(self.topics[one.topic], one.partition) for one in assigned)
         self.hosted = {place: self.works.host(place, reader, self._tell) for place in places}
         self.is_member, self.told_at = True, time.monotonic()
         self._tell(Said(event="assigned", shards=tuple(f"{place.hop} {place.shard}" for place in places)))

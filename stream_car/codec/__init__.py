@@ -8,7 +8,7 @@ from stream_car.codec.decode import FORMAT, decode
 from stream_car.codec.encode import content_digest, encode, encode_mapping
 from stream_car.codec.json_lines import documents_in
 from stream_car.codec.json_scan import DEFAULTS, Limits
-from stream_car.codec.publishable import Publishable, Publishables, as_sent, each
+from stream_car.codec.publishable import Publishable, Publishables, encode_document, iterate_documents
 from stream_car.codec.requests import read_parameters, read_request
 from stream_car.codec.times import format_time, parse_time
 
@@ -18,14 +18,14 @@ __all__ = [
     "Limits",
     "Publishable",
     "Publishables",
-    "as_sent",
     "content_digest",
     "decode",
     "documents_in",
-    "each",
     "encode",
+    "encode_document",
     "encode_mapping",
     "format_time",
+    "iterate_documents",
     "parse_time",
     "read_parameters",
     "read_request",

@@ -18,7 +18,7 @@ _LENT = ("type", "time", "source")
 _NAMES = ("subject", "id")
 
 
-def unwrapped(said: dict[str, Any], headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
+def unwrap(said: dict[str, Any], headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
     """The document in a record's value, with what its envelope lends. Raises `InvalidDocument`."""
     if headers and (attributes := _in_headers(headers)):
         return _lent(attributes) | said
@@ -57,6 +57,3 @@ def _in_headers(headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
     if found["specversion"] != VERSION:
         raise InvalidDocument("version", f"`{PREFIX}specversion` must be {VERSION}")
     return found
-
-
-__all__ = ["unwrapped"]

@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from sys import intern
 from typing import Any
 
-from stream_car.codec.cloudevents import unwrapped
+from stream_car.codec.cloudevents import unwrap
 from stream_car.codec.json_scan import DEFAULTS, GREATEST, Limits, parse
 from stream_car.codec.times import finer_than_microseconds, parse_time
-from stream_car.codec.unicode import has_control, is_normal, normal, shown
+from stream_car.codec.unicode import has_control, is_normal, normalize, shown
 from stream_car.core.documents import Document, Retraction, ScopeMap, Statement
 from stream_car.errors import InvalidDocument
 
@@ -56,7 +56,7 @@ def decode(
             _require_light(headers, limits)
         if value is None:
             return Retraction(id=_key_id(key, limits))
-        said = unwrapped(parse(value, limits), headers)
+        said = unwrap(parse(value, limits), headers)
         version = said.get("v", FORMAT)
         if version.__class__ is not int or version != FORMAT:
             raise InvalidDocument("version", f"`v` must be {FORMAT} or absent; this reader knows no other format")
@@ -263,7 +263,7 @@ def _scope_value(value: Any, name: str, limits: Limits) -> str:
 def _word(text: str, what: str, most: int) -> str:
     """The text in normal form; its size counts before, because long runs of accents are slow to sort, and after."""
     if not _exceeds(text, most):
-        word = normal(text, what)
+        word = normalize(text, what)
         if word is text or not _exceeds(word, most):
             return word
     raise InvalidDocument("size", f"{what} {shown(text)} may have {most} bytes")

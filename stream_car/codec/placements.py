@@ -16,7 +16,7 @@ from stream_car.errors import Halted
 VERSION = 1
 
 
-class Placed(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="place", omit_defaults=True):
+class PlacementRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="place", omit_defaults=True):
     """A placement on its way: which intake shard of which generation sent it, and as its which event.
 
     `oseq` tells repeats apart; `offset` is the input that caused it.
@@ -47,7 +47,7 @@ class Placed(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag=
         )
 
 
-class Mark(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="mark"):
+class WatermarkRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="mark"):
     """All placements of an intake shard for inputs before `next` have gone before this record."""
 
     v: int
@@ -61,14 +61,14 @@ class _Version(Struct, gc=False):
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder(Placed | Mark).decode
+_decode = msgspec.json.Decoder(PlacementRecord | WatermarkRecord).decode
 _version = msgspec.json.Decoder(_Version).decode
 
 
-def encode_placed(placement: Placement, *, generation: str, shard: int, oseq: int) -> bytes:
+def encode_placement(placement: Placement, *, generation: str, shard: int, oseq: int) -> bytes:
     """The record of a placement that is event `oseq` of an intake shard."""
     return _encode(
-        Placed(
+        PlacementRecord(
             v=VERSION,
             generation=generation,
             shard=shard,
@@ -84,12 +84,12 @@ def encode_placed(placement: Placement, *, generation: str, shard: int, oseq: in
     )
 
 
-def encode_mark(*, generation: str, shard: int, next_offset: int) -> bytes:
+def encode_watermark(*, generation: str, shard: int, next_offset: int) -> bytes:
     """The record that says how far an intake shard has come."""
-    return _encode(Mark(v=VERSION, generation=generation, shard=shard, next=next_offset))
+    return _encode(WatermarkRecord(v=VERSION, generation=generation, shard=shard, next=next_offset))
 
 
-def decode_placed(value: bytes | None) -> Placed | Mark:
+def decode_placement(value: bytes | None) -> PlacementRecord | WatermarkRecord:
     """A record of placements. Raises `Halted`: `format` for another version, `damaged` for anything else.
 
     Only Stream-CAR writes there, so what cannot be read is never skipped.
@@ -97,7 +97,7 @@ def decode_placed(value: bytes | None) -> Placed | Mark:
     try:
         if value is None:
             raise ValueError("a null value")
-        found: Placed | Mark = _decode(value)
+        found: PlacementRecord | WatermarkRecord = _decode(value)
     except ValueError as error:
         _require_version(value)
         raise Halted("damaged", f"a record of placements cannot be read: {error}") from error

@@ -13,12 +13,12 @@ Publishable = Document | Retraction | Mapping[str, object] | bytes | str
 Publishables = Publishable | Iterable[Publishable]
 
 
-def each(documents: Publishables) -> Iterable[Publishable]:
+def iterate_documents(documents: Publishables) -> Iterable[Publishable]:
     """The documents of one call: one alone, or many."""
     return (documents,) if isinstance(documents, Document | Retraction | Mapping | bytes | str) else documents
 
 
-def as_sent(document: Publishable) -> bytes:
+def encode_document(document: Publishable) -> bytes:
     """The bytes of a document. Raises `StreamCarError` for what is none."""
     if isinstance(document, bytes):
         return document

@@ -86,7 +86,7 @@ def has_control(text: str) -> bool:
     return not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
 
 
-def normal(text: str, what: str) -> str:
+def normalize(text: str, what: str) -> str:
     """The text in normal form C; raises `InvalidDocument` for what no reader could tell apart.
 
     Case, width and look-alikes of other alphabets stay: merging them would let one publisher speak

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from stream_car.core.documents import Pair
-from stream_car.core.stored import Entry, Said
+from stream_car.core.documents import Precedence
+from stream_car.core.stored import Compared, Entry
 
 
 class Span(Struct, frozen=True, gc=False):
@@ -19,12 +19,12 @@ class Span(Struct, frozen=True, gc=False):
 
     scope: str
     type: str
-    low: Pair
-    names: Said = ()
-    value: Said = ()
+    low: Precedence
+    names: Compared = ()
+    value: Compared = ()
 
     @property
-    def chain(self) -> tuple[str, str, Said, Said]:
+    def chain(self) -> tuple[str, str, Compared, Compared]:
         """What spans that differ only in where they begin have in common."""
         return self.scope, self.type, self.names, self.value
 
@@ -32,12 +32,12 @@ class Span(Struct, frozen=True, gc=False):
 class _Link(Struct, frozen=True, gc=False):
     """A place in a chain: it leads to a document and to the next place."""
 
-    chain: tuple[str, str, Said, Said]
+    chain: tuple[str, str, Compared, Compared]
     at: int
 
 
 Vertex = str | _Link
-Chain = list[tuple[Pair, str]]
+Chain = list[tuple[Precedence, str]]
 
 
 class _Graph:
@@ -48,12 +48,12 @@ class _Graph:
         links: Mapping[str, list[str]],
         spans: Mapping[str, list[Span]],
         members: Iterable[tuple[str, Entry]],
-        said: Callable[[str, Entry, Said], Said],
+        compared: Callable[[str, Entry, Compared], Compared],
     ) -> None:
         self._links = links
         self._spans = spans
-        self._said = said
-        self._chains: dict[tuple[str, str, Said, Said], Chain] = {}
+        self._compared = compared
+        self._chains: dict[tuple[str, str, Compared, Compared], Chain] = {}
         self._members: dict[tuple[str, str], list[Entry]] = {}
         for scope, entry in members:
             self._members.setdefault((scope, entry.type), []).append(entry)
@@ -62,9 +62,9 @@ class _Graph:
         found = self._chains.get(span.chain)
         if found is None:
             found = self._chains[span.chain] = sorted(
-                (entry.pair, entry.id)
+                (entry.precedence, entry.id)
                 for entry in self._members.get((span.scope, span.type), ())
-                if not span.names or self._said(span.scope, entry, span.names) != span.value
+                if not span.names or self._compared(span.scope, entry, span.names) != span.value
             )
         return found
 
@@ -88,18 +88,18 @@ def cycles(
     links: Mapping[str, list[str]],
     spans: Mapping[str, list[Span]],
     members: Iterable[tuple[str, Entry]],
-    said: Callable[[str, Entry, Said], Said],
+    compared: Callable[[str, Entry, Compared], Compared],
 ) -> list[str]:
     """The documents that are part of a ring, sorted.
 
     `links` lead from a document to those that void it by name, `spans` to those that do so by rule;
     `members` are the reached documents with the scopes that they are in; `said` reads a member's values.
     """
-    graph = _Graph(links, spans, members, said)
-    return sorted(name for part in _parts(graph, links) for name in part)
+    graph = _Graph(links, spans, members, compared)
+    return sorted(name for part in _components(graph, links) for name in part)
 
 
-def _parts(graph: _Graph, starts: Iterable[str]) -> Iterator[list[str]]:
+def _components(graph: _Graph, starts: Iterable[str]) -> Iterator[list[str]]:
     """Strongly connected parts with more than one document, by Tarjan's algorithm with a stack of its own.
 
     Every ring holds a link, since rules only lead to later documents: it is enough to start at links.
@@ -145,5 +145,5 @@ def _close(open_: dict[Vertex, None], until: Vertex) -> Iterator[Vertex]:
             return
 
 
-def _pair(item: tuple[Pair, str]) -> Pair:
+def _pair(item: tuple[Precedence, str]) -> Precedence:
     return item[0]

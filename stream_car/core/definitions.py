@@ -22,7 +22,7 @@ class Reason(Struct, frozen=True, kw_only=True, gc=False):
     scope: str
 
 
-def settle(statements: Iterable[Statement]) -> dict[str, Document]:
+def current_documents(statements: Iterable[Statement]) -> dict[str, Document]:
     """The documents that stand after these statements, in log order.
 
     The greatest `(revision, retracted)` of an id counts; of two contents of one revision the first
@@ -69,7 +69,7 @@ def voids(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | N
     for rule in ruleset.rules.values():
         if rule.effect != "supersede" or (earlier.type, later.type) != (rule.superseded_type, rule.superseding_type):
             continue
-        if rule.differ_on and _said(later, rule.differ_on) == _said(earlier, rule.differ_on):
+        if rule.differ_on and _compared(later, rule.differ_on) == _compared(earlier, rule.differ_on):
             continue
         shared = shared_scopes(later, earlier, rule.scope_keys, ruleset)
         if shared:
@@ -93,7 +93,7 @@ def amends(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | 
     return None
 
 
-def _said(document: Document, names: Sequence[str]) -> list[str]:
+def _compared(document: Document, names: Sequence[str]) -> list[str]:
     return [canonical(document.attributes.get(name)) for name in names]
 
 
@@ -110,7 +110,7 @@ def superseders(corpus: Corpus, ruleset: Ruleset) -> dict[str, set[str]]:
     return above
 
 
-def says_superseded(document: Document, corpus: Corpus, as_of: int | None = None) -> bool:
+def names_effective_successor(document: Document, corpus: Corpus, as_of: int | None = None) -> bool:
     """Whether it names a successor that counts: one that is not here, or took effect by `as_of`."""
     for name in document.superseded_by:
         present = [other for other in corpus.values() if other.id != document.id and is_named(other, [name])]
@@ -119,18 +119,18 @@ def says_superseded(document: Document, corpus: Corpus, as_of: int | None = None
     return False
 
 
-def at(corpus: Corpus, as_of: int | None) -> dict[str, Document]:
+def in_effect(corpus: Corpus, as_of: int | None) -> dict[str, Document]:
     """The documents in effect at a valid time (microseconds UTC)."""
     return {name: document for name, document in corpus.items() if as_of is None or document.time <= as_of}
 
 
 def active(corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:
     """The documents that nothing present voids and that do not say they are superseded."""
-    here = at(corpus, as_of)
+    here = in_effect(corpus, as_of)
     return {
         old.id
         for old in here.values()
-        if not says_superseded(old, corpus, as_of)
+        if not names_effective_successor(old, corpus, as_of)
         and not any(voids(later=new, earlier=old, ruleset=ruleset) for new in here.values())
     }
 
@@ -149,13 +149,13 @@ def front(members: Iterable[str], above: Mapping[str, set[str]]) -> set[str]:
 
 def controlling(anchor: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:
     """The active documents of `cl({anchor})`: its front, but for cycles and missing successors."""
-    above = superseders(at(corpus, as_of), ruleset)
+    above = superseders(in_effect(corpus, as_of), ruleset)
     return closure([anchor], above) & active(corpus, ruleset, as_of)
 
 
 def amendments(name: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:
     """What an answer that rests on a document must carry: what controls those that amend it directly."""
-    here = at(corpus, as_of)
+    here = in_effect(corpus, as_of)
     above = superseders(here, ruleset)
     amending = [one.id for one in here.values() if amends(later=one, earlier=here[name], ruleset=ruleset)]
     return (closure(amending, above) & active(corpus, ruleset, as_of)) - {name}
@@ -163,7 +163,9 @@ def amendments(name: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = 
 
 def frontier(scope: str, corpus: Corpus, ruleset: Ruleset, as_of: int | None = None) -> set[str]:
     """The members of a scope that no member voids through that scope; of `amended=NAME` those who amend by name."""
-    members = [d for d in at(corpus, as_of).values() if scope in (*ruleset.scopes(d), *map(amended_scope, d.amends))]
+    members = [
+        d for d in in_effect(corpus, as_of).values() if scope in (*ruleset.scopes(d), *map(amended_scope, d.amends))
+    ]
     return {old.id for old in members if not any(_voids_in(scope, new, old, ruleset) for new in members)}
 
 
@@ -174,7 +176,7 @@ def _voids_in(scope: str, later: Document, earlier: Document, ruleset: Ruleset) 
         rule.effect == "supersede"
         and (rule.superseded_type, rule.superseding_type) == (earlier.type, later.type)
         and ", ".join(sorted(rule.scope_keys)) == keys_of(scope)
-        and not (rule.differ_on and _said(later, rule.differ_on) == _said(earlier, rule.differ_on))
+        and not (rule.differ_on and _compared(later, rule.differ_on) == _compared(earlier, rule.differ_on))
         for rule in ruleset.rules.values()
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 ScopeMap = Mapping[str, tuple[str, ...]]
-Pair = tuple[int, int]
+Precedence = tuple[int, int]
 
 
 class Value(Struct, frozen=True, gc=False):
@@ -38,7 +38,7 @@ class Document(Struct, frozen=True, kw_only=True, gc=False):
     url: str = ""
 
     @property
-    def precedence(self) -> Pair:
+    def precedence(self) -> Precedence:
         """What authority compares; equal pairs void nothing."""
         return self.time, self.order
 

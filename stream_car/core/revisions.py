@@ -15,7 +15,7 @@ from stream_car.core.changes import Cause
 from stream_car.core.documents import Document, Retraction, Statement, Value
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import amended_scope, link_scope
-from stream_car.core.stored import Entry, Held, More
+from stream_car.core.stored import Entry, Extras, StoredDocument
 from stream_car.errors import InvalidDocument
 
 
@@ -49,116 +49,128 @@ class Decision(Value, frozen=True):
     """What becomes of a statement. `held` is what the id is known as from now on, if that changed."""
 
     verdict: Verdict
-    held: Held | None = None
+    document: StoredDocument | None = None
     placements: tuple[Placement, ...] = ()
 
 
 SKEW = 5_000_000  # microseconds that a publisher's clock may be ahead of the log's
 
 
-def held_key(name: str) -> bytes:
+def document_key(name: str) -> bytes:
     """Where a shard keeps what it knows of an id."""
     return b"d:" + name.encode()
 
 
 def decide(
-    held: Held | None, statement: Statement, *, at: Input, ruleset: Ruleset, scopes: Sequence[str] = (), is_due: bool
+    stored: StoredDocument | None,
+    statement: Statement,
+    *,
+    at: Input,
+    ruleset: Ruleset,
+    scopes: Sequence[str] = (),
+    is_due: bool,
 ) -> Decision:
     """What becomes of a statement; `scopes` are `ruleset.scopes(document)`.
 
     Raises `InvalidDocument` (`conflict`) for other content under a revision that is stored.
     """
     if isinstance(statement, Retraction):
-        return _retract(held, statement, at)
-    if held is not None:
-        stands = held.entry.revision
-        if statement.revision < stands or (held.retracted and statement.revision == stands):
+        return _retract(stored, statement, at)
+    if stored is not None:
+        stands = stored.entry.revision
+        if statement.revision < stands or (stored.retracted and statement.revision == stands):
             return Decision("older")
         if statement.revision == stands:
-            if held.digest == at.digest:
+            if stored.digest == at.digest:
                 return Decision("duplicate")
             reason = f"revision {stands} was published with other content; send revision {stands + 1}"
             raise InvalidDocument("conflict", reason, statement.id)
     cause = Cause(
         id=statement.id,
         revision=statement.revision,
-        kind="placed" if held is None or not held.is_present else "corrected",
+        kind="placed" if stored is None or not stored.is_present else "corrected",
         title=statement.title,
         url=statement.url,
         source=statement.source,
     )
-    new = _held(statement, at, ruleset, tuple(scopes), None if is_due else cause)
-    placements = moves(statement.id, held, new, cause, at.offset)
+    new = _stored(statement, at, ruleset, tuple(scopes), None if is_due else cause)
+    placements = placements_between(statement.id, stored, new, cause, at.offset)
     return Decision("accepted" if is_due else "pending", new, placements)
 
 
-def _retract(held: Held | None, statement: Retraction, at: Input) -> Decision:
-    stored = held.revision if held is not None else None
-    revision = statement.revision if statement.revision is not None else stored
+def _retract(stored: StoredDocument | None, statement: Retraction, at: Input) -> Decision:
+    known = stored.revision if stored is not None else None
+    revision = statement.revision if statement.revision is not None else known
     if revision is None:
         return Decision("nothing")
-    if held is not None and (revision, True) <= (held.revision, held.retracted):
-        return Decision("duplicate" if revision == held.revision else "older")
-    kind, time, order = (held.type, held.time, held.order) if held is not None else ("", 0, 0)
+    if stored is not None and (revision, True) <= (stored.revision, stored.retracted):
+        return Decision("duplicate" if revision == stored.revision else "older")
+    kind, time, order = (stored.type, stored.time, stored.order) if stored is not None else ("", 0, 0)
     entry = Entry(statement.id, revision, kind, time, order, at.offset, at.append_time)
-    new = Held(entry=entry, retracted=True, digest=b"")
+    new = StoredDocument(entry=entry, retracted=True, digest=b"")
     cause = Cause(id=statement.id, revision=revision, kind="retracted")
-    return Decision("retracted", new, moves(statement.id, held, new, cause, at.offset))
+    return Decision("retracted", new, placements_between(statement.id, stored, new, cause, at.offset))
 
 
-def release(name: str, held: Held, offset: int) -> tuple[Held, tuple[Placement, ...]]:
+def release(name: str, stored: StoredDocument, offset: int) -> tuple[StoredDocument, tuple[Placement, ...]]:
     """A waiting document becomes due; `offset` is that of the record that released it."""
-    assert held.waiting is not None
-    waiting = held.waiting
+    assert stored.pending is not None
+    waiting = stored.pending
     cause = Cause(
         id=name,
-        revision=held.revision,
+        revision=stored.revision,
         kind="released",
         title=waiting.title,
         url=waiting.url,
         source=waiting.source,
     )
-    more = msgspec.structs.replace(held.rest, waiting=None, released=offset)
-    new = msgspec.structs.replace(held, more=more)
-    return new, moves(name, None, new, cause, offset)
+    more = msgspec.structs.replace(stored.extras, pending=None, released=offset)
+    new = msgspec.structs.replace(stored, optional=more)
+    return new, placements_between(name, None, new, cause, offset)
 
 
-def _held(document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None) -> Held:
+def _stored(
+    document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None
+) -> StoredDocument:
     kind = document.type
     entry = Entry(document.id, document.revision, kind, document.time, document.order, at.offset, at.append_time)
-    said, elsewhere = ruleset.said(scopes, document), ruleset.elsewhere(scopes, kind)
+    said, elsewhere = ruleset.compared(scopes, document), ruleset.elsewhere(scopes, kind)
     links = document.supersedes or document.superseded_by or document.amends
     records = document.records
     more = None
     if said or elsewhere or links or records or waiting is not None:
-        more = More(said, elsewhere, document.supersedes, document.superseded_by, document.amends, records, waiting)
-    return Held(entry=entry, retracted=False, digest=at.digest, scopes=scopes, more=more)
+        more = Extras(said, elsewhere, document.supersedes, document.superseded_by, document.amends, records, waiting)
+    return StoredDocument(entry=entry, retracted=False, digest=at.digest, scopes=scopes, optional=more)
 
 
-def entry_of(held: Held, at: int | None) -> Entry:
+def entry_of(stored: StoredDocument, at: int | None) -> Entry:
     """The document as a member of its scope number `at`, or of a link scope (`None`)."""
-    more = held.more
-    if at is None or more is None or not (more.said or more.elsewhere):
-        return held.entry
+    more = stored.optional
+    if at is None or more is None or not (more.compared or more.elsewhere):
+        return stored.entry
     elsewhere = more.elsewhere[at] if more.elsewhere else 0
-    return msgspec.structs.replace(held.entry, elsewhere=elsewhere, said=more.said[at] if more.said else ())
+    return msgspec.structs.replace(
+        stored.entry, elsewhere=elsewhere, compared=more.compared[at] if more.compared else ()
+    )
 
 
-def link_scopes(name: str, held: Held) -> tuple[str, ...]:
+def link_scopes(name: str, stored: StoredDocument) -> tuple[str, ...]:
     """The link scopes that a document is placed in: whom it voids or amends by name, and itself if it is void."""
-    if held.more is None:
+    if stored.optional is None:
         return ()
-    named = [link_scope(target) for target in held.more.supersedes]
-    if held.more.superseded_by:
+    named = [link_scope(target) for target in stored.optional.supersedes]
+    if stored.optional.superseded_by:
         named.append(link_scope(name))
-    named += [amended_scope(target) for target in held.more.amends]
+    named += [amended_scope(target) for target in stored.optional.amends]
     return tuple(dict.fromkeys(named))
 
 
-def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> tuple[Placement, ...]:
+def placements_between(
+    name: str, old: StoredDocument | None, new: StoredDocument, cause: Cause, offset: int
+) -> tuple[Placement, ...]:
     """One placement for every scope that a document joins, stays in or leaves; scopes left come first."""
     here = old if old is not None and old.is_present else None
-    if here is None and new.more is None and not new.retracted:  # most documents
+    if here is None and new.optional is None and not new.retracted:  # most documents
         entry = new.entry
         return tuple(
             [Placement(scope=s, id=name, entry=entry, old=None, cause=cause, offset=offset) for s in new.scopes]
@@ -183,7 +195,13 @@ def moves(name: str, old: Held | None, new: Held, cause: Cause, offset: int) -> 
 
 
 def _joining(
-    scope: str, name: str, there: Held, at: int | None, stood: tuple[str, int, int] | None, cause: Cause, offset: int
+    scope: str,
+    name: str,
+    there: StoredDocument,
+    at: int | None,
+    stood: tuple[str, int, int] | None,
+    cause: Cause,
+    offset: int,
 ) -> Placement:
     entry = entry_of(there, at)
     return Placement(scope=scope, id=name, entry=entry, old=stood, cause=cause, offset=offset, is_link=at is None)
@@ -197,7 +215,7 @@ def _leaving(cause: Cause) -> Cause:
     )
 
 
-def _scopes(name: str, held: Held | None, is_link: bool) -> tuple[str, ...]:
-    if held is None:
+def _scopes(name: str, stored: StoredDocument | None, is_link: bool) -> tuple[str, ...]:
+    if stored is None:
         return ()
-    return link_scopes(name, held) if is_link else held.scopes
+    return link_scopes(name, stored) if is_link else stored.scopes

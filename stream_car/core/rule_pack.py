@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 Keys = tuple[str, ...]
-Fold = Literal["none", "lower", "upper"]
+CaseFold = Literal["none", "lower", "upper"]
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -27,11 +27,11 @@ class Rule(Struct, frozen=True, kw_only=True):
 class Key(Struct, frozen=True, kw_only=True):
     """How a scope key is read: its case folding, and the name it is known under."""
 
-    fold: Fold = "none"
+    fold: CaseFold = "none"
     rename: str | None = None
 
 
-class Domain(Struct, frozen=True, kw_only=True):
+class RulePack(Struct, frozen=True, kw_only=True):
     """A rule pack. Folding, renaming and fixed values apply to the types that it declares."""
 
     name: str

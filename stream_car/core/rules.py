@@ -11,7 +11,7 @@ from itertools import islice, product
 import msgspec
 
 from stream_car.core.documents import Document, ScopeMap, Value
-from stream_car.core.rule_pack import Domain, Fold, Keys, Rule
+from stream_car.core.rule_pack import CaseFold, Keys, Rule, RulePack
 from stream_car.core.scope_names import RECORD, keys_of, part_name
 from stream_car.errors import InvalidDocument
 
@@ -24,54 +24,54 @@ class Clause(Value, frozen=True):
     differ_on: tuple[str, ...]
 
 
-class Bearing(Value, frozen=True):
+class TypeRules(Value, frozen=True):
     """What a type means in the scopes of one key set."""
 
-    victims: tuple[Clause, ...] = ()  # the types that it voids
-    voiders: tuple[Clause, ...] = ()  # the types that void it
-    amenders: tuple[Clause, ...] = ()  # the types that amend it
-    amended: tuple[Clause, ...] = ()  # the types that it amends
-    attributes: tuple[str, ...] = ()  # what its entries must say there, sorted
+    supersedes: tuple[Clause, ...] = ()  # the types that it voids
+    superseded_by: tuple[Clause, ...] = ()  # the types that void it
+    amended_by: tuple[Clause, ...] = ()  # the types that amend it
+    amends: tuple[Clause, ...] = ()  # the types that it amends
+    compared: tuple[str, ...] = ()  # what its entries must say there, sorted
     is_plain: bool = True  # no `differ_on` rule voids it, or any of its victims
 
 
-Bearings = Mapping[str, Bearing]  # by type, for the scopes of one key set
-Pieces = dict[str, list[str]]  # by key, the `key=value` parts that names of scopes are made of
+RulesByType = Mapping[str, TypeRules]  # by type, for the scopes of one key set
+PartsByKey = dict[str, list[str]]  # by key, the `key=value` parts that names of scopes are made of
 
 
-class Reading(Value, frozen=True):
+class ScopeSpec(Value, frozen=True):
     """How the scope maps of a type are read: its rules' key sets, its pack's names and folding, its fixed values."""
 
     singles: Keys  # the key sets of one key
     joined: tuple[Keys, ...]  # the others
-    keys: Mapping[str, tuple[str, Fold]]  # as the publisher writes it -> as rules know it
-    fixed: Pieces
+    keys: Mapping[str, tuple[str, CaseFold]]  # as the publisher writes it -> as rules know it
+    fixed: PartsByKey
 
 
-NOTHING = Bearing()
+NO_RULES = TypeRules()
 SCOPES_MAX = 1024
 
 
 class Ruleset:
     """Domains compiled for look-up. Equal contents have an equal `digest`, whatever their order."""
 
-    def __init__(self, domains: Iterable[Domain]) -> None:
-        self.domains = tuple(sorted(domains, key=lambda domain: domain.name))
-        self.rules = {rule.name: rule for domain in self.domains for rule in domain.rules}
-        self.domain_of = {kind: domain for domain in self.domains for kind in domain.types}
-        self._bearings: dict[str, dict[str, Bearing]] = {}
-        self._spellings = {domain.name: _spelling(domain) for domain in self.domains}
-        self._readings = {kind: self._reading(kind, domain) for kind, domain in self.domain_of.items()}
-        for kind in self.domain_of:
+    def __init__(self, packs: Iterable[RulePack]) -> None:
+        self.packs = tuple(sorted(packs, key=lambda domain: domain.name))
+        self.rules = {rule.name: rule for domain in self.packs for rule in domain.rules}
+        self.pack_of = {kind: domain for domain in self.packs for kind in domain.types}
+        self._rules_by_keys: dict[str, dict[str, TypeRules]] = {}
+        self._key_names = {domain.name: _names_of_keys(domain) for domain in self.packs}
+        self._scope_specs = {kind: self._scope_spec(kind, domain) for kind, domain in self.pack_of.items()}
+        for kind in self.pack_of:
             self._compile(kind)
-        self._by_first_key: dict[str, list[tuple[tuple[str, ...], Bearings]]] = {}
-        for keys, bearings in self._bearings.items():
+        self._by_first_key: dict[str, list[tuple[tuple[str, ...], RulesByType]]] = {}
+        for keys, bearings in self._rules_by_keys.items():
             first, *others = keys.split(", ")
             self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), bearings))
-        self._silent = {kind for kind in self.domain_of if not any(b.attributes for b in self._all_of(kind))}
-        self._amendable = {kind for kind in self.domain_of if any(b.amenders for b in self._all_of(kind))}
-        self.digest = hashlib.sha256(msgspec.json.encode(self.domains, order="sorted")).hexdigest()[:16]
-        self._voidable = {kind for kind in self.domain_of if any(b.voiders for b in self._all_of(kind))}
+        self._silent = {kind for kind in self.pack_of if not any(b.compared for b in self._all_of(kind))}
+        self._amendable = {kind for kind in self.pack_of if any(b.amended_by for b in self._all_of(kind))}
+        self.digest = hashlib.sha256(msgspec.json.encode(self.packs, order="sorted")).hexdigest()[:16]
+        self._voidable = {kind for kind in self.pack_of if any(b.superseded_by for b in self._all_of(kind))}
 
     def _keys_for(self, kind: str) -> tuple[Keys, ...]:
         mine = {
@@ -79,16 +79,16 @@ class Ruleset:
         }
         return tuple(sorted({tuple(sorted(keys)) for keys in mine} | {(RECORD,)}))
 
-    def _reading(self, kind: str, domain: Domain) -> Reading:
+    def _scope_spec(self, kind: str, domain: RulePack) -> ScopeSpec:
         key_sets = self._keys_for(kind)
         wanted = {name for keys in key_sets for name in keys}
-        unspelt: dict[str, tuple[str, Fold]] = {name: (name, "none") for name in wanted}
-        spelt = unspelt | self._spellings[domain.name]
+        unspelt: dict[str, tuple[str, CaseFold]] = {name: (name, "none") for name in wanted}
+        spelt = unspelt | self._key_names[domain.name]
         keys = {key: (name, fold) for key, (name, fold) in spelt.items() if name in wanted}
         values = {name: values for name, values in domain.fixed.get(kind, {}).items() if name in wanted}
         fixed = {name: [part_name(name, value) for value in values] for name, values in values.items()}
         singles = tuple(keys[0] for keys in key_sets if len(keys) == 1)
-        return Reading(singles, tuple(keys for keys in key_sets if len(keys) > 1), keys, fixed)
+        return ScopeSpec(singles, tuple(keys for keys in key_sets if len(keys) > 1), keys, fixed)
 
     def _compile(self, kind: str) -> None:
         by_name = sorted(self.rules.values(), key=lambda rule: rule.name)
@@ -99,7 +99,7 @@ class Ruleset:
             amending = [rule for rule in amend if tuple(sorted(rule.scope_keys)) == keys]
             mine = [rule for rule in rules if kind in (rule.superseding_type, rule.superseded_type)]
             victims = {rule.superseded_type for rule in mine if rule.superseding_type == kind}
-            self._bearings.setdefault(", ".join(keys), {})[kind] = Bearing(
+            self._rules_by_keys.setdefault(", ".join(keys), {})[kind] = TypeRules(
                 tuple(_clause(r, r.superseded_type) for r in mine if r.superseding_type == kind),
                 tuple(_clause(r, r.superseding_type) for r in mine if r.superseded_type == kind),
                 tuple(_clause(r, r.superseding_type) for r in amending if r.superseded_type == kind),
@@ -108,17 +108,17 @@ class Ruleset:
                 not any(rule.differ_on for rule in rules if rule.superseded_type in {kind, *victims}),
             )
 
-    def _all_of(self, kind: str) -> list[Bearing]:
-        return [by_type[kind] for by_type in self._bearings.values() if kind in by_type]
+    def _all_of(self, kind: str) -> list[TypeRules]:
+        return [by_type[kind] for by_type in self._rules_by_keys.values() if kind in by_type]
 
     def knows(self, kind: str) -> bool:
         """Whether some loaded pack declares this type."""
-        return kind in self.domain_of
+        return kind in self.pack_of
 
-    def bearings(self, scope: str) -> Bearings:
+    def rules_by_type(self, scope: str) -> RulesByType:
         """What each type voids, and what voids it, in a scope of this name."""
         if '"' in scope:
-            return self._bearings.get(keys_of(scope), _NONE)
+            return self._rules_by_keys.get(keys_of(scope), _NO_TYPES)
         commas = scope.count(", ")  # no value has one that is not quoted
         for others, bearings in self._by_first_key.get(scope.partition("=")[0], ()):
             if len(others) == commas:
@@ -127,18 +127,18 @@ class Ruleset:
                         break
                 else:
                     return bearings
-        return _NONE
+        return _NO_TYPES
 
-    def bearing(self, scope: str, kind: str) -> Bearing:
+    def type_rules(self, scope: str, kind: str) -> TypeRules:
         """What `kind` voids, and what voids it, in a scope of this name."""
-        return self.bearings(scope).get(kind, NOTHING)
+        return self.rules_by_type(scope).get(kind, NO_RULES)
 
-    def said(self, scopes: Sequence[str], document: Document) -> tuple[tuple[str, ...], ...]:
+    def compared(self, scopes: Sequence[str], document: Document) -> tuple[tuple[str, ...], ...]:
         """For each scope the values, as canonical JSON, that rules compare there; empty if there are none."""
         if document.type in self._silent:
             return ()
         every = tuple(
-            tuple(canonical(document.attributes.get(name)) for name in self.bearing(scope, document.type).attributes)
+            tuple(canonical(document.attributes.get(name)) for name in self.type_rules(scope, document.type).compared)
             for scope in scopes
         )
         return every if any(every) else ()
@@ -147,7 +147,7 @@ class Ruleset:
         """For each scope in how many of the others a rule could void this type; empty if in none."""
         if len(scopes) < 2 or kind not in self._voidable:
             return ()
-        voidable = [bool(self.bearing(scope, kind).voiders) for scope in scopes]
+        voidable = [bool(self.type_rules(scope, kind).superseded_by) for scope in scopes]
         total = sum(voidable)
         return tuple(total - own for own in voidable) if total else ()
 
@@ -157,27 +157,27 @@ class Ruleset:
 
     def anchor_types(self) -> frozenset[str]:
         """The types that Stage 1 may return."""
-        return frozenset(t for d in self.domains for t in (d.anchor_types or d.types))
+        return frozenset(t for d in self.packs for t in (d.anchor_types or d.types))
 
-    def read_part(self, key: str, value: str) -> tuple[str, str]:
+    def normalize_part(self, key: str, value: str) -> tuple[str, str]:
         """A scope part of a question, as the packs that know its key read it."""
-        for spelling in self._spellings.values():
+        for spelling in self._key_names.values():
             if key in spelling:
                 name, fold = spelling[key]
                 return name, folded(value, fold)
         return key, value
 
-    def _pieces(self, document: Document) -> list[Pieces]:
+    def _parts_of(self, document: Document) -> list[PartsByKey]:
         """Of each scope map what it says; a document without one may still have fixed values."""
-        reading = self._readings[document.type]
-        return [_pieces(reading, part) for part in document.scope or ({},)]
+        reading = self._scope_specs[document.type]
+        return [_parts_by_key(reading, part) for part in document.scope or ({},)]
 
     def scopes(self, document: Document) -> tuple[str, ...]:
         """The names of the scopes that a document joins by its rules, sorted; links apart.
 
         Raises `InvalidDocument` (`scope_count`) where they are more than 1,024.
         """
-        reading = self._readings[document.type]
+        reading = self._scope_specs[document.type]
         found: list[str] = []
         for part in document.scope or ({},):
             found += _names(reading, part)
@@ -188,16 +188,16 @@ class Ruleset:
             raise _too_many(document)
         return names
 
-    def lacking(self, document: Document) -> tuple[str, ...]:
+    def missing_keys(self, document: Document) -> tuple[str, ...]:
         """The keys of the type's rules that no scope map of the document has."""
-        have = {key for pieces in self._pieces(document) for key in pieces}
+        have = {key for pieces in self._parts_of(document) for key in pieces}
         wanted = {key for keys in self._keys_for(document.type) for key in keys if key != RECORD}
         return tuple(sorted(wanted - have))
 
 
-def _pieces(reading: Reading, part: ScopeMap) -> Pieces:
+def _parts_by_key(reading: ScopeSpec, part: ScopeMap) -> PartsByKey:
     """What one scope map says on the keys that rules ask for; each value once."""
-    found: Pieces = dict(reading.fixed)
+    found: PartsByKey = dict(reading.fixed)
     for key, values in part.items():
         if key in reading.keys:
             name, fold = reading.keys[key]
@@ -206,7 +206,7 @@ def _pieces(reading: Reading, part: ScopeMap) -> Pieces:
     return found
 
 
-def _names(reading: Reading, part: ScopeMap) -> list[str]:
+def _names(reading: ScopeSpec, part: ScopeMap) -> list[str]:
     """The scopes that one scope map joins; of too many only so many that it shows."""
     if reading.fixed:
         return _products(reading, part)
@@ -226,9 +226,9 @@ def _names(reading: Reading, part: ScopeMap) -> list[str]:
     return found
 
 
-def _products(reading: Reading, part: ScopeMap) -> list[str]:
+def _products(reading: ScopeSpec, part: ScopeMap) -> list[str]:
     """The names where a key may have several values."""
-    pieces = _pieces(reading, part)
+    pieces = _parts_by_key(reading, part)
     found = [name for key in reading.singles for name in pieces.get(key, ())]
     for keys in reading.joined:
         parts = [pieces[key] for key in keys if key in pieces]
@@ -237,9 +237,9 @@ def _products(reading: Reading, part: ScopeMap) -> list[str]:
     return found
 
 
-def _spelling(domain: Domain) -> dict[str, tuple[str, Fold]]:
+def _names_of_keys(domain: RulePack) -> dict[str, tuple[str, CaseFold]]:
     """How the keys of a pack's documents are called and folded."""
-    table: dict[str, tuple[str, Fold]] = {}
+    table: dict[str, tuple[str, CaseFold]] = {}
     for key, spec in domain.keys.items():
         name = spec.rename or key
         table[key] = (name, spec.fold if spec.fold != "none" else domain.keys.get(name, spec).fold)
@@ -254,10 +254,10 @@ def _too_many(document: Document) -> InvalidDocument:
     return InvalidDocument("scope_count", f"it would join more than {SCOPES_MAX} scopes", document.id)
 
 
-_NONE: Bearings = {}
+_NO_TYPES: RulesByType = {}
 
 
-def folded(value: str, fold: Fold) -> str:
+def folded(value: str, fold: CaseFold) -> str:
     """The value in the case that its key is compared in."""
     if fold == "lower":
         return value.lower()

@@ -9,11 +9,11 @@ from collections.abc import Mapping, MutableMapping
 from msgspec import Struct, field
 
 from stream_car.core.changes import Cause
-from stream_car.core.documents import Pair
+from stream_car.core.documents import Precedence
 
-LOWEST: Pair = (-(1 << 62), -(1 << 62))
-Place = tuple[int, int, str]  # (time, order, id)
-Said = tuple[str, ...]
+LOWEST: Precedence = (-(1 << 62), -(1 << 62))
+SortKey = tuple[int, int, str]  # (time, order, id)
+Compared = tuple[str, ...]
 
 
 class Entry(Struct, frozen=True, array_like=True, gc=False):
@@ -31,30 +31,30 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     offset: int
     append_time: int
     elsewhere: int = 0
-    said: Said = ()
+    compared: Compared = ()
 
     @property
-    def pair(self) -> Pair:
+    def precedence(self) -> Precedence:
         """What authority compares."""
         return self.time, self.order
 
 
-class Sheet(Struct, array_like=True, gc=False):
+class PageEntry(Struct, array_like=True, gc=False):
     """A page, or a folder of sheets, in the directory: its ends, and what can be known without reading it.
 
     `visits`: members that could be void elsewhere. `sole`: what all members say, if they all say the same.
     """
 
-    first: Place
-    last: Place
+    first: SortKey
+    last: SortKey
     count: int
-    visits: int
-    stamp: int
-    sole: Said | None
+    voidable_elsewhere: int
+    version: int
+    shared_values: Compared | None
     is_folder: bool = False
 
 
-NO_SHEETS: dict[str, list[Sheet]] = {}  # of every small scope: one dictionary that nobody changes
+EMPTY_DIRECTORY: dict[str, list[PageEntry]] = {}  # of every small scope: one dictionary that nobody changes
 
 
 class Scope(Struct, array_like=True, gc=False):
@@ -65,39 +65,39 @@ class Scope(Struct, array_like=True, gc=False):
 
     name: str
     seq: int = 0
-    stamp: int = 0
+    version: int = 0
     applied: tuple[int, ...] = ()
     entries: list[Entry] = []
-    sheets: dict[str, list[Sheet]] = field(default_factory=lambda: NO_SHEETS)
+    directory: dict[str, list[PageEntry]] = field(default_factory=lambda: EMPTY_DIRECTORY)
 
 
 Page = list[Entry]
-Folder = list[Sheet]
+Folder = list[PageEntry]
 Pages = Mapping[bytes, Page]
 EditablePages = MutableMapping[bytes, Page]
 
 
-class More(Struct, frozen=True, array_like=True, gc=False):
+class Extras(Struct, frozen=True, array_like=True, gc=False):
     """What most documents have nothing of, kept apart so that they pay nothing for it.
 
     `said` and `elsewhere` have one item a scope, or none where all are empty; `waiting` is there while
     the document is not due, and `released` is then the input that ended that.
     """
 
-    said: tuple[Said, ...] = ()
+    compared: tuple[Compared, ...] = ()
     elsewhere: tuple[int, ...] = ()
     supersedes: tuple[str, ...] = ()
     superseded_by: tuple[str, ...] = ()
     amends: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
-    waiting: Cause | None = None
+    pending: Cause | None = None
     released: int = 0
 
 
-NOTHING_MORE = More()
+NO_EXTRAS = Extras()
 
 
-class Held(Struct, frozen=True, array_like=True, gc=False):
+class StoredDocument(Struct, frozen=True, array_like=True, gc=False):
     """What an intake shard knows of an id. `scopes` are those that its rules give it, links apart.
 
     `entry` is the document as a member of a scope that compares nothing. A waiting document is
@@ -108,12 +108,12 @@ class Held(Struct, frozen=True, array_like=True, gc=False):
     retracted: bool
     digest: bytes
     scopes: tuple[str, ...] = ()
-    more: More | None = None
+    optional: Extras | None = None
 
     @property
-    def rest(self) -> More:
+    def extras(self) -> Extras:
         """What it has beyond its scopes; mostly nothing."""
-        return self.more if self.more is not None else NOTHING_MORE
+        return self.optional if self.optional is not None else NO_EXTRAS
 
     @property
     def revision(self) -> int:
@@ -143,24 +143,24 @@ class Held(Struct, frozen=True, array_like=True, gc=False):
     @property
     def applied(self) -> int:
         """The input that changed it last: its statement, or what released it."""
-        return max(self.entry.offset, self.rest.released)
+        return max(self.entry.offset, self.extras.released)
 
     @property
     def superseded_by(self) -> tuple[str, ...]:
         """The successors that it names."""
-        return self.rest.superseded_by
+        return self.extras.superseded_by
 
     @property
     def records(self) -> tuple[str, ...]:
         """The records of which it is an edition."""
-        return self.rest.records
+        return self.extras.records
 
     @property
-    def waiting(self) -> Cause | None:
+    def pending(self) -> Cause | None:
         """There while it is not due; what its release will give as the cause."""
-        return self.rest.waiting
+        return self.extras.pending
 
     @property
     def is_present(self) -> bool:
         """Whether it is part of the corpus now."""
-        return not self.retracted and (self.more is None or self.more.waiting is None)
+        return not self.retracted and (self.optional is None or self.optional.pending is None)

@@ -1,97 +1,101 @@
 """What a member must reach to hold, and what an edit of a scope does to that. Values only."""
 
-from stream_car.core.differ_on import NO_TOPS, Tops, tops, values_of
-from stream_car.core.documents import Pair, Value
-from stream_car.core.rules import Bearing, Ruleset
-from stream_car.core.stored import LOWEST, Entry, Pages, Place, Said, Scope
-from stream_car.core.timeline import greatest, page_of, sheets_near
+from stream_car.core.differ_on import NO_TOP_TWO, TopTwo, top_two, values_of
+from stream_car.core.documents import Precedence, Value
+from stream_car.core.rules import Ruleset, TypeRules
+from stream_car.core.stored import LOWEST, Compared, Entry, Pages, Scope, SortKey
+from stream_car.core.timeline import greatest, page_entries_near, page_of
 
 
-class Bar(Value, frozen=True):
+class Threshold(Value, frozen=True):
     """What a member's pair must reach to hold: the plain threshold, and the one for what it says."""
 
-    plain: Pair
-    tops: Tops = NO_TOPS
-    names: Said = ()
+    plain: Precedence
+    top_two: TopTwo = NO_TOP_TWO
+    names: Compared = ()
 
-    def reach(self, value: Said) -> Pair:
+    def for_value(self, value: Compared) -> Precedence:
         """The threshold for a member that says `value` on `names`."""
-        return max(self.plain, self.tops.reach(value)) if self.names else self.plain
+        return max(self.plain, self.top_two.for_value(value)) if self.names else self.plain
 
 
 class Interval(Value, frozen=True):
     """Members between two thresholds changed; `including`/`excluding` say which, by value."""
 
-    low: Pair
-    high: Pair
+    low: Precedence
+    high: Precedence
     entered: bool
-    including: Said | None = None
-    excluding: tuple[Said, ...] = ()
+    including: Compared | None = None
+    excluding: tuple[Compared, ...] = ()
 
 
-def bar_of(scope: Scope, pages: Pages, bearing: Bearing, ruleset: Ruleset, *, upto: int | None = None) -> Bar:
-    """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `Absent`."""
+def threshold_of(
+    scope: Scope, pages: Pages, type_rules: TypeRules, ruleset: Ruleset, *, up_to: int | None = None
+) -> Threshold:
+    """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `MissingPages`."""
     plain = LOWEST
-    for clause in bearing.voiders:
+    for clause in type_rules.superseded_by:
         if not clause.differ_on:
-            pair = greatest(scope, clause.type) if upto is None else greatest_upto(scope, pages, clause.type, upto)
+            pair = greatest(scope, clause.type) if up_to is None else greatest_up_to(scope, pages, clause.type, up_to)
             plain = max(plain, pair)
-    return bar_beyond(scope, pages, bearing, ruleset, plain, upto=upto)
+    return threshold_with(scope, pages, type_rules, ruleset, plain, up_to=up_to)
 
 
-def greatest_upto(scope: Scope, pages: Pages, kind: str, upto: int) -> Pair:
+def greatest_up_to(scope: Scope, pages: Pages, kind: str, up_to: int) -> Precedence:
     """The greatest pair of a type whose time is at most `upto`; `LOWEST` if there is none."""
     last = greatest(scope, kind)
-    if last[0] <= upto:
+    if last[0] <= up_to:
         return last
-    if not scope.sheets:
-        return max((e.pair for e in scope.entries if e.type == kind and e.time <= upto), default=LOWEST)
-    sheets = sheets_near(scope, pages, kind, (upto + 1, LOWEST[0], ""))
-    found = [member.pair for sheet in sheets for member in page_of(scope, pages, sheet) if member.time <= upto]
+    if not scope.directory:
+        return max((e.precedence for e in scope.entries if e.type == kind and e.time <= up_to), default=LOWEST)
+    sheets = page_entries_near(scope, pages, kind, (up_to + 1, LOWEST[0], ""))
+    found = [member.precedence for sheet in sheets for member in page_of(scope, pages, sheet) if member.time <= up_to]
     return found[-1] if found else LOWEST
 
 
-def holds(entry: Entry, bar: Bar, bearing: Bearing) -> bool:
+def holds(entry: Entry, threshold: Threshold, type_rules: TypeRules) -> bool:
     """Whether a member is not void through its scope."""
-    if not bar.names:
-        return entry.pair >= bar.plain
-    return entry.pair >= bar.reach(values_of(entry.said, bearing.attributes, bar.names))
+    if not threshold.names:
+        return entry.precedence >= threshold.plain
+    return entry.precedence >= threshold.for_value(values_of(entry.compared, type_rules.compared, threshold.names))
 
 
-def bar_beyond(
+def threshold_with(
     scope: Scope,
     pages: Pages,
-    bearing: Bearing,
+    type_rules: TypeRules,
     ruleset: Ruleset,
-    plain: Pair,
+    plain: Precedence,
     *,
-    upto: int | None = None,
-    without: Place | None = None,
+    up_to: int | None = None,
+    without: SortKey | None = None,
     extra: Entry | None = None,
-) -> Bar:
+) -> Threshold:
     """The bar whose plain threshold is known; as it will be `without` one member and with an `extra` one."""
-    differing = [clause for clause in bearing.voiders if clause.differ_on]
+    differing = [clause for clause in type_rules.superseded_by if clause.differ_on]
     if not differing:
-        return Bar(plain)
-    clauses = [(clause, ruleset.bearing(scope.name, clause.type)) for clause in differing]
-    found = tops(scope, pages, clauses, without=without, extra=extra, upto=upto)
-    return Bar(plain, found, differing[0].differ_on)
+        return Threshold(plain)
+    clauses = [(clause, ruleset.type_rules(scope.name, clause.type)) for clause in differing]
+    found = top_two(scope, pages, clauses, without=without, extra=extra, up_to=up_to)
+    return Threshold(plain, found, differing[0].differ_on)
 
 
-def intervals(before: Bar, after: Bar) -> list[Interval]:
+def intervals(before: Threshold, after: Threshold) -> list[Interval]:
     """Where members changed between two bars of one type."""
     if not after.names:
         return _interval(before.plain, after.plain, None, ())
-    special = tuple(dict.fromkeys(v for v in (before.tops.value, after.tops.value) if v is not None))
+    special = tuple(dict.fromkeys(v for v in (before.top_two.value, after.top_two.value) if v is not None))
     found: list[Interval] = []
     for value in special:
-        found += _interval(before.reach(value), after.reach(value), value, ())
-    other_before = max(before.plain, before.tops.top)
-    other_after = max(after.plain, after.tops.top)
+        found += _interval(before.for_value(value), after.for_value(value), value, ())
+    other_before = max(before.plain, before.top_two.top)
+    other_after = max(after.plain, after.top_two.top)
     return found + _interval(other_before, other_after, None, special)
 
 
-def _interval(before: Pair, after: Pair, including: Said | None, excluding: tuple[Said, ...]) -> list[Interval]:
+def _interval(
+    before: Precedence, after: Precedence, including: Compared | None, excluding: tuple[Compared, ...]
+) -> list[Interval]:
     if before == after:
         return []
     return [Interval(min(before, after), max(before, after), after < before, including, excluding)]

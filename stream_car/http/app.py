@@ -31,8 +31,8 @@ from stream_car.http.problems import Refused, problem, refusal
 from stream_car.http.routes import OPERATIONS, Operation, parts_of
 from stream_car.http.sse import EventStream
 from stream_car.processing.receipts import Receipt
-from stream_car.queries.fair_scheduling import PIECE_S, Line, Spare
-from stream_car.subscriptions.events import Selection
+from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
+from stream_car.subscriptions.events import Filter
 
 TOKENLESS = "only a service with a token does this: start it with $STREAM_CAR_TOKEN or token_file, and send that along"
 STREAM_MAX = 1 << 30
@@ -48,14 +48,14 @@ def application(
     measures: Measures | None = None,
     hosts: Collection[str] = (),
     token: str | None = None,
-    spare: Spare | None = None,
+    spare: SpareTime | None = None,
 ) -> Starlette:
     """The ASGI application over a service. Without `hosts` the Host header is not looked at.
 
     Long answers are written in the time that `spare` gives; without it nobody rests.
     """
     measured = measures if measures is not None else Measures()
-    api = Api(service, measured, version, Line(spare or Spare(lambda: False)), has_token=token is not None)
+    api = Api(service, measured, version, Turns(spare or SpareTime(lambda: False)), has_token=token is not None)
     routes = [
         Route("/v1/documents", api.publish, methods=["POST"], name="publish"),
         *(Route(o.path, api.handler(o), methods=[o.method], name=o.name) for o in OPERATIONS),
@@ -76,7 +76,7 @@ def application(
 class Api:
     """The handlers."""
 
-    def __init__(self, service: Service, measures: Measures, version: str, writers: Line, *, has_token: bool) -> None:
+    def __init__(self, service: Service, measures: Measures, version: str, writers: Turns, *, has_token: bool) -> None:
         self.service = service
         self.has_token = has_token
         self.measures = measures
@@ -142,7 +142,7 @@ class Api:
         parts = parts_of(asked.scope)
         if parts is None:
             raise Refused(400, "scope", "no scope has two values of one key; subscribe to each")
-        selection = Selection(
+        selection = Filter(
             view=asked.view,
             ids=frozenset(asked.id),
             types=frozenset(asked.type),
@@ -173,13 +173,13 @@ class Api:
         return PlainTextResponse("ready\n")
 
 
-async def as_json(answer: object, writers: Line) -> Response:
+async def as_json(answer: object, writers: Turns) -> Response:
     """The answer, every field written out; those that take long are written one piece of one of them at a time."""
     written: list[bytes] = []
     rest = pieces(answer)
     is_whole = _write(rest, written)
     while not is_whole:
-        async with writers.one():
+        async with writers.next():
             is_whole = _write(rest, written)
     return Response(b"".join(written), media_type=bodies.JSON)
 

@@ -19,10 +19,10 @@ from stream_car.subscriptions import events as s
 
 Tree = dict[str, object]
 EVENTS_TOLD = (
-    ("snapshot-begin", s.Begin),
+    ("snapshot-begin", s.SnapshotBegin),
     ("snapshot (view=document)", s.ActiveDocument),
     ("snapshot (view=scope)", s.ScopeState),
-    ("snapshot-end", s.End),
+    ("snapshot-end", s.SnapshotEnd),
     ("change (view=document)", s.DocumentChange),
     ("change (view=scope)", a.Told),
     ("reset", s.Reset),
@@ -170,7 +170,7 @@ def _subscribe() -> Tree:
         "name": "Last-Event-ID",
         "in": "header",
         "required": False,
-        "description": "The cursor of the last event heard; goes before `after`.",
+        "description": "The cursor of the last event heard; goes before `min_revisions`.",
         "schema": {"type": "string", "maxLength": 200},
     }
     stream = {"description": "The stream.", "content": {"text/event-stream": {"schema": events}}, "x-events": told}

@@ -20,7 +20,7 @@ from stream_car.http import application
 from stream_car.http.auth import LOOPBACK, is_loopback
 from stream_car.http.metrics import Measures
 from stream_car.http.slow_clients import Connection
-from stream_car.queries.fair_scheduling import Spare
+from stream_car.queries.fair_scheduling import SpareTime
 from stream_car.settings import ServerSettings
 from stream_car.version import __version__
 
@@ -84,7 +84,7 @@ async def served(
     stop: asyncio.Event,
     end: Callable[[], None],
     measures: Measures | None = None,
-    spare: Spare | None = None,
+    spare: SpareTime | None = None,
 ) -> None:
     """Serve any service until `stop` is set; `end` lets those go who listen for long."""
     app = application(service, version=__version__, measures=measures, hosts=_hosts(settings), token=token, spare=spare)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from stream_car.api.json import plain
-from stream_car.subscriptions.events import Said
+from stream_car.subscriptions.events import Event
 
 STALL_S = 30.0
 RETRY_MS = 1000
@@ -25,7 +25,7 @@ HEADERS = [
 ]
 
 
-def as_event(said: Said) -> bytes:
+def as_event(said: Event) -> bytes:
     """The text of an event; without data only its cursor is kept by clients."""
     cursor = f"id: {said.cursor}\n" if said.cursor is not None else ""
     if said.data is None:
@@ -36,7 +36,7 @@ def as_event(said: Said) -> bytes:
 class EventStream(Response):
     """A response that goes on until either side ends it."""
 
-    def __init__(self, said: AsyncIterator[Sequence[Said]]) -> None:
+    def __init__(self, said: AsyncIterator[Sequence[Event]]) -> None:
         super().__init__()
         self.said = said
 

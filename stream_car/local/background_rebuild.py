@@ -18,7 +18,7 @@ from stream_car.local.rebuild import Rebuild
 from stream_car.processing.effects import Future
 from stream_car.queries.answers import Difference, Stands
 from stream_car.rule_packs import load_sent
-from stream_car.subscriptions.broadcast import Bell
+from stream_car.subscriptions.broadcast import Broadcast
 
 STEP = 64  # records folded, or documents compared, before questions get their turn
 QUIET_STEP = 256  # the same while nobody asks
@@ -30,7 +30,7 @@ TOLD_MAX = 1000  # differences kept to be looked at
 class Rebuilding:
     """The rebuilds of one service."""
 
-    def __init__(self, engine: Engine, bell: Bell, still: asyncio.Lock, is_asked: Callable[[], bool]) -> None:
+    def __init__(self, engine: Engine, bell: Broadcast, still: asyncio.Lock, is_asked: Callable[[], bool]) -> None:
         self.engine = engine
         self.bell = bell
         self.still = still
@@ -75,7 +75,7 @@ class Rebuilding:
             else:
                 async with self.still:  # nobody is in the middle of an answer
                     rebuild.switch()
-                self.bell.ring()
+                self.bell.notify()
                 ended = {"state": "switched", "applied": rebuild.applied, "end": rebuild.end}
         except Exception as error:
             is_told = isinstance(error, StreamCarError | OSError)

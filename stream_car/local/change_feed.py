@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from stream_car.local.engine import Engine
-from stream_car.queries.fair_scheduling import Line, Spare
-from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Notice, Said, Selection
-from stream_car.subscriptions.hub import Subscriptions
+from stream_car.queries.fair_scheduling import SpareTime, Turns
+from stream_car.subscriptions.broadcast import Broadcast
+from stream_car.subscriptions.events import Event, Filter, Notice
+from stream_car.subscriptions.hub import SubscriptionHub
 from stream_car.subscriptions.subscription import Cursor, Subscription
 
 
 class Folder:
-    """Implements `Changing` over the embedded engine. Listeners take pages in turn, so that many keep none waiting."""
+    """Implements `ChangeSource` over one folder. Listeners take pages in turn, so that many keep none waiting."""
 
-    def __init__(self, engine: Engine, pages: Line) -> None:
+    def __init__(self, engine: Engine, pages: Turns) -> None:
         self._engine = engine
         self._pages = pages
 
@@ -27,32 +27,32 @@ class Folder:
         """There is one shard."""
         return (self._engine.last_change(),)
 
-    async def forgotten(self) -> Cursor:
+    async def deleted_up_to(self) -> Cursor:
         """Likewise."""
-        return (self._engine.forgotten(),)
+        return (self._engine.deleted_up_to(),)
 
     async def has_come_to(self, cursor: Cursor) -> bool:
         """Nobody else tells changes."""
         return cursor <= await self.last()
 
-    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
+    def subscription(self, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
         """A place in the stream of changes."""
         return self._engine.subscription(selection, cursor=cursor, with_snapshot=with_snapshot)
 
     async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
         """The next notices."""
-        async with self._pages.one():
+        async with self._pages.next():
             if subscription.generation != self._engine.generation:
                 return [], False  # it is to begin anew
             return self._engine.pull(subscription)
 
 
-def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot: bool) -> Iterator[Said]:
+def so_far(engine: Engine, selection: Filter, after: str | None, *, snapshot: bool) -> Iterator[Event]:
     """What a subscriber would have heard by now: from a cursor on, else from the first change that is kept."""
-    beginning = f"{engine.generation}:{engine.forgotten()}"
+    beginning = f"{engine.generation}:{engine.deleted_up_to()}"
     cursor = after if after is not None or snapshot else beginning
     with asyncio.Runner() as runner:
-        everything = Subscriptions(Folder(engine, Line(Spare(lambda: False))), Bell(), heartbeat_s=0.0)
+        everything = SubscriptionHub(Folder(engine, Turns(SpareTime(lambda: False))), Broadcast(), heartbeat_s=0.0)
         all_of_it = runner.run(everything.subscribe(selection, cursor, snapshot or None))
         while True:
             for said in runner.run(_next(all_of_it)):
@@ -61,5 +61,5 @@ def so_far(engine: Engine, selection: Selection, after: str | None, *, snapshot:
                 yield said
 
 
-async def _next(events: AsyncIterator[Sequence[Said]]) -> Sequence[Said]:
+async def _next(events: AsyncIterator[Sequence[Event]]) -> Sequence[Event]:
     return await anext(events)

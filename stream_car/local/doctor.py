@@ -18,8 +18,8 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.read_only import Inspected
 from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
-from stream_car.core.revisions import held_key
-from stream_car.core.stored import Held
+from stream_car.core.revisions import document_key
+from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
 from stream_car.local.generation import FILE, Generation, following, remembered
 from stream_car.local.run_sync import at_once
@@ -141,7 +141,7 @@ def _wrong(check: Literal["state", "index"], said: str) -> Finding:
 
 def _replay(anew: StateFile, log: SqliteLog, generation: Generation, upto: int, progress: Progress) -> None:
     fold = Fold(generation.ruleset(), future=generation.future)
-    shard = Shard(shard=0, log=log, store=SqliteStore(anew), journal=SqliteJournal(anew), fold=fold)
+    shard = Shard(shard=0, log=log, store=SqliteStore(anew), event_sink=SqliteJournal(anew), fold=fold)
     at_once(shard.start())
     while shard.next_offset < upto:
         at_once(shard.run_once(min(BATCH_MAX, upto - shard.next_offset)))
@@ -173,14 +173,14 @@ def _index(built: Path, log: SqliteLog) -> Finding:
         position, end = at_once(index.position()), at_once(log.range(0))[1]
         if position > end:
             return _wrong("index", f"it has seen {position:,} records, the log holds {end:,}")
-        names, count = (key[len(held_key("")) :].decode() for key in store.keys(0, held_key(""))), 0
+        names, count = (key[len(document_key("")) :].decode() for key in store.keys(0, document_key(""))), 0
         while some := list(islice(names, AT_ONCE)):
-            _, values = at_once(store.peek(0, [held_key(name) for name in some]))
+            _, values = at_once(store.peek(0, [document_key(name) for name in some]))
             found = at_once(index.documents(some))
             for name in some:
-                held = decode_value(held_key(name), values.get(held_key(name)))
+                held = decode_value(document_key(name), values.get(document_key(name)))
                 document = found.get(name)
-                if not isinstance(held, Held) or held.offset >= position:
+                if not isinstance(held, StoredDocument) or held.offset >= position:
                     continue
                 stands = None if held.retracted else held.revision
                 if (document.revision if document is not None else None) != stands:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from stream_car.adapters.search import encoders
 from stream_car.adapters.sqlite.log import SqliteLog
-from stream_car.codec import Publishable, Publishables, as_sent, each
+from stream_car.codec import Publishable, Publishables, encode_document, iterate_documents
 from stream_car.core.documents import Retraction
 from stream_car.core.revisions import SKEW
 from stream_car.core.rules import Ruleset
@@ -34,14 +34,14 @@ from stream_car.local.run_sync import at_once
 from stream_car.local.system_clock import SystemClock
 from stream_car.local.tellings import Tellings
 from stream_car.ports import Clock, Encoder, Message
-from stream_car.processing.effects import Effects, Future, Reading
+from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.fold import TICK
 from stream_car.processing.receipts import Receipt, receipt_of
-from stream_car.processing.shard import BATCH_MAX, Handled
-from stream_car.processing.state import WAITING
+from stream_car.processing.shard import BATCH_MAX, AppliedRecord
+from stream_car.processing.state import PENDING
 from stream_car.queries.answers import Published, Replayed
 from stream_car.queries.cache import BYTES_MAX
-from stream_car.queries.read_options import AT_ONCE, Timed, Waiting, unwatched
+from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions, StageTimer, untimed
 from stream_car.ranking.settings import SETTINGS, Settings
 
 LOG = "documents.sqlite"
@@ -150,7 +150,7 @@ class Engine(Questions, Tellings):
         self._note_due()
         return receipts
 
-    def _step(self, most: int) -> list[Handled[Reading, Effects]]:
+    def _step(self, most: int) -> list[AppliedRecord[DecodedRecord, Effects]]:
         handled = self._built.step(most)
         if handled and self.heard is not None:
             self.heard([self._receipt(one) for one in handled])
@@ -182,7 +182,7 @@ class Engine(Questions, Tellings):
         return self._apply(self.append(messages))
 
     def _note_due(self) -> None:
-        queue = self._built.value(WAITING)
+        queue = self._built.value(PENDING)
         first = first_time(queue) if isinstance(queue, Scope) else None
         self._due = first - SKEW if first is not None else None
 
@@ -190,21 +190,21 @@ class Engine(Questions, Tellings):
         if self.is_due():
             self._append([Message(value=None, headers=(TICK,))])
 
-    def _receipt(self, handled: Handled[Reading, Effects]) -> Receipt:
-        return receipt_of(handled.record.offset, handled.read.statement, handled.effects, self.ruleset)
+    def _receipt(self, handled: AppliedRecord[DecodedRecord, Effects]) -> Receipt:
+        return receipt_of(handled.record.offset, handled.decoded.statement, handled.effects, self.ruleset)
 
     def _ask(self, question: Question[T]) -> T:
         """The answer, after what is due; a state or index found damaged is built anew from the log, once."""
         self._require_open()
         self._tick_if_due()
         try:
-            return at_once(question(self._built, AT_ONCE))
+            return at_once(question(self._built, DEFAULT_OPTIONS))
         except Halted as halted:
             self._mend(halted)
-            return at_once(question(self._built, AT_ONCE))
+            return at_once(question(self._built, DEFAULT_OPTIONS))
 
     async def gently(
-        self, question: Question[T], give_way: Callable[[], Awaitable[bool]], timed: Timed = unwatched
+        self, question: Question[T], give_way: Callable[[], Awaitable[bool]], timed: StageTimer = untimed
     ) -> T:
         """The same answer, in pieces: `give_way` is awaited between them, and others may go first meanwhile.
 
@@ -222,12 +222,12 @@ class Engine(Questions, Tellings):
                 return has_waited
 
             try:
-                return await question(built, Waiting(give_way=give_way_to_others, timed=timed))
+                return await question(built, ReadOptions(yield_control=give_way_to_others, timer=timed))
             except _Switched:
                 continue
             except Halted as halted:
                 self._mend(halted)
-                return at_once(question(self._built, AT_ONCE))
+                return at_once(question(self._built, DEFAULT_OPTIONS))
 
     def _mend(self, halted: Halted) -> None:
         self._built.reset_if_damaged(halted)
@@ -241,7 +241,7 @@ class Engine(Questions, Tellings):
         """
         self._require_open()
         receipts: list[Receipt] = []
-        for messages in _batches(each(documents)):
+        for messages in _batches(iterate_documents(documents)):
             receipts += self._append(messages)
         return Published(receipts=tuple(receipts))
 
@@ -306,7 +306,7 @@ def _batches(documents: Iterable[Publishable]) -> Iterator[list[Message]]:
     batch: list[Message] = []
     size = 0
     for document in documents:
-        message = Message(value=as_sent(document))
+        message = Message(value=encode_document(document))
         batch.append(message)
         size += len(message.value or b"")
         if len(batch) == PUBLISH_MAX or size > PUBLISH_BYTES_MAX:
@@ -326,7 +326,7 @@ def open_engine(
 ) -> Engine:
     """An engine over a folder, which is made if need be; without a path a temporary one.
 
-    `domains` are names of shipped rule packs or paths of pack files; none means those that the folder goes
+    `packs` are names of shipped rule packs or paths of pack files; none means those that the folder goes
     by, and for a new one all shipped packs. `future="apply"` makes documents count whatever their date, as
     a closed collection needs it. `ranking` holds the numbers that Stage 1 and the order of groups go by.
     With an `encoder`, one's own or a model's folder, Stage 1 also compares meanings, by vectors that are made in
@@ -334,6 +334,3 @@ def open_engine(
     """
     chosen = encoders.encoder(encoder) if isinstance(encoder, str | Path) else encoder
     return Engine(path, packs=domains, future=future, ranking=ranking, encoder=chosen)
-
-
-__all__ = ["Engine", "Publishable", "at_once", "open_engine"]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from stream_car.http.metrics import Gauge, Metric, Total
 from stream_car.local.service import EmbeddedService
-from stream_car.queries.cache import Cache
+from stream_car.queries.cache import AnswerCache
 
 
 def metrics_of(service: EmbeddedService) -> list[Metric]:
     """The metrics of a service over an engine."""
     engine, lane, publisher = service.engine, service.lane, service.publisher
 
-    def cached(read: Callable[[Cache], int]) -> Callable[[], float]:
+    def cached(read: Callable[[AnswerCache], int]) -> Callable[[], float]:
         return lambda: read(engine.cache) if engine.cache is not None else 0
 
     return [

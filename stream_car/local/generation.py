@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car import rule_packs as packs
-from stream_car.core.rule_pack import Domain
+from stream_car.core.rule_pack import RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest
 from stream_car.processing.effects import Future
@@ -36,7 +36,7 @@ class Generation(Struct, frozen=True, kw_only=True):
     packs: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     future: Future = "wait"
-    domains: tuple[Domain, ...] = ()
+    domains: tuple[RulePack, ...] = ()
     format: int = FORMAT
 
     @property
@@ -59,7 +59,7 @@ class Generation(Struct, frozen=True, kw_only=True):
 
 
 def read_packs(
-    names: Sequence[str | Path], *, future: Future = "wait", number: int = 1, beside: Sequence[Domain] = ()
+    names: Sequence[str | Path], *, future: Future = "wait", number: int = 1, beside: Sequence[RulePack] = ()
 ) -> Generation:
     """The generation of these packs as they are now, and of others as they are. Raises `InvalidRules`."""
     return Generation(
@@ -67,7 +67,7 @@ def read_packs(
         packs=tuple(str(Path(name).resolve()) if Path(name).is_file() else str(name) for name in names),
         given=tuple(domain.name for domain in beside),
         future=future,
-        domains=packs.load(names, beside).domains,
+        domains=packs.load(names, beside).packs,
     )
 
 
@@ -76,8 +76,8 @@ def _given(
 ) -> Generation:
     """The generation of rules that somebody holds in hand; those of these names can be read again."""
     again = tuple(str(name) for name in names or ())
-    given = tuple(domain.name for domain in ruleset.domains if domain.name not in again)
-    return Generation(number=number, packs=again, given=given, future=future, domains=ruleset.domains)
+    given = tuple(domain.name for domain in ruleset.packs if domain.name not in again)
+    return Generation(number=number, packs=again, given=given, future=future, domains=ruleset.packs)
 
 
 def wanted(

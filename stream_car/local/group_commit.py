@@ -18,7 +18,7 @@ from stream_car.local.engine import Engine
 from stream_car.ports import Message
 from stream_car.processing.fold import TICK
 from stream_car.processing.receipts import Receipt
-from stream_car.queries.read_options import Timed, unwatched
+from stream_car.queries.read_options import StageTimer, untimed
 
 COMMIT_MAX = 512  # messages kept with one flush
 COMMIT_BYTES_MAX = 2 << 20
@@ -54,7 +54,7 @@ class _Publication:
 class Publisher:
     """Appends and applies for all; run it as one task beside the questions."""
 
-    def __init__(self, engine: Engine, still: asyncio.Lock, timed: Timed = unwatched) -> None:
+    def __init__(self, engine: Engine, still: asyncio.Lock, timed: StageTimer = untimed) -> None:
         self.engine = engine
         self._timed = timed
         self.still = still  # held by whoever needs that nothing is applied

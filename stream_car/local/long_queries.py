@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from time import perf_counter, thread_time
 
 from stream_car.errors import TooMuch
-from stream_car.queries.fair_scheduling import PIECE_S, Spare
+from stream_car.queries.fair_scheduling import PIECE_S, SpareTime
 
 FIRST_S = 0.025  # of computing: what a question may take before it has to go on in the lane
 WAITING_MAX = 16
@@ -21,7 +21,7 @@ WAIT_MAX_S = 5.0
 class Lane:
     """Long questions. `still` is held by the one inside, so that nothing changes what it reads."""
 
-    def __init__(self, spare: Spare, still: asyncio.Lock) -> None:
+    def __init__(self, spare: SpareTime, still: asyncio.Lock) -> None:
         self.spare = spare
         self.waiting = 0
         self._still = still
@@ -84,7 +84,7 @@ class Turn:
             if perf_counter() - self._since < FIRST_S or thread_time() - self._begun < FIRST_S:
                 return False
             await self.enter()
-        elif self._lane.spare.taken < PIECE_S:
+        elif self._lane.spare.held_s < PIECE_S:
             return False
         else:
             await self._piece.aclose()

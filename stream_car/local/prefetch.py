@@ -24,13 +24,13 @@ from stream_car.adapters.search.schema import analysed
 from stream_car.adapters.sqlite.hash_chain import Chain
 from stream_car.core.documents import Document
 from stream_car.core.revisions import Input
-from stream_car.core.rule_pack import Domain
+from stream_car.core.rule_pack import RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.files.database import reading_only
-from stream_car.ports import Posting, Record
-from stream_car.processing.effects import Future, Reading
+from stream_car.ports import IndexedDocument, Record
+from stream_car.processing.effects import DecodedRecord, Future
 from stream_car.processing.fold import Fold
-from stream_car.ranking.bm25 import Analysed
+from stream_car.ranking.bm25 import DocumentTerms
 from stream_car.ranking.settings import Settings
 from stream_car.version import __version__
 
@@ -54,7 +54,7 @@ class Task(Struct, frozen=True, kw_only=True):
     log: str
     first: int
     end: int
-    domains: tuple[Domain, ...]
+    domains: tuple[RulePack, ...]
     future: Future
     settings: Settings
     release: str = __version__
@@ -66,7 +66,7 @@ class Said(Struct, frozen=True, array_like=True, gc=False):
     document: Document
     scopes: tuple[str, ...]
     digest: bytes
-    words: Analysed
+    words: DocumentTerms
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -115,7 +115,7 @@ class Ahead:
                     break
                 self._buffer += piece
 
-    def read(self, record: Record) -> tuple[Reading, Analysed] | None:
+    def read(self, record: Record) -> tuple[DecodedRecord, DocumentTerms] | None:
         """A record as it was read, and its words; `None` where nobody did, or it is no document."""
         if record.offset >= self._first + len(self._said) and not self._turn_to(record.offset):
             return None
@@ -125,7 +125,7 @@ class Ahead:
         if said is None:
             return None
         at = Input(record.offset, record.append_time, said.digest)
-        return Reading(said.document, said.scopes, at), said.words
+        return DecodedRecord(said.document, said.scopes, at), said.words
 
     def _turn_to(self, offset: int) -> bool:
         """Unpack the parcel that this record is in, or that begins after it; those before it are thrown away."""
@@ -201,11 +201,11 @@ def parcels(task: Task, position: Callable[[], int]) -> Iterator[bytes]:
                 first = position() + LEAD
 
 
-def _said(read: Reading, settings: Settings) -> Said | None:
-    said = read.said
+def _said(read: DecodedRecord, settings: Settings) -> Said | None:
+    said = read.content
     if not isinstance(said, Document):
         return None
-    words = analysed(Posting(document=said, scopes=read.scopes), settings)
+    words = analysed(IndexedDocument(document=said, scopes=read.scopes), settings)
     return Said(said, read.scopes, read.at.digest, words)
 
 

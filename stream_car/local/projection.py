@@ -13,27 +13,27 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.store import ShardKeys, SqliteJournal, SqliteStore, StateFile
 from stream_car.core.documents import Document
-from stream_car.core.revisions import held_key
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.stored import Held
-from stream_car.core.walk import Walked
+from stream_car.core.stored import StoredDocument
+from stream_car.core.walk import WalkResult
 from stream_car.errors import Halted
 from stream_car.local.prefetch import Ahead, Task, begun
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Encoder, Posting, Record
-from stream_car.processing.effects import Effects, Future, Reading
+from stream_car.ports import Encoder, IndexedDocument, Record
+from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
-from stream_car.processing.shard import BATCH_MAX, Handled, Shard
+from stream_car.processing.shard import BATCH_MAX, AppliedRecord, Shard
 from stream_car.processing.state import HEADER, Value, decode_value
-from stream_car.queries.cache import Cache
+from stream_car.queries.cache import AnswerCache
 from stream_car.queries.queries import Queries
-from stream_car.queries.scopes import Scopes
+from stream_car.queries.scopes import ScopeQueries
 from stream_car.queries.shards import OneShard
-from stream_car.ranking.bm25 import Analysed
+from stream_car.ranking.bm25 import DocumentTerms
 from stream_car.ranking.settings import SETTINGS, Settings
-from stream_car.subscriptions.lookup_cache import Facts
-from stream_car.subscriptions.subscription import Sources
+from stream_car.subscriptions.lookup_cache import LookupCache
+from stream_car.subscriptions.subscription import SubscriptionSources
 
 if TYPE_CHECKING:
     from stream_car.adapters.search.hybrid import HybridIndex
@@ -46,7 +46,7 @@ class Fed:
     """What goes to the index together: the last word on each id, and every scope that any word gave."""
 
     def __init__(self) -> None:
-        self.postings: dict[str, Posting | None] = {}
+        self.postings: dict[str, IndexedDocument | None] = {}
         self.scopes: set[str] = set()
 
 
@@ -70,7 +70,7 @@ class Built:
         self.fold = Fold(ruleset, future=future)
         self._ranking = ranking
         self._ahead: Ahead | None = None
-        self._words: dict[int, Analysed] = {}  # of the records that somebody read ahead, by offset
+        self._words: dict[int, DocumentTerms] = {}  # of the records that somebody read ahead, by offset
         self._anchor_types = ruleset.anchor_types()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.file = StateFile(folder / "state.sqlite")
@@ -80,18 +80,20 @@ class Built:
             self.file.close()
             raise
         self.journal = SqliteJournal(self.file)
-        self.facts = Facts()
+        self.facts = LookupCache()
         self.store = SqliteStore(self.file)
-        self.shard = Shard(shard=0, log=log, store=self.store, journal=self.journal, fold=self.fold, read=self._read)
+        self.shard = Shard(
+            shard=0, log=log, store=self.store, event_sink=self.journal, fold=self.fold, decode=self._read
+        )
         self.queries = Queries(
             shards=OneShard(self.store),
             index=self.index,
             ruleset=ruleset,
             generation=self.shard.generation,
-            cache=Cache(cache_bytes, moved=ranking.moved) if cache_bytes else None,
-            moved=ranking.moved,
+            cache=AnswerCache(cache_bytes, superseded_bonus=ranking.superseded_bonus) if cache_bytes else None,
+            superseded_bonus=ranking.superseded_bonus,
         )
-        self.scopes = Scopes(self.queries, journal=self.journal, log=log)
+        self.scopes = ScopeQueries(self.queries, change_log=self.journal, log=log)
 
     @property
     def next_offset(self) -> int:
@@ -119,7 +121,7 @@ class Built:
         """Forget everything that follows from the log."""
         self.file.reset()
         self.index.reset()
-        self.facts = Facts()
+        self.facts = LookupCache()
         at_once(self.shard.start())
 
     def reset_if_damaged(self, halted: Halted) -> None:
@@ -138,7 +140,7 @@ class Built:
                 log=str(self.log.path),
                 first=self.next_offset,
                 end=self.end,
-                domains=self.ruleset.domains,
+                domains=self.ruleset.packs,
                 future=self.fold.future,
                 settings=self._ranking,
             )
@@ -150,7 +152,7 @@ class Built:
         if ahead is not None:
             ahead.close()
 
-    def step(self, most: int = BATCH_MAX) -> list[Handled[Reading, Effects]]:
+    def step(self, most: int = BATCH_MAX) -> list[AppliedRecord[DecodedRecord, Effects]]:
         """Apply some of what the log holds beyond the state, and make it findable; nothing at the end of the log."""
         if not self.shard.is_started:
             at_once(self.shard.start())
@@ -161,11 +163,11 @@ class Built:
         fed = Fed()
         for one in handled:
             if self.queries.cache is not None:
-                self.queries.cache.note(one.record.offset, one.effects.touched)
-            said = one.read.statement
+                self.queries.cache.invalidate(one.record.offset, one.effects.touched)
+            said = one.decoded.statement
             if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-                fed.scopes.update(one.read.scopes)
-                fed.postings[said.id] = self.posting(said, one.read.scopes, words.get(one.record.offset))
+                fed.scopes.update(one.decoded.scopes)
+                fed.postings[said.id] = self.posting(said, one.decoded.scopes, words.get(one.record.offset))
             elif one.effects.outcome == "retracted" and said is not None:
                 fed.postings[said.id] = None
         if handled:
@@ -197,26 +199,30 @@ class Built:
             if self.next_offset >= self._ahead.end:
                 self.read_alone()
 
-    def _read(self, record: Record) -> Reading:
+    def _read(self, record: Record) -> DecodedRecord:
         known = self._ahead.read(record) if self._ahead is not None else None
         if known is None:
             return self.fold.read(record)
         read, self._words[record.offset] = known
         return read
 
-    def posting(self, document: Document, scopes: tuple[str, ...], words: Analysed | None = None) -> Posting:
+    def posting(
+        self, document: Document, scopes: tuple[str, ...], words: DocumentTerms | None = None
+    ) -> IndexedDocument:
         """What the index gets of a document."""
-        return Posting(document=document, scopes=scopes, anchor=document.type in self._anchor_types, words=words)
+        return IndexedDocument(
+            document=document, scopes=scopes, anchor=document.type in self._anchor_types, terms=words
+        )
 
     def _feed(self, fed: Fed, position: int) -> None:
         postings = [posting for posting in fed.postings.values() if posting is not None]
         dropped = [name for name, posting in fed.postings.items() if posting is None]
         at_once(self.index.apply(postings, dropped, position, fed.scopes))
 
-    def held(self, name: str) -> Held | None:
+    def held(self, name: str) -> StoredDocument | None:
         """What is known of an id: the revision that stands, whether it is retracted or waits."""
-        value = self.value(held_key(name))
-        return value if isinstance(value, Held) else None
+        value = self.value(document_key(name))
+        return value if isinstance(value, StoredDocument) else None
 
     def header(self) -> Header:
         """What the state counts: documents, those that wait, outcomes."""
@@ -228,26 +234,26 @@ class Built:
         _, found = at_once(self.store.peek(0, [key]))
         return decode_value(key, found.get(key))
 
-    def sources(self) -> Sources:
+    def sources(self) -> SubscriptionSources:
         """What a subscription reads."""
-        return Sources(
+        return SubscriptionSources(
             shards=OneShard(self.store),
             listing=ShardKeys(self.store),
-            journal=self.journal,
+            change_log=self.journal,
             index=self.index,
             ruleset=self.ruleset,
             generation=self.shard.generation,
-            facts=self.facts,
+            lookups=self.facts,
             items=ITEMS_AT_ONCE,
         )
 
     def names(self) -> Iterator[str]:
         """Every id that the state knows, retracted and waiting ones too, in order of their bytes."""
-        prefix = held_key("")
+        prefix = document_key("")
         for key in self.store.keys(0, prefix):
             yield key[len(prefix) :].decode()
 
-    async def walks(self, names: Sequence[str]) -> list[Walked | None]:
+    async def walks(self, names: Sequence[str]) -> list[WalkResult | None]:
         """Stage 2 from each of these, as of one moment."""
         return await self.queries.reader().walk(names, named_max=0)
 

@@ -19,11 +19,11 @@ from stream_car.queries.answers import (
     Told,
 )
 from stream_car.queries.limits import DEPTH
-from stream_car.queries.read_options import Waiting
+from stream_car.queries.read_options import ReadOptions
 from stream_car.queries.scopes import Parts
 
 T = TypeVar("T")
-Question = Callable[[Built, Waiting], Coroutine[object, object, T]]
+Question = Callable[[Built, ReadOptions], Coroutine[object, object, T]]
 
 
 class Questions:
@@ -43,7 +43,7 @@ class Questions:
 
     def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not: Stage 1 alone."""
-        return self._ask(lambda built, _: built.queries.relevance(text, k))
+        return self._ask(lambda built, _: built.queries.search(text, k))
 
     def resolve(self, names: Sequence[str], *, as_of: int | None = None) -> tuple[Resolution, ...]:
         """What controls these now: document ids, chunk ids (`doc#chunk`) or records."""
@@ -66,7 +66,7 @@ class Questions:
     def changes(
         self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on.
+        """Frontier changes in the order in which they happened, from the one after `min_revisions` on.
 
         `behind` is the position of a change to go on from instead.
         """

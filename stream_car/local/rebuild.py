@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import chain, islice
 from types import TracebackType
 
-from stream_car.core.walk import Walked
+from stream_car.core.walk import WalkResult
 from stream_car.local.generation import Generation
 from stream_car.local.projection import Built
 from stream_car.local.run_sync import at_once
@@ -110,11 +110,11 @@ def _standings(built: Built, names: Sequence[str]) -> list[tuple[Stands, tuple[S
     return [_standing(built, name, walk) for name, walk in zip(names, walks, strict=True)]
 
 
-def _standing(built: Built, name: str, walk: Walked | None) -> tuple[Stands, tuple[Step, ...]]:
+def _standing(built: Built, name: str, walk: WalkResult | None) -> tuple[Stands, tuple[Step, ...]]:
     if walk is None:
         held = built.held(name)
-        return ("pending" if held is not None and held.waiting is not None else "absent"), ()
+        return ("pending" if held is not None and held.pending is not None else "absent"), ()
     if walk.is_active:
         return "active", ()
-    voiders = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.voiders)
+    voiders = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.superseded_by)
     return "void", voiders or tuple(Step(id=one, rule="link", scope=f"document={name}") for one in walk.missing)

@@ -13,19 +13,19 @@ from msgspec import Struct
 
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.core.changes import Rejection
-from stream_car.core.stored import Held
+from stream_car.core.stored import StoredDocument
 from stream_car.errors import InvalidRequest
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Event, Journal, Message
+from stream_car.ports import ChangeLog, Emission, Message
 from stream_car.processing.fold import REJECTED, Fold
 from stream_car.processing.receipts import Receipt
-from stream_car.processing.replay import REPLAY_OF, message_of, refusal
+from stream_car.processing.replay import REPLAY_OF, message_of, rejection_of
 from stream_car.queries.answers import Replayed
 
 ALL = 1 << 60
 
 
-async def refused_among(journal: Journal, named: Collection[int]) -> list[int]:
+async def refused_among(journal: ChangeLog, named: Collection[int]) -> list[int]:
     """Those of the named offsets whose input was refused, or all where none is named; in order.
 
     It is told in the order of the log, so each is searched for by halves and the others are not read.
@@ -46,7 +46,7 @@ async def refused_among(journal: Journal, named: Collection[int]) -> list[int]:
     return found
 
 
-def _offset(event: Event) -> int:
+def _offset(event: Emission) -> int:
     return msgspec.json.decode(event.value, type=Rejection).offset
 
 
@@ -66,7 +66,7 @@ class Plan(Struct):
 def planned(
     log: SqliteLog,
     fold: Fold,
-    held: Callable[[str], Held | None],
+    held: Callable[[str], StoredDocument | None],
     rejected: Sequence[int],
     mended: Mapping[int, bytes],
     only: Collection[int],
@@ -83,7 +83,7 @@ def planned(
     for offset in sorted(named or rejected):
         [record] = at_once(log.fetch(0, offset, 1))
         message = message_of(record, mended.get(offset))
-        refused = refusal(message, fold=fold, held=held, at=record)
+        refused = rejection_of(message, fold=fold, stored=held, at=record)
         if offset in before:
             plan.answers[offset] = Replayed(offset=offset, outcome="before", at=before[offset])
         elif refused is not None:

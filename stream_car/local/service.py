@@ -34,12 +34,12 @@ from stream_car.queries.answers import (
     Resolution,
     Told,
 )
-from stream_car.queries.fair_scheduling import Line, Spare
+from stream_car.queries.fair_scheduling import SpareTime, Turns
 from stream_car.queries.limits import DEPTH
-from stream_car.queries.read_options import Timed, unwatched
-from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Said, Selection
-from stream_car.subscriptions.hub import Subscriptions
+from stream_car.queries.read_options import StageTimer, untimed
+from stream_car.subscriptions.broadcast import Broadcast
+from stream_car.subscriptions.events import Event, Filter
+from stream_car.subscriptions.hub import SubscriptionHub
 from stream_car.version import __version__
 
 NAMES_SHORT = 32
@@ -61,18 +61,18 @@ class EmbeddedService:
         subscriptions_max: int = 1000,
         heartbeat_s: float = 15.0,
         changes_kept: int = 1_000_000,
-        timed: Timed = unwatched,
+        timed: StageTimer = untimed,
     ) -> None:
         self.engine = engine
-        self.bell = Bell()
+        self.bell = Broadcast()
         self._replaying = asyncio.Lock()
         still = asyncio.Lock()
-        spare = Spare(lambda: self.publisher.is_wanted)
+        spare = SpareTime(lambda: self.publisher.is_wanted)
         self.lane = Lane(spare, still)
         self.publisher = Publisher(engine, still, timed)
         self._timed = timed
-        changing = Folder(engine, Line(spare))
-        self.subscriptions = Subscriptions(changing, self.bell, most=subscriptions_max, heartbeat_s=heartbeat_s)
+        changing = Folder(engine, Turns(spare))
+        self.subscriptions = SubscriptionHub(changing, self.bell, limit=subscriptions_max, heartbeat_s=heartbeat_s)
         self.rebuilds = Rebuilding(engine, self.bell, still, lambda: self.publisher.is_asked)
         self.changes_kept = changes_kept
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,7 +99,7 @@ class EmbeddedService:
 
     def _hear(self, receipts: Sequence[Receipt]) -> None:
         self.publisher.hear(receipts)
-        self.bell.ring()
+        self.bell.notify()
 
     async def replay(
         self, only: Sequence[int], mended: Mapping[int, bytes], *, trial: bool = False
@@ -156,7 +156,7 @@ class EmbeddedService:
         standing = self.engine.standing(seen.id)
         if standing is None or standing.revision < seen.revision:
             return False
-        if standing.waiting is not None:
+        if standing.pending is not None:
             raise NotVisible(
                 "pending", f"revision {standing.revision} of {seen.id} waits for its time; see /v1/pending"
             )
@@ -184,7 +184,7 @@ class EmbeddedService:
         await self._see(after, timeout_ms)
         return await self._ask(
             lambda built, waiting: built.queries.query(
-                text, k=k, depth=depth, as_of=as_of, budget=budget, waiting=waiting
+                text, k=k, depth=depth, as_of=as_of, budget=budget, options=waiting
             ),
             is_long=_is_long(text, k, depth),
         )
@@ -192,7 +192,7 @@ class EmbeddedService:
     async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
         """What plain search would answer, void or not."""
         return await self._ask(
-            lambda built, waiting: built.queries.relevance(text, k, waiting=waiting), is_long=_is_long(text, k)
+            lambda built, waiting: built.queries.search(text, k, options=waiting), is_long=_is_long(text, k)
         )
 
     async def resolve(
@@ -201,7 +201,7 @@ class EmbeddedService:
         """What controls these now."""
         await self._see(after, timeout_ms)
         return await self._ask(
-            lambda built, waiting: built.queries.resolve(names, as_of=as_of, waiting=waiting),
+            lambda built, waiting: built.queries.resolve(names, as_of=as_of, options=waiting),
             is_long=len(names) > NAMES_SHORT,
         )
 
@@ -219,28 +219,28 @@ class EmbeddedService:
         await self._see(after, timeout_ms)
         return await self._ask(
             lambda built, waiting: built.queries.check(
-                ids, question=question, depth=depth, as_of=as_of, waiting=waiting
+                ids, question=question, depth=depth, as_of=as_of, options=waiting
             ),
             is_long=len(ids) > NAMES_SHORT or _is_long(question or "", 1, depth),
         )
 
     async def frontier(self, parts: Mapping[str, str], *, as_of: int | None = None) -> tuple[Frontier, ...]:
         """The active members of every scope that has these `key=value` pairs."""
-        return await self._ask(lambda built, waiting: built.scopes.frontier(parts, as_of=as_of, waiting=waiting))
+        return await self._ask(lambda built, waiting: built.scopes.frontier(parts, as_of=as_of, options=waiting))
 
     async def history(self, parts: Mapping[str, str]) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs."""
-        return await self._ask(lambda built, waiting: built.scopes.history(parts, waiting=waiting))
+        return await self._ask(lambda built, waiting: built.scopes.history(parts, options=waiting))
 
     async def changes(
         self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
     ) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `after` on."""
+        """Frontier changes in the order in which they happened, from the one after `min_revisions` on."""
         return self.engine.changes(parts, after=after, limit=limit, behind=behind)
 
     async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
         """Why a document is or is not active, and what controls it."""
-        return await self._ask(lambda built, waiting: built.scopes.explain(name, as_of=as_of, waiting=waiting))
+        return await self._ask(lambda built, waiting: built.scopes.explain(name, as_of=as_of, options=waiting))
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
@@ -251,14 +251,14 @@ class EmbeddedService:
         return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in self.engine.pending())
 
     async def subscribe(
-        self, selection: Selection, *, after: str | None = None, snapshot: bool | None = None
-    ) -> AsyncIterator[Sequence[Said]]:
+        self, selection: Filter, *, after: str | None = None, snapshot: bool | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
         """What is in force now, then every change of it; from a cursor on without the former."""
         return await self.subscriptions.subscribe(selection, after, snapshot)
 
     async def rules(self) -> Rules:
         """The rules in force."""
-        return Rules(generation=self.engine.generation, domains=self.engine.ruleset.domains)
+        return Rules(generation=self.engine.generation, domains=self.engine.ruleset.packs)
 
     async def status(self) -> Standing:
         """Where the service stands."""
@@ -269,9 +269,9 @@ class EmbeddedService:
             generation=engine.generation,
             next_offset=engine.next_offset,
             cursor=f"{engine.generation}:{engine.last_change()}",
-            changes_from=engine.forgotten() + 1,
+            changes_from=engine.deleted_up_to() + 1,
             documents=header.documents,
-            waiting=header.waiting,
+            waiting=header.pending,
             outcomes=dict(sorted(header.counts.items())),
             subscriptions=len(self.subscriptions),
             lag=await self.subscriptions.lag(),

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stream_car.core.rules import Ruleset
-from stream_car.core.stored import Held
+from stream_car.core.stored import StoredDocument
 from stream_car.local.projection import Built
 from stream_car.local.run_sync import at_once
 from stream_car.processing.fold import CHANGES
 from stream_car.processing.headers import Header
-from stream_car.queries.cache import Cache
-from stream_car.subscriptions.events import Notice, Selection
+from stream_car.queries.cache import AnswerCache
+from stream_car.subscriptions.events import Filter, Notice
 from stream_car.subscriptions.subscription import Subscription
 
 
@@ -49,7 +49,7 @@ class Tellings:
         return self.next_offset - self._built.index.committed
 
     @property
-    def cache(self) -> Cache | None:
+    def cache(self) -> AnswerCache | None:
         """The answers that are remembered."""
         return self._built.queries.cache
 
@@ -58,7 +58,7 @@ class Tellings:
         """Where what follows from the log is kept."""
         return self._built.folder
 
-    def standing(self, name: str) -> Held | None:
+    def standing(self, name: str) -> StoredDocument | None:
         """What is known of an id: the revision that stands, whether it is retracted or waits."""
         return self._built.held(name)
 
@@ -70,16 +70,18 @@ class Tellings:
         """The number of the last change told."""
         return at_once(self._built.journal.last(0))
 
-    def forgotten(self) -> int:
+    def deleted_up_to(self) -> int:
         """Changes up to this number may no longer be kept."""
-        return at_once(self._built.journal.forgotten(0))
+        return at_once(self._built.journal.deleted_up_to(0))
 
     def forget_changes(self, keep: int, limit: int) -> bool:
         """Let go of changes beyond the last `keep`, at most `limit` now; whether there may be more to let go of."""
         upto = self.last_change() - keep
-        return upto > self.forgotten() and at_once(self._built.journal.forget(0, CHANGES, upto, limit)) == limit
+        return (
+            upto > self.deleted_up_to() and at_once(self._built.journal.delete_up_to(0, CHANGES, upto, limit)) == limit
+        )
 
-    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
+    def subscription(self, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
         """A place in the stream of changes; `pull` from it."""
         return Subscription(self._built.sources(), selection, cursor=cursor, with_snapshot=with_snapshot)
 

@@ -21,28 +21,28 @@ class Effects(Struct, gc=False):
     outcome: Outcome
     changes: list[FrontierChange]
     touched: list[bytes]
-    shown: list[str]
+    ids: list[str]
     rejection: Rejection | None = None
     scopes: int = 0
     placements: tuple[Placement, ...] = ()  # handed on to the next hop, where there is one
 
 
-class Reading(Struct, frozen=True, gc=False):
+class DecodedRecord(Struct, frozen=True, gc=False):
     """A record as far as it can be read without state. `said` is `None` for a tick; `at` is where it stands."""
 
-    said: Statement | InvalidDocument | None
+    content: Statement | InvalidDocument | None
     scopes: tuple[str, ...]
     at: Input
 
     @property
     def statement(self) -> Statement | None:
         """What the record said, if it can be read."""
-        return None if isinstance(self.said, InvalidDocument) else self.said
+        return None if isinstance(self.content, InvalidDocument) else self.content
 
     @property
     def name(self) -> str | None:
         """The id that it speaks about, if it shows one."""
-        said = self.said
+        said = self.content
         if said is None:
             return None
         return said.document_id if isinstance(said, InvalidDocument) else said.id

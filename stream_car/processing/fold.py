@@ -15,15 +15,15 @@ from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import place
 from stream_car.core.pages import add, drop
-from stream_car.core.revisions import SKEW, Decision, Input, Placement, decide, held_key, release
+from stream_car.core.revisions import SKEW, Decision, Input, Placement, decide, document_key, release
 from stream_car.core.rules import Ruleset
-from stream_car.core.stored import Entry, Held, Scope
-from stream_car.core.timeline import Absent, scope_key
+from stream_car.core.stored import Entry, Scope, StoredDocument
+from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.errors import InvalidDocument
-from stream_car.ports import Event, Record
-from stream_car.processing.effects import Effects, Future, Reading
+from stream_car.ports import Emission, Record
+from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.headers import Header
-from stream_car.processing.state import HEADER, WAITING, State
+from stream_car.processing.state import HEADER, PENDING, State
 
 CHANGES = "changes"
 REJECTED = "rejected"
@@ -36,7 +36,7 @@ Steps = Generator[list[bytes], None, None]
 
 
 class Fold:
-    """`frontier ∘ intake` for one shard of one generation; intake alone if it `hands_on` the placements."""
+    """`frontier ∘ intake` for one shard of one generation; intake alone if it `emits_placements` the placements."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class Fold:
         future: Future = "wait",
         skew: int = SKEW,
         shard: int = 0,
-        hands_on: bool = False,
+        emits_placements: bool = False,
     ) -> None:
         self.ruleset = ruleset
         self.future = future
         self.skew = skew
         self.shard = shard
-        self.hands_on = hands_on
+        self.emits_placements = emits_placements
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     @property
@@ -59,42 +59,42 @@ class Fold:
         """Names what a state was built with: rules, format, and how documents from the future are treated."""
         return f"{self.ruleset.digest}-{FORMAT}{'' if self.future == 'wait' else '-' + self.future}"
 
-    def read(self, record: Record) -> Reading:
+    def read(self, record: Record) -> DecodedRecord:
         """The record decoded and judged as far as it goes alone."""
         at = Input(record.offset, record.append_time)
         if TICK in record.headers:
-            return Reading(None, (), at)
+            return DecodedRecord(None, (), at)
         try:
             said = decode(record.value, key=record.key, headers=record.headers)
             scopes = self.scopes(said)
         except InvalidDocument as refused:
-            return Reading(refused, (), at)
+            return DecodedRecord(refused, (), at)
         if isinstance(said, Document):
             at = Input(record.offset, record.append_time, content_digest(said)[:DIGEST_BYTES])
-        return Reading(said, scopes, at)
+        return DecodedRecord(said, scopes, at)
 
-    def foresee(self, read: Reading) -> list[bytes]:
+    def keys_needed(self, decoded: DecodedRecord) -> list[bytes]:
         """Keys that a record will need, as far as it shows itself; what it lacks the fold asks for."""
-        said = read.said
+        said = decoded.content
         if said is None or isinstance(said, InvalidDocument):
             return []
-        keys = [held_key(said.id)]
+        keys = [document_key(said.id)]
         if isinstance(said, Document):
-            keys += [scope_key(scope) for scope in read.scopes]
+            keys += [scope_key(scope) for scope in decoded.scopes]
         return keys
 
-    def apply(self, state: State, read: Reading) -> Generator[list[bytes], None, "Effects"]:
+    def apply(self, state: State, decoded: DecodedRecord) -> Generator[list[bytes], None, "Effects"]:
         """Apply one record that was read."""
-        return self.step(state, read.said, read.scopes, read.at)
+        return self.step(state, decoded.content, decoded.scopes, decoded.at)
 
-    def emit(self, read: Reading, effects: "Effects", first: int) -> list[Event]:
+    def emit(self, decoded: DecodedRecord, effects: "Effects", first: int) -> list[Emission]:
         """The events that tell of it, numbered from `first` on."""
         told = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
         refused = effects.rejection
         if refused is not None:
             told.append((REJECTED, refused.id or "", self._encode(refused)))
         return [
-            Event(oseq=oseq, stream=stream, key=key.encode(), value=value)
+            Emission(oseq=oseq, stream=stream, key=key.encode(), value=value)
             for oseq, (stream, key, value) in enumerate(told, first)
         ]
 
@@ -113,7 +113,7 @@ class Fold:
     def step(
         self,
         state: State,
-        said: Statement | InvalidDocument | None,
+        content: Statement | InvalidDocument | None,
         scopes: Sequence[str],
         at: Input,
     ) -> Generator[list[bytes], None, Effects]:
@@ -123,18 +123,18 @@ class Fold:
         header = _header(state)
         header.clock = max(header.clock, at.append_time)
         effects = Effects("control", [], [HEADER], [])
-        if header.waiting:
+        if header.pending:
             yield from self._release(state, header, at, effects)
-        if isinstance(said, InvalidDocument):
-            _reject(said, at, effects)
-        elif said is not None:
-            if not state.is_whole and (lacking := state.lacking(said.id, () if self.hands_on else scopes)):
+        if isinstance(content, InvalidDocument):
+            _reject(content, at, effects)
+        elif content is not None:
+            if not state.is_whole and (lacking := state.missing(content.id, () if self.emits_placements else scopes)):
                 yield lacking
-            old = state.held.get(said.id)
-            decision = self._decide(state, header, old, said, scopes, at, effects)
-            if decision is not None and decision.held is not None:
+            old = state.documents.get(content.id)
+            decision = self._decide(state, header, old, content, scopes, at, effects)
+            if decision is not None and decision.document is not None:
                 effects.scopes = len(scopes)
-                yield from self._carry_out(state, header, old, decision.held, decision.placements, effects)
+                yield from self._carry_out(state, header, old, decision.document, decision.placements, effects)
         counts = header.counts
         counts[effects.outcome] = counts.get(effects.outcome, 0) + 1
         return effects
@@ -143,17 +143,17 @@ class Fold:
         self,
         state: State,
         header: Header,
-        old: Held | None,
-        said: Statement,
+        old: StoredDocument | None,
+        statement: Statement,
         scopes: Sequence[str],
         at: Input,
         effects: Effects,
     ) -> Decision | None:
-        is_due = not isinstance(said, Document) or self._is_due(said.time, header)
+        is_due = not isinstance(statement, Document) or self._is_due(statement.time, header)
         is_repeat = old is not None and old.digest == at.digest
         names = state.names(scopes) if scopes and not is_repeat else scopes
         try:
-            decision = decide(old, said, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
+            decision = decide(old, statement, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
         except InvalidDocument as conflict:
             _reject(conflict, at, effects)
             return None
@@ -167,8 +167,8 @@ class Fold:
         self,
         state: State,
         header: Header,
-        old: Held | None,
-        new: Held,
+        old: StoredDocument | None,
+        new: StoredDocument,
         placements: Sequence[Placement],
         effects: Effects,
     ) -> Steps:
@@ -179,46 +179,48 @@ class Fold:
                 header.links += _more_links(left)
             while lacking := self._place(state, left, effects):
                 yield lacking
-        if new.more is not None or (old is not None and old.more is not None):
-            yield from self._requeue(state, header, old, new, effects)
+        if new.optional is not None or (old is not None and old.optional is not None):
+            yield from self._update_queue(state, header, old, new, effects)
         state.keep(new)
         header.documents += (not new.retracted) - (old is not None and not old.retracted)
-        effects.touched.append(held_key(new.entry.id))
-        effects.shown.append(new.entry.id)
+        effects.touched.append(document_key(new.entry.id))
+        effects.ids.append(new.entry.id)
 
     def _place(self, state: State, left: list[Placement], effects: Effects) -> list[bytes]:
         """Where intake ends and the frontier begins; the two-hop form has a topic here.
 
         Takes out of `left` what is placed. Gives the keys that must be read before the rest can be.
         """
-        if self.hands_on:
+        if self.emits_placements:
             effects.placements += tuple(left)
             return []
         return place_all(state, left, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched)
 
-    def _requeue(self, state: State, header: Header, old: Held | None, new: Held, effects: Effects) -> Steps:
+    def _update_queue(
+        self, state: State, header: Header, old: StoredDocument | None, new: StoredDocument, effects: Effects
+    ) -> Steps:
         """Take the former revision out of the queue if it waits there, and put the new one in if it must."""
         name = new.entry.id
-        if old is not None and old.waiting is not None:
+        if old is not None and old.pending is not None:
             yield from self._edit_queue(state, header, None, (old.time, 0, name), effects)
-        if new.waiting is not None:
+        if new.pending is not None:
             entry = Entry(name, new.revision, "", new.time, 0, new.offset, new.entry.append_time)
             yield from self._edit_queue(state, header, entry, None, effects)
 
     def _release(self, state: State, header: Header, at: Input, effects: Effects) -> Steps:
         """Place the documents whose time has come, in the order of their times."""
-        while header.waiting:
-            if WAITING not in state.others:
-                yield [WAITING]
+        while header.pending:
+            if PENDING not in state.others:
+                yield [PENDING]
             queue = _queue(state)
-            first = queue.sheets[""][0].first if queue.sheets else (queue.entries[0].time, 0, queue.entries[0].id)
+            first = queue.directory[""][0].first if queue.directory else (queue.entries[0].time, 0, queue.entries[0].id)
             if not self._is_due(first[0], header):
                 return
             name = first[2]
-            lacking = state.lacking(name, ())
+            lacking = state.missing(name, ())
             if lacking:
                 yield lacking
-            held = state.held[name]
+            held = state.documents[name]
             assert held is not None
             new, placements = release(name, held, at.offset)
             yield from self._carry_out(state, header, held, new, placements, effects)
@@ -231,8 +233,8 @@ class Fold:
         gone: tuple[int, int, str] | None,
         effects: Effects,
     ) -> Steps:
-        if WAITING not in state.others:
-            yield [WAITING]
+        if PENDING not in state.others:
+            yield [PENDING]
         queue = _queue(state)
         while True:
             try:
@@ -241,11 +243,11 @@ class Fold:
                 if entry is not None:
                     effects.touched += add(queue, state.pages, entry)
                 break
-            except Absent as absent:
+            except MissingPages as absent:
                 lacking = absent.keys
             yield lacking
-        header.waiting += (entry is not None) - (gone is not None)
-        effects.touched.append(WAITING)
+        header.pending += (entry is not None) - (gone is not None)
+        effects.touched.append(PENDING)
 
 
 def place_all(
@@ -269,7 +271,7 @@ def place_all(
     for at, placement in enumerate(left):
         try:
             change, pages = place(state.scope(placement.scope), state.pages, placement, ruleset, shard=shard)
-        except Absent as absent:
+        except MissingPages as absent:
             del left[:at]
             return absent.keys
         touched.append(scope_key(placement.scope))
@@ -294,9 +296,9 @@ def _header(state: State) -> Header:
 
 
 def _queue(state: State) -> Scope:
-    queue = state.others[WAITING]
+    queue = state.others[PENDING]
     if queue is None:
-        queue = state.others[WAITING] = Scope("")
+        queue = state.others[PENDING] = Scope("")
     assert isinstance(queue, Scope)
     return queue
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from stream_car.core.revisions import decide
-from stream_car.core.stored import Held
+from stream_car.core.stored import StoredDocument
 from stream_car.errors import InvalidDocument
 from stream_car.ports import Message, Record
 from stream_car.processing.fold import Fold
@@ -11,27 +11,29 @@ from stream_car.processing.fold import Fold
 REPLAY_OF = "stream-car-replay-of"  # this header holds the offset of the refused input, in decimal digits
 
 
-def refusal(message: Message, *, fold: Fold, held: Callable[[str], Held | None], at: Record) -> InvalidDocument | None:
+def rejection_of(
+    message: Message, *, fold: Fold, stored: Callable[[str], StoredDocument | None], at: Record
+) -> InvalidDocument | None:
     """Why the fold would refuse this message if it came now; `held` says what is known of an id."""
     record = Record(
         offset=at.offset, append_time=at.append_time, value=message.value, key=message.key, headers=message.headers
     )
     read = fold.read(record)
-    if isinstance(read.said, InvalidDocument):
-        return read.said
+    if isinstance(read.content, InvalidDocument):
+        return read.content
     try:
-        if read.said is not None:
-            known = held(read.said.id)
-            decide(known, read.said, at=read.at, ruleset=fold.ruleset, scopes=read.scopes, is_due=True)
+        if read.content is not None:
+            known = stored(read.content.id)
+            decide(known, read.content, at=read.at, ruleset=fold.ruleset, scopes=read.scopes, is_due=True)
     except InvalidDocument as conflict:
         return conflict
     return None
 
 
-def message_of(record: Record, mended: bytes | None) -> Message:
+def message_of(record: Record, corrected: bytes | None) -> Message:
     """What replays a record. Mended bytes name their document themselves, so the old key stays behind."""
     headers = tuple(header for header in record.headers if header[0] != REPLAY_OF)
     marked = (*headers, (REPLAY_OF, str(record.offset).encode()))
-    if mended is not None:
-        return Message(value=mended, headers=marked)
+    if corrected is not None:
+        return Message(value=corrected, headers=marked)
     return Message(value=record.value, key=record.key, headers=marked)

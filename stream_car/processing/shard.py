@@ -14,9 +14,9 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from stream_car.core.timeline import Contradicted
+from stream_car.core.timeline import StateContradiction
 from stream_car.errors import Halted
-from stream_car.ports import Claim, Event, Log, Outlet, Record, Store
+from stream_car.ports import Claim, Emission, EventSink, Log, Record, Store
 from stream_car.processing.state import State, decode_value, encode_value
 
 GENERATION = b"g"
@@ -25,17 +25,17 @@ BATCH_MAX = 1000
 CACHE_MAX = 300_000  # decoded values kept between batches
 
 
-class Touching(Protocol):
+class HasTouchedKeys(Protocol):
     """What a fold did to a shard; `touched` are the keys to write."""
 
     touched: list[bytes]
 
 
 R = TypeVar("R")
-E = TypeVar("E", bound=Touching)
+E = TypeVar("E", bound=HasTouchedKeys)
 
 
-class Folding(Protocol[R, E]):
+class FoldProtocol(Protocol[R, E]):
     """A pure function of state and record, in the four steps in which the machine takes it."""
 
     @property
@@ -47,24 +47,24 @@ class Folding(Protocol[R, E]):
         """The record decoded and judged as far as it goes alone."""
         ...
 
-    def foresee(self, read: R) -> Sequence[bytes]:
+    def keys_needed(self, decoded: R) -> Sequence[bytes]:
         """Keys that it will need, as far as it shows itself."""
         ...
 
-    def apply(self, state: State, read: R) -> Generator[list[bytes], None, E]:
+    def apply(self, state: State, decoded: R) -> Generator[list[bytes], None, E]:
         """Change the state; keys that are not in it are asked for by yielding them."""
         ...
 
-    def emit(self, read: R, effects: E, first: int) -> Sequence[Event]:
+    def emit(self, decoded: R, effects: E, first: int) -> Sequence[Emission]:
         """The events that tell of it, numbered from `first` on."""
         ...
 
 
-class Handled(Struct, Generic[R, E], frozen=True, gc=False):
+class AppliedRecord(Struct, Generic[R, E], frozen=True, gc=False):
     """A record that was applied, how it was read, and what it did."""
 
     record: Record
-    read: R
+    decoded: R
     effects: E
 
 
@@ -77,23 +77,23 @@ class Shard(Generic[R, E]):
         shard: int,
         log: Log,
         store: Store,
-        journal: Outlet,
-        fold: Folding[R, E],
-        read: Callable[[Record], R] | None = None,
+        event_sink: EventSink,
+        fold: FoldProtocol[R, E],
+        decode: Callable[[Record], R] | None = None,
         cache_max: int = CACHE_MAX,
     ) -> None:
         """`read` says what `fold.read` would, where somebody has read the record already."""
         self.shard = shard
         self.log = log
         self.store = store
-        self.journal = journal
+        self.change_log = event_sink
         self.fold = fold
-        self._read = read or fold.read
+        self._read = decode or fold.read
         self.cache_max = cache_max
         self.generation = fold.generation
         self._state = State()
         self._claim: Claim | None = None
-        self._told = 0  # events up to this one have been published in earlier lives
+        self._published_up_to = 0  # events up to this one have been published in earlier lives
 
     @property
     def next_offset(self) -> int:
@@ -122,7 +122,7 @@ class Shard(Generic[R, E]):
         Raises `Halted`: `generation` (the state was built with other rules), `ahead` (the log ends
         before the state), `lost_history` (the log begins after it), `foreign` (it is another log).
         """
-        self._let_go()
+        self._release()
         claim = await self.store.claim(self.shard)
         known = await self.store.read(claim, [GENERATION, LAST])
         if claim.next_offset and known.get(GENERATION) != self.generation.encode():
@@ -141,11 +141,11 @@ class Shard(Generic[R, E]):
             if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != digest_of(last[0]):
                 raise Halted("foreign", "the state was built from another log; build it anew from this one")
         self._state.is_whole = not claim.next_offset
-        self._told = await self.journal.last(self.shard)
+        self._published_up_to = await self.change_log.last(self.shard)
         waiting = await self.store.outbox(claim)
         self._claim = await self._publish(claim, waiting) if waiting else claim
 
-    async def run_once(self, max_records: int = BATCH_MAX) -> list[Handled[R, E]]:
+    async def run_once(self, max_records: int = BATCH_MAX) -> list[AppliedRecord[R, E]]:
         """Apply one batch of the log; nothing is returned when the shard has caught up.
 
         Raises `ClaimLost` when another worker took the shard; `start` again.
@@ -162,7 +162,7 @@ class Shard(Generic[R, E]):
             handled = await self._fold(claim, records)
             self._claim = await self._commit(claim, handled)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         self._state.shrink(self.cache_max)
         return handled
@@ -177,26 +177,26 @@ class Shard(Generic[R, E]):
         try:
             await self.store.read(self._claim, [GENERATION])
         except BaseException:
-            self._let_go()
+            self._release()
             raise
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._claim = None
         self._state = State()
 
-    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
+    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         fold = self.fold
         read = [self._read(record) for record in records]
         if not self._state.is_whole:
-            wanted = {key for one in read for key in fold.foresee(one)}
+            wanted = {key for one in read for key in fold.keys_needed(one)}
             await self._load(claim, [key for key in wanted if key not in self._state])
-        handled: list[Handled[R, E]] = []
+        handled: list[AppliedRecord[R, E]] = []
         expected = claim.next_offset
         for record, one in zip(records, read, strict=True):
             if record.offset != expected:
                 raise Halted("gap", f"the log answered offset {record.offset} where {expected} was due")
             expected += 1
-            handled.append(Handled(record, one, await self._drive(claim, fold.apply(self._state, one))))
+            handled.append(AppliedRecord(record, one, await self._drive(claim, fold.apply(self._state, one))))
         return handled
 
     async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, E]) -> E:
@@ -206,7 +206,7 @@ class Shard(Generic[R, E]):
             except StopIteration as stop:
                 effects: E = stop.value
                 return effects
-            except Contradicted as fault:
+            except StateContradiction as fault:
                 raise Halted("damaged", f"{fault}; rebuild the state from the log") from None
             await self._load(claim, keys)
 
@@ -220,21 +220,21 @@ class Shard(Generic[R, E]):
                 raise Halted("damaged", f"the page {key!r} is gone; rebuild the state from the log")
             self._state[key] = decode_value(key, value)
 
-    async def _commit(self, claim: Claim, handled: Sequence[Handled[R, E]]) -> Claim:
+    async def _commit(self, claim: Claim, handled: Sequence[AppliedRecord[R, E]]) -> Claim:
         touched = dict.fromkeys(key for one in handled for key in one.effects.touched)
         writes = {key: encode_value(self._state.get(key)) for key in touched}
         writes[GENERATION] = self.generation.encode()
         writes[LAST] = digest_of(handled[-1].record)
-        outbox: list[Event] = []
+        outbox: list[Emission] = []
         for one in handled:
-            outbox += self.fold.emit(one.read, one.effects, claim.next_oseq + len(outbox))
+            outbox += self.fold.emit(one.decoded, one.effects, claim.next_oseq + len(outbox))
         moved = await self.store.commit(claim, handled[-1].record.offset + 1, writes, outbox)
         return await self._publish(moved, outbox) if outbox else moved
 
-    async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
+    async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         last = events[-1].oseq
-        if last > self._told:
-            await self.journal.publish(self.shard, [event for event in events if event.oseq > self._told])
+        if last > self._published_up_to:
+            await self.change_log.publish(self.shard, [event for event in events if event.oseq > self._published_up_to])
         return await self.store.trim(claim, last)
 
 

@@ -14,22 +14,22 @@ from typing import TypeVar, cast
 import msgspec
 from msgspec.structs import force_setattr
 
-from stream_car.core.revisions import held_key
-from stream_car.core.stored import NO_SHEETS, Entry, Folder, Held, Page, Scope, Sheet
+from stream_car.core.revisions import document_key
+from stream_car.core.stored import EMPTY_DIRECTORY, Entry, Folder, Page, PageEntry, Scope, StoredDocument
 from stream_car.core.timeline import FOLDER, scope_key, share
 from stream_car.errors import Halted
-from stream_car.processing.headers import FrontierHeader, Header, Rerouted
+from stream_car.processing.headers import ForwardedOffsets, FrontierHeader, Header
 
 HEADER = b"h"
-WAITING = b"w"
+PENDING = b"w"
 
-_HELD = held_key("")
+_HELD = document_key("")
 _SCOPE = scope_key("")
 
 
 Name = TypeVar("Name")
 Kept = TypeVar("Kept")
-Value = Header | FrontierHeader | Rerouted | Held | Scope | Page | Folder | None
+Value = Header | FrontierHeader | ForwardedOffsets | StoredDocument | Scope | Page | Folder | None
 
 
 class State(MutableMapping[bytes, Value]):
@@ -40,24 +40,24 @@ class State(MutableMapping[bytes, Value]):
 
     def __init__(self, *, is_whole: bool = False) -> None:
         self.is_whole = is_whole
-        self.held: dict[str, Held | None] = {}
+        self.documents: dict[str, StoredDocument | None] = {}
         self.scopes: dict[str, Scope | None] = {}
         self.pages: dict[bytes, Page] = {}
         self.others: dict[bytes, Value] = {}
 
-    def lacking(self, name: str, scopes: Iterable[str]) -> list[bytes]:
+    def missing(self, name: str, scopes: Iterable[str]) -> list[bytes]:
         """The keys of an id and of scopes that must be read before anyone can tell what they are."""
         if self.is_whole:
             return []
-        keys = [held_key(name)] if name not in self.held else []
+        keys = [document_key(name)] if name not in self.documents else []
         return keys + [scope_key(scope) for scope in scopes if scope not in self.scopes]
 
-    def keep(self, held: Held) -> None:
+    def keep(self, stored: StoredDocument) -> None:
         """What an id is known as from now on; the document's own id is the key, so that it is kept once."""
-        name = held.entry.id
-        if not self.is_whole and self.held.get(name) is None:
-            self.held.pop(name, None)
-        self.held[name] = held
+        name = stored.entry.id
+        if not self.is_whole and self.documents.get(name) is None:
+            self.documents.pop(name, None)
+        self.documents[name] = stored
 
     def scope(self, name: str) -> Scope:
         """The scope of this name; one that was never seen begins empty."""
@@ -70,30 +70,30 @@ class State(MutableMapping[bytes, Value]):
     def names(self, scopes: Sequence[str]) -> tuple[str, ...]:
         """The same names, as they are kept already: those of a member of the scope, or the scopes' own."""
         if len(scopes) == 1 and (scope := self.scopes.get(scopes[0])) is not None and scope.entries:
-            member = self.held.get(scope.entries[0].id)
+            member = self.documents.get(scope.entries[0].id)
             if member is not None and len(member.scopes) == 1 and member.scopes[0] is scope.name:
                 return member.scopes
         return tuple([scope.name if (scope := self.scopes.get(name)) is not None else name for name in scopes])
 
-    def shrink(self, most: int) -> None:
+    def shrink(self, limit: int) -> None:
         """Forget what is longest known where it is more than `most`."""
-        if len(self) <= most:
+        if len(self) <= limit:
             return
-        part = 1 - most * 7 / 8 / len(self)
-        _forget(self.held, part)
+        part = 1 - limit * 7 / 8 / len(self)
+        _forget(self.documents, part)
         _forget(self.scopes, part)
         _forget(self.pages, part)
         self.is_whole = False
 
     def __getitem__(self, key: bytes) -> Value:
         if key.startswith(_HELD):
-            return self.held[key[2:].decode()]
+            return self.documents[key[2:].decode()]
         if key.startswith(_SCOPE):
             return self.scopes[key[2:].decode()]
         return self.pages[key] if key in self.pages else self.others[key]
 
     def __setitem__(self, key: bytes, value: Value) -> None:
-        if isinstance(value, Held):
+        if isinstance(value, StoredDocument):
             self.keep(value)
             self._share(value)
         elif isinstance(value, list):
@@ -101,29 +101,29 @@ class State(MutableMapping[bytes, Value]):
             if not key.startswith(FOLDER):
                 self._share_all(page)
         elif key.startswith(_HELD):
-            self.held[key[2:].decode()] = None
+            self.documents[key[2:].decode()] = None
         elif key.startswith(_SCOPE) and isinstance(value, Scope):
             self.scopes[value.name] = value
-            value.sheets = value.sheets or NO_SHEETS
+            value.directory = value.directory or EMPTY_DIRECTORY
             self._share_all(value.entries)
         elif key.startswith(_SCOPE):
             self.scopes[key[2:].decode()] = None
         else:
             self.others[key] = value
 
-    def _share(self, held: Held) -> None:
+    def _share(self, stored: StoredDocument) -> None:
         """A document that was just read is the member that its scopes have."""
-        force_setattr(held, "scopes", self.names(held.scopes))
-        force_setattr(held.entry, "type", intern(held.entry.type))
-        for name in held.scopes:
+        force_setattr(stored, "scopes", self.names(stored.scopes))
+        force_setattr(stored.entry, "type", intern(stored.entry.type))
+        for name in stored.scopes:
             scope = self.scopes.get(name)
             if scope is not None:
-                share(scope, self.pages, held.entry)
+                share(scope, self.pages, stored.entry)
 
     def _share_all(self, members: list[Entry]) -> None:
         """Members that were just read are the documents that are known, where they are."""
         for at, member in enumerate(members):
-            held = self.held.get(member.id)
+            held = self.documents.get(member.id)
             if held is not None and held.entry == member:
                 members[at] = held.entry
                 force_setattr(held, "scopes", self.names(held.scopes))
@@ -133,14 +133,14 @@ class State(MutableMapping[bytes, Value]):
     def __contains__(self, key: object) -> bool:
         assert isinstance(key, bytes)
         if key.startswith(_HELD):
-            return key[2:].decode() in self.held
+            return key[2:].decode() in self.documents
         if key.startswith(_SCOPE):
             return key[2:].decode() in self.scopes
         return key in self.pages or key in self.others
 
     def __delitem__(self, key: bytes) -> None:
         if key.startswith(_HELD):
-            del self.held[key[2:].decode()]
+            del self.documents[key[2:].decode()]
         elif key.startswith(_SCOPE):
             del self.scopes[key[2:].decode()]
         elif key in self.pages:
@@ -149,10 +149,10 @@ class State(MutableMapping[bytes, Value]):
             del self.others[key]
 
     def __iter__(self) -> Iterator[bytes]:
-        return chain(map(held_key, self.held), map(scope_key, self.scopes), self.pages, self.others)
+        return chain(map(document_key, self.documents), map(scope_key, self.scopes), self.pages, self.others)
 
     def __len__(self) -> int:
-        return len(self.held) + len(self.scopes) + len(self.pages) + len(self.others)
+        return len(self.documents) + len(self.scopes) + len(self.pages) + len(self.others)
 
 
 def _forget(kept: dict[Name, Kept], part: float) -> None:
@@ -164,12 +164,12 @@ _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: dict[bytes, Callable[[bytes], Value]] = {
     b"h": msgspec.msgpack.Decoder(Header).decode,
     b"f": msgspec.msgpack.Decoder(FrontierHeader).decode,
-    b"r": msgspec.msgpack.Decoder(Rerouted).decode,
-    b"d:": msgspec.msgpack.Decoder(Held).decode,
+    b"r": msgspec.msgpack.Decoder(ForwardedOffsets).decode,
+    b"d:": msgspec.msgpack.Decoder(StoredDocument).decode,
     b"s:": msgspec.msgpack.Decoder(Scope).decode,
     b"w": msgspec.msgpack.Decoder(Scope).decode,
     b"p:": msgspec.msgpack.Decoder(list[Entry]).decode,
-    FOLDER: msgspec.msgpack.Decoder(list[Sheet]).decode,
+    FOLDER: msgspec.msgpack.Decoder(list[PageEntry]).decode,
 }
 
 

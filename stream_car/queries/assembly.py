@@ -5,28 +5,28 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.core.amendments import Amending
+from stream_car.core.amendments import Amender
 from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document
-from stream_car.core.stored import Entry, Held
-from stream_car.core.walk import Walked
+from stream_car.core.stored import Entry, StoredDocument
+from stream_car.core.walk import WalkResult
 from stream_car.queries.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step
-from stream_car.queries.snapshot import Reader
+from stream_car.queries.snapshot import Snapshot
 
 AMENDMENTS_MAX = 50
 
 
-class Amended(Struct, frozen=True, gc=False):
+class AmendmentsOf(Struct, frozen=True, gc=False):
     """What amends one document: each in force, latest first, with the path to it, and how many more there are."""
 
     found: tuple[tuple[Entry, tuple[Step, ...]], ...]
     more: int = 0
 
 
-UNAMENDED = Amended(())
+NO_AMENDMENTS = AmendmentsOf(())
 
 
-def shown(entry: Entry | Held, name: str, body: Document | None, *, active: bool) -> Evidence:
+def evidence_of(entry: Entry | StoredDocument, name: str, body: Document | None, *, active: bool) -> Evidence:
     """A document as answers show it; without its body only what authority knows of it."""
     return Evidence(
         id=name,
@@ -42,12 +42,12 @@ def shown(entry: Entry | Held, name: str, body: Document | None, *, active: bool
     )
 
 
-def steps_of(walked: Walked, name: str) -> tuple[Step, ...]:
+def steps_of(walked: WalkResult, name: str) -> tuple[Step, ...]:
     """The path from the anchor to one of the documents that control it."""
     return tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walked.path(name))
 
 
-def listed(walked: Walked, needed: Collection[str] = ()) -> Walked:
+def with_limited_list(walked: WalkResult, needed: Collection[str] = ()) -> WalkResult:
     """The walk with as many controlling documents as a group lists, the needed ones among them; the rest is counted."""
     if len(walked.controlling) <= LISTED_MAX:
         return walked
@@ -59,7 +59,7 @@ def listed(walked: Walked, needed: Collection[str] = ()) -> Walked:
     )
 
 
-def names_in(walks: Iterable[Walked], amended: Mapping[str, Amended]) -> list[str]:
+def names_in(walks: Iterable[WalkResult], amended: Mapping[str, AmendmentsOf]) -> list[str]:
     """Every document that groups of these walks show."""
     names = dict.fromkeys(entry.id for one in amended.values() for entry, _ in one.found)
     for walked in walks:
@@ -70,7 +70,7 @@ def names_in(walks: Iterable[Walked], amended: Mapping[str, Amended]) -> list[st
 
 
 def group_of(
-    walked: Walked, bodies: Mapping[str, Document], amended: Mapping[str, Amended], score: float = 0.0
+    walked: WalkResult, bodies: Mapping[str, Document], amended: Mapping[str, AmendmentsOf], score: float = 0.0
 ) -> Group:
     """The group of an anchor: what controls it, and the superseded documents on the way."""
     inside = {entry.id for entry in walked.controlling}
@@ -78,19 +78,19 @@ def group_of(
     passed = dict.fromkeys(step.id for path in paths.values() for step in path if step.id not in inside)
     reasons = _reasons(walked)
     return Group(
-        anchor=shown(walked.held, walked.anchor, bodies.get(walked.anchor), active=walked.is_active),
+        anchor=evidence_of(walked.document, walked.anchor, bodies.get(walked.anchor), active=walked.is_active),
         score=score,
         controlling=tuple(
             Controlling(
-                document=shown(entry, entry.id, bodies.get(entry.id), active=True),
+                document=evidence_of(entry, entry.id, bodies.get(entry.id), active=True),
                 path=paths[entry.id],
-                amendments=_amendments(amended.get(entry.id, UNAMENDED), bodies),
-                amendments_more=amended.get(entry.id, UNAMENDED).more,
+                amendments=_amendments(amended.get(entry.id, NO_AMENDMENTS), bodies),
+                amendments_more=amended.get(entry.id, NO_AMENDMENTS).more,
             )
             for entry in walked.controlling
         ),
         controlling_more=walked.controlling_more,
-        passed=tuple(shown(walked.nodes[one].entry, one, bodies.get(one), active=False) for one in passed),
+        passed=tuple(evidence_of(walked.nodes[one].entry, one, bodies.get(one), active=False) for one in passed),
         complete=not reasons,
         reasons=tuple(reasons),
         missing=walked.missing,
@@ -98,7 +98,7 @@ def group_of(
     )
 
 
-def _reasons(walked: Walked) -> list[Incomplete]:
+def _reasons(walked: WalkResult) -> list[Incomplete]:
     """Why what a walk found may not be all."""
     found: list[Incomplete] = ["cycle"] if walked.cycle else []
     if walked.missing:
@@ -110,15 +110,15 @@ def _reasons(walked: Walked) -> list[Incomplete]:
     return found
 
 
-def _amendments(amended: Amended, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
+def _amendments(amended: AmendmentsOf, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
     return tuple(
-        Amendment(document=shown(entry, entry.id, bodies.get(entry.id), active=True), path=path)
+        Amendment(document=evidence_of(entry, entry.id, bodies.get(entry.id), active=True), path=path)
         for entry, path in amended.found
     )
 
 
 def certificate_of(
-    walks: Sequence[Walked],
+    walks: Sequence[WalkResult],
     not_covered: Sequence[str],
     *,
     generation: str,
@@ -152,7 +152,7 @@ def certificate_of(
     )
 
 
-async def amended_by(reader: Reader, walks: Iterable[Walked]) -> Mapping[str, Amended]:
+async def amendments_of(reader: Snapshot, walks: Iterable[WalkResult]) -> Mapping[str, AmendmentsOf]:
     """The amendments of every controlling document of these walks that has some."""
     has_links = (await reader.overview()).has_links
     controlling = {entry.id: entry for walk in walks for entry in walk.controlling}
@@ -160,16 +160,16 @@ async def amended_by(reader: Reader, walks: Iterable[Walked]) -> Mapping[str, Am
     if not names:
         return {}
     direct = await reader.amenders(names)
-    every = list(dict.fromkeys(one for found in direct for one in found.found))
+    every = list(dict.fromkeys(one for found in direct for one in found.named))
     followed = {one: walk for one, walk in zip(every, await reader.walk(every), strict=True) if walk is not None}
     return {
-        name: _listed(name, list(found.found.values()), followed, found.more)
+        name: _listed(name, list(found.named.values()), followed, found.unnamed)
         for name, found in zip(names, direct, strict=True)
-        if found.found or found.more
+        if found.named or found.unnamed
     }
 
 
-def _listed(name: str, direct: Sequence[Amending], followed: Mapping[str, Walked], more: int) -> Amended:
+def _listed(name: str, direct: Sequence[Amender], followed: Mapping[str, WalkResult], more: int) -> AmendmentsOf:
     best: dict[str, tuple[Entry, tuple[Step, ...]]] = {}
     for amending in direct:
         walk = followed.get(amending.id)
@@ -178,9 +178,9 @@ def _listed(name: str, direct: Sequence[Amending], followed: Mapping[str, Walked
             if entry.id != name and (entry.id not in best or len(path) < len(best[entry.id][1])):
                 best[entry.id] = entry, path
     ordered = sorted(best.values(), key=lambda pair: (-pair[0].time, -pair[0].order, pair[0].id))
-    return Amended(tuple(ordered[:AMENDMENTS_MAX]), more + max(0, len(ordered) - AMENDMENTS_MAX))
+    return AmendmentsOf(tuple(ordered[:AMENDMENTS_MAX]), more + max(0, len(ordered) - AMENDMENTS_MAX))
 
 
-def _path(amending: Amending, walk: Walked, target: str) -> tuple[Step, ...]:
+def _path(amending: Amender, walk: WalkResult, target: str) -> tuple[Step, ...]:
     first = Step(id=amending.id, rule=amending.rule, scope=amending.scope, effect="amend")
     return (first, *(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.path(target)))

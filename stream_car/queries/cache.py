@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from stream_car.core.stored import Scope
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Answer, Evidence
-from stream_car.queries.retrieval import Asked, believed, followed
+from stream_car.queries.retrieval import Question, replay_plan, with_probabilities
 from stream_car.queries.shards import Overview
-from stream_car.queries.snapshot import Reader
-from stream_car.ranking.anchor_order import Course, Gist, Hit
-from stream_car.ranking.anchor_order import course as looking
+from stream_car.queries.snapshot import Snapshot
+from stream_car.ranking.anchor_order import AnchorPlan, AnchorSummary, Hit, plan_anchors
 from stream_car.ranking.settings import SETTINGS
 
 BYTES_MAX = 64 << 20
@@ -29,7 +28,7 @@ KEY_BYTES = 300  # a key that an answer read
 HIT_BYTES = 150  # an anchor that was looked at
 
 
-class Kept(Struct):
+class CachedAnswer(Struct):
     """An answer, and what it was worked out from: searches and keys, as of a cut and a version of the index."""
 
     answer: Answer
@@ -37,7 +36,7 @@ class Kept(Struct):
     version: int
     has_links: bool
     searches: Mapping[tuple[str, int], Sequence[Hit]]
-    course: Course
+    plan: AnchorPlan
     keys: tuple[bytes, ...]
     size: int
     marks: tuple[object, ...] = ()  # what tells the values of the keys, where nobody tells of writes
@@ -50,23 +49,23 @@ class _Mark(Struct, gc=False):
     readers: int
 
 
-class Cache:
+class AnswerCache:
     """Answers of one shard and one generation, the least lately used given up first."""
 
-    def __init__(self, bytes_max: int = BYTES_MAX, *, moved: float = SETTINGS.moved) -> None:
+    def __init__(self, bytes_max: int = BYTES_MAX, *, superseded_bonus: float = SETTINGS.superseded_bonus) -> None:
         self.bytes_max = bytes_max
-        self.moved = moved
+        self.moved = superseded_bonus
         self.size = 0
         self.hits = 0
         self.misses = 0
-        self._kept: dict[Asked, Kept] = {}
+        self._kept: dict[Question, CachedAnswer] = {}
         self._written: dict[bytes, _Mark] = {}
         self._next = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def note(self, offset: int, touched: Iterable[bytes]) -> None:
+    def invalidate(self, offset: int, touched: Iterable[bytes]) -> None:
         """A record was applied and wrote these keys."""
         if offset != self._next:
             self.clear()
@@ -82,35 +81,35 @@ class Cache:
         self._written.clear()
         self.size = 0
 
-    async def find(self, asked: Asked, reader: Reader, index: AnchorIndex) -> Answer | None:
+    async def find(self, question: Question, snapshot: Snapshot, index: AnchorIndex) -> Answer | None:
         """The answer to this question as of the reader's cut, if it is known."""
-        kept = self._kept.pop(asked, None)
+        kept = self._kept.pop(question, None)
         if kept is not None:
             self.size -= kept.size
             is_known = False
             try:
-                overview = await reader.overview()
-                is_known = await self._stands(kept, overview, reader) and await self._found_again(
-                    asked, kept, reader, index
+                overview = await snapshot.overview()
+                is_known = await self._is_current(kept, overview, snapshot) and await self._found_again(
+                    question, kept, snapshot, index
                 )
             finally:
                 if not is_known:
-                    self._let_go(kept)
+                    self._evict(kept)
             if is_known:
-                self._put(asked, kept)  # the latest used is the last
+                self._put(question, kept)  # the latest used is the last
                 self.hits += 1
-                return _as_of_now(kept, overview, reader)
+                return _as_of_now(kept, overview, snapshot)
         self.misses += 1
         return None
 
-    async def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
+    async def _is_current(self, kept: CachedAnswer, overview: Overview, reader: Snapshot) -> bool:
         """Whether nothing that Stage 2 read was written since."""
         if reader.cut != (self._next,) or kept.has_links != overview.has_links:
             return False
         written, [cut] = self._written, kept.cut
         return all((mark := written.get(key)) is not None and mark.offset < cut for key in kept.keys)
 
-    async def _found_again(self, asked: Asked, kept: Kept, reader: Reader, index: AnchorIndex) -> bool:
+    async def _found_again(self, asked: Question, kept: CachedAnswer, reader: Snapshot, index: AnchorIndex) -> bool:
         """Whether Stage 1 leads to the same anchors in the same order; their scores may be new."""
         if await index.version() == kept.version:
             return True
@@ -119,48 +118,52 @@ class Cache:
             course = self._followed(asked, kept, found)
             if course is None:
                 return False
-            kept.searches, kept.course = found, course
-            kept.answer = believed(kept.answer, course)
+            kept.searches, kept.plan = found, course
+            kept.answer = with_probabilities(kept.answer, course)
         kept.version = await index.version()
         return True
 
-    def _followed(self, asked: Asked, kept: Kept, found: Mapping[tuple[str, int], Sequence[Hit]]) -> Course | None:
+    def _followed(
+        self, asked: Question, kept: CachedAnswer, found: Mapping[tuple[str, int], Sequence[Hit]]
+    ) -> AnchorPlan | None:
         """Where the new scores lead, if that is where the old ones led."""
         if len(found) != 1 or asked.budget is not None:
             return None
         [hits], [before] = found.values(), kept.searches.values()
-        left = {hit.id for hit in kept.course.left}
-        gists: dict[str, Gist | None] = {hit.id: None for hit in before if hit.id not in left}
-        gists |= {gist.anchor: gist for _, gist in kept.course.looked}
-        course = followed(looking(hits, k=asked.k, depth=asked.depth, moved=self.moved), gists)
-        return course if course is not None and _outline(course) == _outline(kept.course) else None
+        left = {hit.id for hit in kept.plan.remaining}
+        gists: dict[str, AnchorSummary | None] = {hit.id: None for hit in before if hit.id not in left}
+        gists |= {gist.anchor: gist for _, gist in kept.plan.examined}
+        course = replay_plan(plan_anchors(hits, k=asked.k, depth=asked.depth, superseded_bonus=self.moved), gists)
+        return course if course is not None and _outline(course) == _outline(kept.plan) else None
 
-    async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
+    async def keep(
+        self, question: Question, answer: Answer, plan: AnchorPlan, snapshot: Snapshot, index: AnchorIndex
+    ) -> None:
         """Remember an answer that this reader gave, unless state or index moved meanwhile."""
-        overview = await reader.overview()
-        size = _size(answer, len(reader.values), sum(map(len, reader.searches.values())))
-        if reader.version != await index.version() or size > self.bytes_max // 4:
+        overview = await snapshot.overview()
+        size = _size(answer, len(snapshot.values), sum(map(len, snapshot.searches.values())))
+        if snapshot.version != await index.version() or size > self.bytes_max // 4:
             return
-        searches, keys = dict(reader.searches), tuple(reader.values)
-        kept = Kept(answer, reader.cut, reader.version, overview.has_links, searches, course, keys, size)
-        if not self._takes(kept, reader):
+        searches, keys = dict(snapshot.searches), tuple(snapshot.values)
+        kept = CachedAnswer(answer, snapshot.cut, snapshot.version, overview.has_links, searches, plan, keys, size)
+        if not self._is_cacheable(kept, snapshot):
             return
-        self._put(asked, kept)
+        self._put(question, kept)
         while self.size > self.bytes_max:
             oldest = self._kept.pop(next(iter(self._kept)))
             self.size -= oldest.size
-            self._let_go(oldest)
+            self._evict(oldest)
 
-    def _put(self, asked: Asked, kept: Kept) -> None:
+    def _put(self, asked: Question, kept: CachedAnswer) -> None:
         """The latest, in place of one that somebody else put there meanwhile."""
         before = self._kept.pop(asked, None)
         if before is not None:
             self.size -= before.size
-            self._let_go(before)
+            self._evict(before)
         self.size += kept.size
         self._kept[asked] = kept
 
-    def _takes(self, kept: Kept, reader: Reader) -> bool:
+    def _is_cacheable(self, kept: CachedAnswer, reader: Snapshot) -> bool:
         """Whether what is written from now on can be compared with it."""
         [cut] = kept.cut
         if cut < self._next:
@@ -172,7 +175,7 @@ class Cache:
             self._written.setdefault(key, _Mark(-1, 0)).readers += 1
         return True
 
-    def _let_go(self, kept: Kept) -> None:
+    def _evict(self, kept: CachedAnswer) -> None:
         """Forget what only this answer had read."""
         written = self._written
         for key in kept.keys:
@@ -183,17 +186,17 @@ class Cache:
                     del written[key]
 
 
-def _outline(course: Course) -> tuple[list[str], list[str], bool]:
+def _outline(course: AnchorPlan) -> tuple[list[str], list[str], bool]:
     """What of a course shows in an answer, scores and beliefs apart."""
-    return [gist.anchor for _, gist in course.looked], [hit.id for hit in course.left], course.settled
+    return [gist.anchor for _, gist in course.examined], [hit.id for hit in course.remaining], course.is_settled
 
 
-def _as_of_now(kept: Kept, overview: Overview, reader: Reader) -> Answer:
+def _as_of_now(kept: CachedAnswer, overview: Overview, reader: Snapshot) -> Answer:
     """The same answer with the present cut, and as many waiting documents as there are now."""
     answer = kept.answer
-    if reader.cut != kept.cut or answer.pending != overview.waiting:
+    if reader.cut != kept.cut or answer.pending != overview.pending:
         certificate = replace(answer.certificate, cut=reader.cut)
-        kept.answer = answer = replace(answer, certificate=certificate, pending=overview.waiting)
+        kept.answer = answer = replace(answer, certificate=certificate, pending=overview.pending)
         kept.cut = reader.cut
     return answer
 
@@ -215,24 +218,26 @@ def _size(answer: Answer, keys: int, hits: int) -> int:
     return len(answer.question) + words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys + HIT_BYTES * hits
 
 
-class CheckedCache(Cache):
+class ManyShardsCache(AnswerCache):
     """Answers of many shards and one generation."""
 
-    async def _stands(self, kept: Kept, overview: Overview, reader: Reader) -> bool:
+    async def _is_current(self, kept: CachedAnswer, overview: Overview, reader: Snapshot) -> bool:
         """Whether everything that Stage 2 read is as it was."""
         if kept.has_links != overview.has_links:
             return False
         await reader.load(kept.keys)
         return tuple(_mark(reader.values[key]) for key in kept.keys) == kept.marks
 
-    async def keep(self, asked: Asked, answer: Answer, course: Course, reader: Reader, index: AnchorIndex) -> None:
+    async def keep(
+        self, question: Question, answer: Answer, plan: AnchorPlan, snapshot: Snapshot, index: AnchorIndex
+    ) -> None:
         """Remember an answer, unless the index was behind the state: its words would stay old."""
         shown = shown_in(answer)
         bodies = await index.documents(list(shown))
         if all(name in bodies and bodies[name].revision == one.revision for name, one in shown.items()):
-            await super().keep(asked, answer, course, reader, index)
+            await super().keep(question, answer, plan, snapshot, index)
 
-    def _takes(self, kept: Kept, reader: Reader) -> bool:
+    def _is_cacheable(self, kept: CachedAnswer, reader: Snapshot) -> bool:
         """What it was worked out from; pages are immutable, and their scope's header names them."""
         if not reader.source.is_exact:
             return False
@@ -242,4 +247,4 @@ class CheckedCache(Cache):
 
 
 def _mark(value: object) -> object:
-    return (value.stamp, value.applied) if isinstance(value, Scope) else value
+    return (value.version, value.applied) if isinstance(value, Scope) else value

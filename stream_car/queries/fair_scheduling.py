@@ -12,7 +12,7 @@ PIECE_S = 0.0005
 RESTS = 3  # times as long as a piece took
 
 
-class Spare:
+class SpareTime:
     """Whoever is inside has the time alone; after a piece of work it rests, unless nobody `is_wanted` elsewhere."""
 
     def __init__(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
@@ -22,17 +22,17 @@ class Spare:
         self._owed = 0.0
 
     @property
-    def taken(self) -> float:
+    def held_s(self) -> float:
         """For how long somebody has been inside."""
         return asyncio.get_running_loop().time() - self._begun
 
-    async def __aenter__(self) -> "Spare":
+    async def __aenter__(self) -> "SpareTime":
         await self._free.acquire()
         self._begun = asyncio.get_running_loop().time()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._owed += self.taken
+        self._owed += self.held_s
         if self._owed < PIECE_S:
             self._free.release()
             return
@@ -41,15 +41,15 @@ class Spare:
         asyncio.get_running_loop().call_later(rest, self._free.release)
 
 
-class Line:
+class Turns:
     """Many who want spare time for the same: together they get as much as anybody else, one of them in turn."""
 
-    def __init__(self, spare: Spare) -> None:
+    def __init__(self, spare: SpareTime) -> None:
         self._spare = spare
         self._turn = asyncio.Lock()
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
+    async def next(self) -> AsyncIterator[None]:
         """Time for a piece of work of one of them."""
         async with self._turn, self._spare:
             yield

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from stream_car.core.revisions import held_key
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import record_scope
-from stream_car.core.stored import Entry, Held, Scope
-from stream_car.core.timeline import everyone
-from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, Walked, pages_of
+from stream_car.core.stored import Entry, Scope, StoredDocument
+from stream_car.core.timeline import all_members
+from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult, pages_of
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import (
@@ -32,14 +32,22 @@ from stream_car.queries.answers import (
     Via,
     Violation,
 )
-from stream_car.queries.assembly import amended_by, certificate_of, group_of, listed, names_in, shown, steps_of
-from stream_car.queries.cache import Cache
+from stream_car.queries.assembly import (
+    amendments_of,
+    certificate_of,
+    evidence_of,
+    group_of,
+    names_in,
+    steps_of,
+    with_limited_list,
+)
+from stream_car.queries.cache import AnswerCache
 from stream_car.queries.limits import DEPTH, DEPTH_MAX, require, require_budget, require_names, require_time
-from stream_car.queries.read_options import AT_ONCE, Attempts, Waiting, with_reservation
-from stream_car.queries.retrieval import Asked, believed, chosen, look
-from stream_car.queries.shards import Shards, Source
-from stream_car.queries.snapshot import Moved, Reader
-from stream_car.ranking.anchor_order import Course, Hit
+from stream_car.queries.read_options import DEFAULT_OPTIONS, ImmediateRetries, ReadOptions, mark_in_flight
+from stream_car.queries.retrieval import Question, retrieve, select, with_probabilities
+from stream_car.queries.shards import ShardMoved, Shards, ValueSource
+from stream_car.queries.snapshot import Snapshot
+from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.settings import SETTINGS
 
 EDITIONS_MAX = 100
@@ -49,7 +57,7 @@ T = TypeVar("T")
 
 
 class Queries:
-    """Questions about anchors and names; `Scopes` answers those about scopes."""
+    """Questions about anchors and names; `ScopeQueries` answers those about scopes."""
 
     def __init__(
         self,
@@ -58,71 +66,71 @@ class Queries:
         index: AnchorIndex,
         ruleset: Ruleset,
         generation: str,
-        cache: Cache | None = None,
-        moved: float = SETTINGS.moved,
+        cache: AnswerCache | None = None,
+        superseded_bonus: float = SETTINGS.superseded_bonus,
     ) -> None:
         self.shards = shards
         self.index = index
         self.ruleset = ruleset
         self.generation = generation
         self.cache = cache
-        self.moved = moved  # nats in favour of what something supersedes
+        self.superseded_bonus = superseded_bonus  # nats in favour of what something supersedes
 
-    def reader(self, as_of: int | None = None) -> Reader:
+    def reader(self, as_of: int | None = None) -> Snapshot:
         """A reader for one attempt at a question."""
-        return Reader(self.shards.source(), self.ruleset, as_of=as_of)
+        return Snapshot(self.shards.source(), self.ruleset, as_of=as_of)
 
-    async def steadily(
+    async def read_consistently(
         self,
         as_of: int | None,
-        ask: Callable[[Reader], Awaitable[T]],
-        waiting: Waiting = AT_ONCE,
+        ask: Callable[[Snapshot], Awaitable[T]],
+        options: ReadOptions = DEFAULT_OPTIONS,
         *,
-        source: Callable[[], Source] | None = None,
+        source: Callable[[], ValueSource] | None = None,
     ) -> T:
         """Ask until an answer is exact and has seen what it must, or the time is up.
 
-        Raises `InvalidRequest`: `pending` and `not_visible` say that `after` could not be met,
+        Raises `InvalidRequest`: `pending` and `not_visible` say that `min_revisions` could not be met,
         `in_flight` that there is no answer that could be given with that reservation.
         """
         require_time(as_of)
-        patience = waiting.patience or Attempts()
+        patience = options.retry or ImmediateRetries()
         while True:
-            reader = Reader(
+            reader = Snapshot(
                 (source or self.shards.source)(),
                 self.ruleset,
                 as_of=as_of,
-                give_way=waiting.give_way,
-                timed=waiting.timed,
+                yield_control=options.yield_control,
+                timer=options.timer,
             )
             found: T | None = None
             is_seen = True
-            with suppress(Moved):
+            with suppress(ShardMoved):
                 found = await ask(reader)
-                is_seen = await self._has_seen(reader, waiting.after)
+                is_seen = await self._has_seen(reader, options.min_revisions)
                 if is_seen and reader.source.is_exact:
                     return found
             if not await patience.wait():
                 break
         if not is_seen:
-            names = ", ".join(f"revision {one.revision} of {one.id}" for one in waiting.after)
+            names = ", ".join(f"revision {one.revision} of {one.id}" for one in options.min_revisions)
             raise InvalidRequest("not_visible", f"not every one of {names} has been applied in time; ask again")
-        marked = with_reservation(found)
+        marked = mark_in_flight(found)
         if marked is None:
             raise InvalidRequest("in_flight", "the shards moved faster than they could be read; ask again")
         return marked
 
-    async def _has_seen(self, reader: Reader, after: Sequence[After]) -> bool:
+    async def _has_seen(self, reader: Snapshot, after: Sequence[After]) -> bool:
         """Whether the cut lies beyond these statements, so that every shard they joined or left has them.
 
         Raises `InvalidRequest` (`pending`) for one that waits for its time.
         """
-        await reader.load([held_key(one.id) for one in after])
+        await reader.load([document_key(one.id) for one in after])
         for one in after:
-            held = await reader.held(one.id)
+            held = await reader.document(one.id)
             if held is None or held.revision < one.revision:
                 return False
-            if held.waiting is not None:
+            if held.pending is not None:
                 raise InvalidRequest(
                     "pending", f"{one.id!r} takes effect later than now; until then it changes nothing"
                 )
@@ -130,22 +138,23 @@ class Queries:
                 return False
         return True
 
-    async def relevance(self, text: str, k: int = 5, *, waiting: Waiting = AT_ONCE) -> tuple[Evidence, ...]:
+    async def search(self, text: str, k: int = 5, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Evidence, ...]:
         """What relevance alone would answer: the best `k` anchors, void or not."""
         require(text, k, k)
 
-        async def ask(reader: Reader) -> tuple[Evidence, ...]:
+        async def ask(reader: Snapshot) -> tuple[Evidence, ...]:
             hits, walks = await self._anchors(reader, text, k)
             bodies = await reader.bodies(self.index, [hit.id for hit in hits])
             return tuple(
-                shown(walk.held, walk.anchor, bodies.get(walk.anchor), active=walk.is_active) for walk in walks
+                evidence_of(walk.document, walk.anchor, bodies.get(walk.anchor), active=walk.is_active)
+                for walk in walks
             )
 
-        return await self.steadily(None, ask, waiting)
+        return await self.read_consistently(None, ask, options)
 
     async def _anchors(
-        self, reader: Reader, text: str, depth: int, named_max: int = COUNTED_MAX
-    ) -> tuple[list[Hit], list[Walked]]:
+        self, reader: Snapshot, text: str, depth: int, named_max: int = COUNTED_MAX
+    ) -> tuple[list[Hit], list[WalkResult]]:
         """The first `depth` hits that are part of the corpus then, with their walks."""
         asked = depth
         while True:
@@ -164,7 +173,7 @@ class Queries:
         depth: int = DEPTH,
         as_of: int | None = None,
         budget: int | None = None,
-        waiting: Waiting = AT_ONCE,
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """The `k` best controlling documents of the first `depth` anchors, group by group.
 
@@ -173,12 +182,12 @@ class Queries:
         """
         require(text, k, depth)
         require_budget(budget)
-        asked = Asked(text, k, depth, as_of, budget)
-        answer = await self.steadily(as_of, lambda reader: self._remembered(reader, asked), waiting)
-        behind, unread = await self.index.behind(), await self.index.unread(text)
+        asked = Question(text, k, depth, as_of, budget)
+        answer = await self.read_consistently(as_of, lambda reader: self._cached_answer(reader, asked), options)
+        behind, unread = await self.index.vectors_pending(), await self.index.ignored_terms(text)
         return replace(answer, behind=behind, unread=unread) if behind or unread else answer
 
-    async def _remembered(self, reader: Reader, asked: Asked) -> Answer:
+    async def _cached_answer(self, reader: Snapshot, asked: Question) -> Answer:
         """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""
         cache = self.cache
         if cache is None:
@@ -190,17 +199,17 @@ class Queries:
         await cache.keep(asked, answer, course, reader, self.index)
         return answer
 
-    async def _answer(self, reader: Reader, asked: Asked) -> tuple[Answer, Course]:
-        looked = await look(reader, self.index, asked, moved=self.moved)
-        told = chosen([looked.walks[gist.anchor] for _, gist in looked.course.looked], asked.k)
-        amended = await amended_by(reader, told.shown)
+    async def _answer(self, reader: Snapshot, asked: Question) -> tuple[Answer, AnchorPlan]:
+        looked = await retrieve(reader, self.index, asked, superseded_bonus=self.superseded_bonus)
+        told = select([looked.walks[gist.anchor] for _, gist in looked.plan.examined], asked.k)
+        amended = await amendments_of(reader, told.shown)
         bodies = await reader.bodies(self.index, names_in(told.shown, amended))
         groups = tuple(group_of(walk, bodies, amended) for walk in told.shown)
         best = {c.document.id: c.document for group in groups for c in group.controlling}
-        left = [gist.anchor for _, gist in looked.course.looked[len(told.covered) :]]
-        left += [hit.id for hit in looked.course.left]
-        reasons: list[Incomplete] = ["no_anchor"] if not looked.walks else ["budget"] if looked.is_stopped else []
-        waiting = (await reader.overview()).waiting
+        left = [gist.anchor for _, gist in looked.plan.examined[len(told.covered) :]]
+        left += [hit.id for hit in looked.plan.remaining]
+        reasons: list[Incomplete] = ["no_anchor"] if not looked.walks else ["budget"] if looked.is_over_budget else []
+        waiting = (await reader.overview()).pending
         answer = Answer(
             question=asked.text,
             results=tuple(best[name] for name in told.results),
@@ -208,10 +217,14 @@ class Queries:
             certificate=self._certificate(reader, told.covered, left, reasons),
             pending=waiting,
         )
-        return believed(answer, looked.course), looked.course
+        return with_probabilities(answer, looked.plan), looked.plan
 
     def _certificate(
-        self, reader: Reader, walks: Sequence[Walked], not_covered: Sequence[str], reasons: Sequence[Incomplete] = ()
+        self,
+        reader: Snapshot,
+        walks: Sequence[WalkResult],
+        not_covered: Sequence[str],
+        reasons: Sequence[Incomplete] = (),
     ) -> Certificate:
         return certificate_of(
             walks,
@@ -225,42 +238,42 @@ class Queries:
         )
 
     async def resolve(
-        self, names: Sequence[str], *, as_of: int | None = None, waiting: Waiting = AT_ONCE
+        self, names: Sequence[str], *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> tuple[Resolution, ...]:
         """What controls these now: document ids, chunk ids (`doc#chunk`) or records, in that order of reading."""
         require_names(names)
-        return await self.steadily(as_of, lambda reader: self._resolve(reader, names), waiting)
+        return await self.read_consistently(as_of, lambda reader: self._resolve(reader, names), options)
 
-    async def _resolve(self, reader: Reader, names: Sequence[str]) -> tuple[Resolution, ...]:
-        await reader.load([held_key(name) for name in names])
-        read = [await self.read_name(reader, name) for name in names]
+    async def _resolve(self, reader: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
+        await reader.load([document_key(name) for name in names])
+        read = [await self.resolve_name(reader, name) for name in names]
         ids = list(dict.fromkeys(one for found in read for one in found.ids))
-        walks = {one.anchor: listed(one) for one in await reader.walk(ids) if one is not None}
-        amended = await amended_by(reader, walks.values())
+        walks = {one.anchor: with_limited_list(one) for one in await reader.walk(ids) if one is not None}
+        amended = await amendments_of(reader, walks.values())
         bodies = await reader.bodies(self.index, names_in(walks.values(), amended))
         groups = {name: group_of(walk, bodies, amended) for name, walk in walks.items()}
         return tuple(_resolution(found, groups) for found in read)
 
-    async def read_name(self, reader: Reader, name: str) -> "Named":
+    async def resolve_name(self, reader: Snapshot, name: str) -> "ResolvedName":
         """What a name stands for: an exact id, then a chunk of one, then a record."""
-        held = await reader.held(name)
+        held = await reader.document(name)
         if held is not None:
-            return Named(name, "id", (name,), _standing(held))
+            return ResolvedName(name, "id", (name,), _standing(held))
         owner = name.rpartition("#")[0]
         if owner:
-            held = await reader.held(owner)
+            held = await reader.document(owner)
             if held is not None:
-                return Named(name, "chunk", (owner,), _standing(held))
+                return ResolvedName(name, "chunk", (owner,), _standing(held))
         for record in (name, owner):
             scope = await reader.scope(record_scope(record)) if record else None
-            if scope is not None and (scope.entries or scope.sheets):
+            if scope is not None and (scope.entries or scope.directory):
                 every = await self._members(reader, scope)
-                entries = sorted(every, key=lambda entry: entry.pair)[-EDITIONS_MAX:]
-                return Named(name, "record", tuple(entry.id for entry in entries), "active")
-        return Named(name, "", (), "unknown")
+                entries = sorted(every, key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
+                return ResolvedName(name, "record", tuple(entry.id for entry in entries), "active")
+        return ResolvedName(name, "", (), "unknown")
 
-    async def _members(self, reader: Reader, scope: Scope) -> list[Entry]:
-        return await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
+    async def _members(self, reader: Snapshot, scope: Scope) -> list[Entry]:
+        return await reader.with_pages(lambda: list(all_members(scope, pages_of(reader.values))))
 
     async def check(
         self,
@@ -269,7 +282,7 @@ class Queries:
         question: str | None = None,
         depth: int = 20,
         as_of: int | None = None,
-        waiting: Waiting = AT_ONCE,
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> Audit:
         """Whether a retrieved set meets both conditions of Theorem 4, and what would repair it.
 
@@ -278,11 +291,11 @@ class Queries:
         require_names(ids)
         if question is not None:
             require(question, 1, depth)
-        return await self.steadily(as_of, lambda reader: self._check(reader, ids, question, depth), waiting)
+        return await self.read_consistently(as_of, lambda reader: self._check(reader, ids, question, depth), options)
 
-    async def _check(self, reader: Reader, ids: Sequence[str], question: str | None, depth: int) -> Audit:
-        await reader.load([held_key(name) for name in ids])
-        read = {name: await self.read_name(reader, name) for name in dict.fromkeys(ids)}
+    async def _check(self, reader: Snapshot, ids: Sequence[str], question: str | None, depth: int) -> Audit:
+        await reader.load([document_key(name) for name in ids])
+        read = {name: await self.resolve_name(reader, name) for name in dict.fromkeys(ids)}
         members = list(dict.fromkeys(one for found in read.values() for one in found.ids))
         found = await reader.walk(members, named_max=CLOSURE_MAX)
         walks = {name: walk for name, walk in zip(members, found, strict=True) if walk is not None}
@@ -311,32 +324,32 @@ class Queries:
         )
 
 
-def _is_cut(walks: Sequence[Walked]) -> bool:
+def _is_cut(walks: Sequence[WalkResult]) -> bool:
     """Whether there are controlling documents that a walk counted and did not name."""
     return any(walk.controlling_more for walk in walks)
 
 
-def _with_status(read: "dict[str, Named]", status: Status) -> tuple[str, ...]:
+def _with_status(read: "dict[str, ResolvedName]", status: Status) -> tuple[str, ...]:
     return tuple(name for name, named in read.items() if named.status == status)
 
 
-class Named:
+class ResolvedName:
     """A name as it was read: the documents that it stands for, and how it was understood."""
 
-    def __init__(self, asked: str, via: Via, ids: tuple[str, ...], status: Status) -> None:
-        self.asked = asked
+    def __init__(self, name: str, via: Via, ids: tuple[str, ...], status: Status) -> None:
+        self.name = name
         self.via = via
         self.ids = ids
         self.status: Status = status
 
 
-def _standing(held: Held) -> Status:
+def _standing(held: StoredDocument) -> Status:
     if held.retracted:
         return "retracted"
-    return "pending" if held.waiting is not None else "active"
+    return "pending" if held.pending is not None else "active"
 
 
-def _resolution(found: Named, groups: dict[str, Group]) -> Resolution:
+def _resolution(found: ResolvedName, groups: dict[str, Group]) -> Resolution:
     mine = tuple(groups[name] for name in found.ids if name in groups)
     status = found.status
     if status == "active":
@@ -344,10 +357,10 @@ def _resolution(found: Named, groups: dict[str, Group]) -> Resolution:
             status = "pending"
         elif not any(group.anchor.active for group in mine):
             status = "void"
-    return Resolution(asked=found.asked, status=status, via=found.via, groups=mine)
+    return Resolution(asked=found.name, status=status, via=found.via, groups=mine)
 
 
-def _ignored(walks: dict[str, Walked], inside: set[str]) -> list[Violation]:
+def _ignored(walks: dict[str, WalkResult], inside: set[str]) -> list[Violation]:
     """Theorem 4 (ii): superseded members none of whose superseders is in the set."""
     found = []
     for name, walk in walks.items():
@@ -359,7 +372,7 @@ def _ignored(walks: dict[str, Walked], inside: set[str]) -> list[Violation]:
     return found
 
 
-def _excluded(anchors: Sequence[Walked], inside: set[str]) -> list[Violation]:
+def _excluded(anchors: Sequence[WalkResult], inside: set[str]) -> list[Violation]:
     """Theorem 4 (i): anchors some of whose controlling documents the set lacks."""
     found = []
     told: set[str] = set()

@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.ports import Patience
+from stream_car.ports import RetryPolicy
 from stream_car.queries.answers import (
     After,
     Answer,
@@ -28,18 +28,18 @@ ATTEMPTS = 20
 _NOTHING = nullcontext()
 IN_FLIGHT: Incomplete = "in_flight"
 
-Timed = Callable[[str], AbstractContextManager[None]]
+StageTimer = Callable[[str], AbstractContextManager[None]]
 T = TypeVar("T")
 Marked = TypeVar("Marked", Certificate, Frontier, History)
 
 
-def unwatched(_: str) -> AbstractContextManager[None]:
+def untimed(_: str) -> AbstractContextManager[None]:
     """Nobody measures this."""
     return _NOTHING
 
 
-class Attempts:
-    """Implements `ports.Patience` without a clock: some attempts, one right after the other."""
+class ImmediateRetries:
+    """Implements `ports.RetryPolicy` without a clock: some attempts, one right after the other."""
 
     def __init__(self, left: int = ATTEMPTS) -> None:
         self.left = left
@@ -50,23 +50,23 @@ class Attempts:
         return self.left > 0
 
 
-class Waiting(Struct, frozen=True):
+class ReadOptions(Struct, frozen=True):
     """What an answer must have seen, how long it may wait for that and for exactness, and how it gives way.
 
-    `give_way` lets others go first where a question has taken long, and says whether it did. `timed` is a watch
+    `give_way` lets others go first where a question has taken long, and says whether it did. `timer` is a watch
     to be held over a stage of the work.
     """
 
-    after: Sequence[After] = ()
-    patience: Patience | None = None
-    give_way: Callable[[], Awaitable[bool]] | None = None
-    timed: Timed = unwatched
+    min_revisions: Sequence[After] = ()
+    retry: RetryPolicy | None = None
+    yield_control: Callable[[], Awaitable[bool]] | None = None
+    timer: StageTimer = untimed
 
 
-AT_ONCE = Waiting()
+DEFAULT_OPTIONS = ReadOptions()
 
 
-def with_reservation(found: T | None) -> T | None:
+def mark_in_flight(found: T | None) -> T | None:
     """The same answer, saying that it is not exact; `None` where it cannot say so."""
     marked = _marked(found)
     return marked if isinstance(marked, type(found)) else None
@@ -91,6 +91,3 @@ def _marked(found: object) -> object:
 
 def _incomplete(found: Marked) -> Marked:
     return replace(found, complete=False, reasons=(*found.reasons, IN_FLIGHT))
-
-
-__all__ = ["ATTEMPTS", "AT_ONCE", "Attempts", "Timed", "Waiting", "unwatched", "with_reservation"]

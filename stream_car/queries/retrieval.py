@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.core.walk import Walked
+from stream_car.core.walk import WalkResult
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Answer, Plausible
-from stream_car.queries.assembly import listed
-from stream_car.queries.snapshot import Reader
-from stream_car.ranking.anchor_order import STEP, Course, Gist, Hit, Looking, by_scope, course
+from stream_car.queries.assembly import with_limited_list
+from stream_car.queries.snapshot import Snapshot
+from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, PlanSteps, by_scope, plan_anchors
 
 SEARCHED_MAX = 4000  # anchors asked for where many are not part of the corpus
 SCOPES_MAX = 10  # plausible scopes that an answer names
@@ -23,7 +23,7 @@ PLAUSIBLE = 0.01  # a scope less likely is not named
 UNSCOPED = ""  # stands for the anchors that are in no scope
 
 
-class Asked(Struct, frozen=True):
+class Question(Struct, frozen=True):
     """A question with all that its answer depends on, the input apart."""
 
     text: str
@@ -33,77 +33,77 @@ class Asked(Struct, frozen=True):
     budget: int | None = None
 
 
-class Looked(Struct, frozen=True):
-    """The anchors looked at, with their walks; `is_stopped` where the budget ended it."""
+class Retrieved(Struct, frozen=True):
+    """The anchors looked at, with their walks; `is_over_budget` where the budget ended it."""
 
-    course: Course
-    walks: dict[str, Walked]
-    is_stopped: bool
+    plan: AnchorPlan
+    walks: dict[str, WalkResult]
+    is_over_budget: bool
 
 
-async def look(reader: Reader, index: AnchorIndex, asked: Asked, *, moved: float) -> Looked:
+async def retrieve(reader: Snapshot, index: AnchorIndex, question: Question, *, superseded_bonus: float) -> Retrieved:
     """Walk from anchors until no further one could enter the answer, or the depth or the budget is reached."""
-    wanted = asked.depth
+    wanted = question.depth
     while True:
-        hits = await reader.search(index, asked.text, min(wanted, SEARCHED_MAX))
-        looked = await _walked(reader, hits, asked, moved)
-        found = len(looked.course.looked) + len(looked.course.left)
-        is_enough = looked.course.settled or looked.is_stopped or found >= asked.depth
+        hits = await reader.search(index, question.text, min(wanted, SEARCHED_MAX))
+        looked = await _walked(reader, hits, question, superseded_bonus)
+        found = len(looked.plan.examined) + len(looked.plan.remaining)
+        is_enough = looked.plan.is_settled or looked.is_over_budget or found >= question.depth
         if is_enough or len(hits) < wanted or wanted >= SEARCHED_MAX:
             return looked
         wanted *= 4
 
 
-async def _walked(reader: Reader, hits: Sequence[Hit], asked: Asked, moved: float) -> Looked:
-    walks: dict[str, Walked] = {}
-    step = STEP if asked.budget is None else 1  # a budget is counted after every anchor
-    steps = course(hits, k=asked.k, depth=asked.depth, moved=moved, step=step)
-    gists: Mapping[str, Gist | None] | None = None
+async def _walked(reader: Snapshot, hits: Sequence[Hit], question: Question, superseded_bonus: float) -> Retrieved:
+    walks: dict[str, WalkResult] = {}
+    step = STEP if question.budget is None else 1  # a budget is counted after every anchor
+    steps = plan_anchors(hits, k=question.k, depth=question.depth, superseded_bonus=superseded_bonus, step=step)
+    gists: Mapping[str, AnchorSummary | None] | None = None
     is_stopped = False
     while True:
         try:
             batch = steps.send(gists)
         except StopIteration as stop:
-            return Looked(stop.value, walks, is_stopped)
-        is_stopped = asked.budget is not None and bool(walks) and reader.lookups >= asked.budget
+            return Retrieved(stop.value, walks, is_stopped)
+        is_stopped = question.budget is not None and bool(walks) and reader.lookups >= question.budget
         if is_stopped:
             gists = None
             continue
         found = dict(zip(batch, await reader.walk(batch), strict=True))
         walks |= {name: walk for name, walk in found.items() if walk is not None}
-        gists = {name: gist_of(walk) if walk is not None else None for name, walk in found.items()}
+        gists = {name: summarize(walk) if walk is not None else None for name, walk in found.items()}
 
 
-def gist_of(walk: Walked) -> Gist:
+def summarize(walk: WalkResult) -> AnchorSummary:
     """What ranking needs to know of a walk."""
     documents = tuple(entry.id for entry in walk.controlling)
-    return Gist(walk.anchor, not walk.is_active, documents, tuple(walk.held.scopes))
+    return AnchorSummary(walk.anchor, not walk.is_active, documents, tuple(walk.document.scopes))
 
 
-def followed(steps: Looking, gists: Mapping[str, Gist | None]) -> Course | None:
+def replay_plan(steps: PlanSteps, summaries: Mapping[str, AnchorSummary | None]) -> AnchorPlan | None:
     """Where this course leads by gists that are known; `None` where it asks for others."""
     try:
         batch = next(steps)
-        while gists.keys() >= set(batch):
-            batch = steps.send({name: gists[name] for name in batch})
+        while summaries.keys() >= set(batch):
+            batch = steps.send({name: summaries[name] for name in batch})
     except StopIteration as stop:
-        reached: Course = stop.value
+        reached: AnchorPlan = stop.value
         return reached
     return None
 
 
-class Chosen(Struct, frozen=True):
+class Selected(Struct, frozen=True):
     """What fits into an answer: documents, the walks that are shown, and those whose documents are all there."""
 
     results: tuple[str, ...]
-    shown: tuple[Walked, ...]
-    covered: tuple[Walked, ...]
+    shown: tuple[WalkResult, ...]
+    covered: tuple[WalkResult, ...]
 
 
-def chosen(walks: Sequence[Walked], k: int) -> Chosen:
+def select(walks: Sequence[WalkResult], k: int) -> Selected:
     """The first `k` controlling documents in the order of these walks."""
     results: dict[str, None] = {}
-    shown: list[Walked] = []
+    shown: list[WalkResult] = []
     covered = 0
     is_prefix = True
     passed: set[str] = set()
@@ -118,27 +118,31 @@ def chosen(walks: Sequence[Walked], k: int) -> Chosen:
         passed |= {*walk.closure, *results}
         is_prefix = is_prefix and len(new) <= room and not walk.controlling_more
         covered += is_prefix
-    return Chosen(tuple(results), tuple(listed(walk, results) for walk in shown), tuple(walks[:covered]))
+    return Selected(tuple(results), tuple(with_limited_list(walk, results) for walk in shown), tuple(walks[:covered]))
 
 
-def believed(answer: Answer, course: Course) -> Answer:
+def with_probabilities(answer: Answer, plan: AnchorPlan) -> Answer:
     """The answer with the scores and beliefs of a course that looked at its anchors, in its order."""
     covered = frozenset(answer.certificate.covered)
-    told = {gist.anchor: (hit.score, belief) for (hit, gist), belief in zip(course.looked, course.beliefs, strict=True)}
+    told = {
+        gist.anchor: (hit.score, belief) for (hit, gist), belief in zip(plan.examined, plan.probabilities, strict=True)
+    }
     groups = tuple(
         replace(group, score=told[group.anchor.id][0], belief=_rounded(told[group.anchor.id][1]))
         for group in answer.groups
     )
     coverage = sum(belief for anchor, (_, belief) in told.items() if anchor in covered)
     certificate = replace(answer.certificate, coverage=_rounded(coverage))
-    return replace(answer, groups=groups, certificate=certificate, scopes=_plausible(course, covered))
+    return replace(answer, groups=groups, certificate=certificate, scopes=_plausible(plan, covered))
 
 
-def _plausible(course: Course, covered: frozenset[str]) -> tuple[Plausible, ...]:
-    told = [pair for pair in zip(course.looked, course.beliefs, strict=True) if pair[0][1].anchor in covered]
-    part = replace(course, looked=tuple(looked for looked, _ in told), beliefs=tuple(belief for _, belief in told))
+def _plausible(plan: AnchorPlan, covered: frozenset[str]) -> tuple[Plausible, ...]:
+    told = [pair for pair in zip(plan.examined, plan.probabilities, strict=True) if pair[0][1].anchor in covered]
+    part = replace(
+        plan, examined=tuple(looked for looked, _ in told), probabilities=tuple(belief for _, belief in told)
+    )
     coverage = by_scope(part, UNSCOPED)
-    likely = list(by_scope(course, UNSCOPED).items())[:SCOPES_MAX]
+    likely = list(by_scope(plan, UNSCOPED).items())[:SCOPES_MAX]
     return tuple(
         Plausible(scope=scope, belief=_rounded(belief), coverage=_rounded(coverage.get(scope, 0.0)))
         for scope, belief in likely

@@ -14,20 +14,20 @@ from stream_car.core.differ_on import values_of
 from stream_car.core.revisions import entry_of
 from stream_car.core.scope_names import RESERVED_KEYS, scope_name
 from stream_car.core.stored import LOWEST, Entry, Scope
-from stream_car.core.thresholds import Bar, bar_of, holds
-from stream_car.core.timeline import between, everyone, size, types
-from stream_car.core.walk import Walked, pages_of
+from stream_car.core.thresholds import Threshold, holds, threshold_of
+from stream_car.core.timeline import all_members, members_between, size, types
+from stream_car.core.walk import WalkResult, pages_of
 from stream_car.errors import InvalidRequest
-from stream_car.ports import Journal, Log
+from stream_car.ports import ChangeLog, Log
 from stream_car.processing.fold import CHANGES, REJECTED
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.state import WAITING
+from stream_car.processing.state import PENDING
 from stream_car.queries.answers import Blocked, Bond, Ending, Explanation, Frontier, Held, History, Rejected, Step, Told
-from stream_car.queries.assembly import amended_by, group_of, listed, names_in, shown
+from stream_car.queries.assembly import amendments_of, evidence_of, group_of, names_in, with_limited_list
 from stream_car.queries.limits import pairs_of
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import AT_ONCE, Waiting
-from stream_car.queries.snapshot import Reader
+from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions
+from stream_car.queries.snapshot import Snapshot
 
 MEMBERS_MAX = 2000
 SCOPES_MAX = 10_000
@@ -37,12 +37,12 @@ ONE = Partitions()
 Parts = Mapping[str, str] | str
 
 
-class Scopes:
+class ScopeQueries:
     """What scopes hold, held and said, and why a document is or is not active."""
 
-    def __init__(self, queries: Queries, *, journal: Journal, log: Log, partitions: Partitions = ONE) -> None:
+    def __init__(self, queries: Queries, *, change_log: ChangeLog, log: Log, partitions: Partitions = ONE) -> None:
         self.queries = queries
-        self.journal = journal
+        self.change_log = change_log
         self.log = log
         self.partitions = partitions
 
@@ -51,7 +51,7 @@ class Scopes:
 
         Raises `InvalidRequest` where the text is no list of `key=value`, or where they are too many.
         """
-        read = [self.queries.ruleset.read_part(key, value) for key, value in pairs_of(parts)]
+        read = [self.queries.ruleset.normalize_part(key, value) for key, value in pairs_of(parts)]
         exact = scope_name(read)
         if read[0][0] in RESERVED_KEYS:
             return [exact]
@@ -61,18 +61,18 @@ class Scopes:
         return sorted({exact, *found})
 
     async def frontier(
-        self, parts: Parts, *, as_of: int | None = None, waiting: Waiting = AT_ONCE
+        self, parts: Parts, *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> tuple[Frontier, ...]:
         """The active members of every scope that has these pairs, and apart those void elsewhere."""
         names = await self.named(parts)
 
-        async def ask(reader: Reader) -> tuple[Frontier, ...]:
+        async def ask(reader: Snapshot) -> tuple[Frontier, ...]:
             found = [await self._frontier(reader, name) for name in names]
             return tuple(one for one in found if one.members)
 
-        return await self.queries.steadily(as_of, ask, waiting)
+        return await self.queries.read_consistently(as_of, ask, options)
 
-    async def _frontier(self, reader: Reader, name: str) -> Frontier:
+    async def _frontier(self, reader: Snapshot, name: str) -> Frontier:
         scope = await reader.scope(name)
         held = await reader.with_pages(lambda: holding(scope, reader))
         walks = [walk for walk in await reader.walk([entry.id for entry in held[:MEMBERS_MAX]]) if walk is not None]
@@ -80,10 +80,10 @@ class Scopes:
         active = [w for w in walks if w.is_active]
         return Frontier(
             scope=name,
-            active=tuple(shown(w.held, w.anchor, bodies.get(w.anchor), active=True) for w in active),
+            active=tuple(evidence_of(w.document, w.anchor, bodies.get(w.anchor), active=True) for w in active),
             blocked=tuple(
                 Blocked(
-                    document=shown(w.held, w.anchor, bodies.get(w.anchor), active=False),
+                    document=evidence_of(w.document, w.anchor, bodies.get(w.anchor), active=False),
                     scope=cause.scope,
                     by=cause.id,
                     rule=cause.rule,
@@ -97,19 +97,19 @@ class Scopes:
             complete=len(held) <= MEMBERS_MAX,
         )
 
-    async def history(self, parts: Parts, *, waiting: Waiting = AT_ONCE) -> tuple[History, ...]:
+    async def history(self, parts: Parts, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs: who held from when, and what ended it."""
         names = await self.named(parts)
 
-        async def ask(reader: Reader) -> tuple[History, ...]:
+        async def ask(reader: Snapshot) -> tuple[History, ...]:
             found = [await self._history(reader, name) for name in names]
             return tuple(one for one in found if one.members)
 
-        return await self.queries.steadily(None, ask, waiting)
+        return await self.queries.read_consistently(None, ask, options)
 
-    async def _history(self, reader: Reader, name: str) -> History:
+    async def _history(self, reader: Snapshot, name: str) -> History:
         scope = await reader.scope(name)
-        entries = await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
+        entries = await reader.with_pages(lambda: list(all_members(scope, pages_of(reader.values))))
         entries.sort(key=lambda e: (e.time, e.order, e.id))
         chosen = entries[-MEMBERS_MAX:]
         bodies = await reader.bodies(self.queries.index, [e.id for e in chosen])
@@ -162,7 +162,9 @@ class Scopes:
         return tuple(found)
 
     async def _changes_of(self, shard: int, keys: Sequence[bytes | None], after: int, limit: int) -> list[Told]:
-        events = [e for key in keys for e in await self.journal.read(shard, CHANGES, after=after, limit=limit, key=key)]
+        events = [
+            e for key in keys for e in await self.change_log.read(shard, CHANGES, after=after, limit=limit, key=key)
+        ]
         events.sort(key=lambda event: event.oseq)
         return [
             Told(
@@ -187,7 +189,7 @@ class Scopes:
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Input that was refused, with its bytes, oldest first."""
         found = []
-        for event in await self.journal.read(0, REJECTED, after=after, limit=limit):
+        for event in await self.change_log.read(0, REJECTED, after=after, limit=limit):
             refused = msgspec.json.decode(event.value, type=Rejection)
             [record] = await self.log.fetch(0, refused.offset, 1)
             found.append(
@@ -207,91 +209,93 @@ class Scopes:
         """Documents that wait for their time: id, revision, time; the next one due first."""
 
         found: list[tuple[int, str, int]] = []
-        for source in self.queries.shards.waiting():
-            found += await self.queries.steadily(None, lambda reader: _waiting(reader, limit), source=source)
+        for source in self.queries.shards.pending_sources():
+            found += await self.queries.read_consistently(None, lambda reader: _waiting(reader, limit), source=source)
         return tuple((name, revision, time) for time, name, revision in sorted(found)[:limit])
 
-    async def explain(self, name: str, *, as_of: int | None = None, waiting: Waiting = AT_ONCE) -> Explanation:
+    async def explain(
+        self, name: str, *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> Explanation:
         """Why a document is or is not active, scope by scope and link by link, and what controls it."""
-        return await self.queries.steadily(as_of, lambda reader: self._explain(reader, name), waiting)
+        return await self.queries.read_consistently(as_of, lambda reader: self._explain(reader, name), options)
 
-    async def _explain(self, reader: Reader, name: str) -> Explanation:
-        read = await self.queries.read_name(reader, name)
+    async def _explain(self, reader: Snapshot, name: str) -> Explanation:
+        read = await self.queries.resolve_name(reader, name)
         if not read.ids:
             return Explanation(asked=name, status=read.status)
         own = read.ids[0]
         [walk] = await reader.walk([own])
         if walk is None:
-            held = await reader.held(own)
+            held = await reader.document(own)
             due = held.time if held is not None and read.status == "pending" else None
             return Explanation(asked=name, status=read.status if read.status != "active" else "pending", due=due)
-        walk = listed(walk)
-        amended = await amended_by(reader, [walk])
+        walk = with_limited_list(walk)
+        amended = await amendments_of(reader, [walk])
         bodies = await reader.bodies(self.queries.index, [own, *names_in([walk], amended)])
         return Explanation(
             asked=name,
             status="active" if walk.is_active else "void",
-            document=shown(walk.held, own, bodies.get(own), active=walk.is_active),
+            document=evidence_of(walk.document, own, bodies.get(own), active=walk.is_active),
             bonds=await self._bonds(reader, own, walk),
             group=group_of(walk, bodies, amended),
         )
 
-    async def _bonds(self, reader: Reader, own: str, walk: Walked) -> tuple[Bond, ...]:
+    async def _bonds(self, reader: Snapshot, own: str, walk: WalkResult) -> tuple[Bond, ...]:
         bonds = []
-        for at, name in enumerate(walk.held.scopes):
+        for at, name in enumerate(walk.document.scopes):
             scope = await reader.scope(name)
-            entry = entry_of(walk.held, at)
+            entry = entry_of(walk.document, at)
             found = await reader.with_pages(lambda s=scope, e=entry: _voiders(s, e, reader, VOIDERS_MAX))  # type: ignore[misc]
             by = tuple(Step(id=other.id, rule=rule, scope=name) for rule, other in found)
             bonds.append(Bond(scope=name, holds=not by, by=by))
-        links = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.voiders if rule == "link")
+        links = tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.superseded_by if rule == "link")
         links += tuple(
-            Step(id=one, rule="link", scope=f"document={own}") for one in walk.missing if walk.held.superseded_by
+            Step(id=one, rule="link", scope=f"document={own}") for one in walk.missing if walk.document.superseded_by
         )
         if links:
             bonds.append(Bond(scope=links[0].scope, holds=False, by=links))
         return tuple(bonds)
 
 
-async def _waiting(reader: Reader, limit: int) -> list[tuple[int, str, int]]:
+async def _waiting(reader: Snapshot, limit: int) -> list[tuple[int, str, int]]:
     """The documents that wait in one shard: time, id, revision."""
-    await reader.load([WAITING])
-    queue = reader.values[WAITING]
+    await reader.load([PENDING])
+    queue = reader.values[PENDING]
     if not isinstance(queue, Scope):
         return []
-    entries = await reader.with_pages(lambda: list(islice(everyone(queue, pages_of(reader.values)), limit)))
+    entries = await reader.with_pages(lambda: list(islice(all_members(queue, pages_of(reader.values)), limit)))
     return [(entry.time, entry.id, entry.revision) for entry in entries]
 
 
-def holding(scope: Scope, reader: Reader) -> list[Entry]:
-    """The members that this scope does not void, latest first. Raises `Absent`."""
+def holding(scope: Scope, reader: Snapshot) -> list[Entry]:
+    """The members that this scope does not void, latest first. Raises `MissingPages`."""
     pages = pages_of(reader.values)
     found = []
     for kind in types(scope):
-        bearing = reader.ruleset.bearing(scope.name, kind)
-        bar: Bar = bar_of(scope, pages, bearing, reader.ruleset, upto=reader.as_of)
+        bearing = reader.ruleset.type_rules(scope.name, kind)
+        bar: Threshold = threshold_of(scope, pages, bearing, reader.ruleset, up_to=reader.as_of)
         low = LOWEST if bar.names else bar.plain
         found += [
             entry
-            for entry in between(scope, pages, kind, low, None)
+            for entry in members_between(scope, pages, kind, low, None)
             if (reader.as_of is None or entry.time <= reader.as_of) and holds(entry, bar, bearing)
         ]
     return sorted(found, key=lambda e: (-e.time, -e.order, e.id))
 
 
-def _voiders(scope: Scope, entry: Entry, reader: Reader, most: int) -> list[tuple[str, Entry]]:
-    """The first members that void this one through the scope, with the rule. Raises `Absent`."""
-    bearing = reader.ruleset.bearing(scope.name, entry.type)
+def _voiders(scope: Scope, entry: Entry, reader: Snapshot, most: int) -> list[tuple[str, Entry]]:
+    """The first members that void this one through the scope, with the rule. Raises `MissingPages`."""
+    bearing = reader.ruleset.type_rules(scope.name, entry.type)
     low = (entry.time, entry.order + 1)
     found: list[tuple[str, Entry]] = []
-    for clause in bearing.voiders:
-        theirs = reader.ruleset.bearing(scope.name, clause.type).attributes
-        said = values_of(entry.said, bearing.attributes, clause.differ_on)
+    for clause in bearing.superseded_by:
+        theirs = reader.ruleset.type_rules(scope.name, clause.type).compared
+        said = values_of(entry.compared, bearing.compared, clause.differ_on)
         count = 0
-        for other in between(scope, pages_of(reader.values), clause.type, low, None):
+        for other in members_between(scope, pages_of(reader.values), clause.type, low, None):
             if reader.as_of is not None and other.time > reader.as_of:
                 break
-            if clause.differ_on and values_of(other.said, theirs, clause.differ_on) == said:
+            if clause.differ_on and values_of(other.compared, theirs, clause.differ_on) == said:
                 continue
             found.append((clause.rule, other))
             count += 1
@@ -301,8 +305,8 @@ def _voiders(scope: Scope, entry: Entry, reader: Reader, most: int) -> list[tupl
     return found[:most]
 
 
-def _cause(walk: Walked) -> Step:
+def _cause(walk: WalkResult) -> Step:
     """The first thing that voids an anchor which its own scope does not."""
-    for one, rule, scope in walk.voiders:
+    for one, rule, scope in walk.superseded_by:
         return Step(id=one, rule=rule, scope=scope)
     return Step(id=walk.missing[0] if walk.missing else "", rule="link", scope=f"document={walk.anchor}")

@@ -2,7 +2,7 @@
 
 Promise: values of one source whose `is_exact` holds are the state of exactly the inputs before its
 `cut`, one offset for each intake shard. One shard is always exact; if it moves between two rounds,
-`Moved` is raised. Of many shards the cut is the least of what each shard read had heard of each
+`ShardMoved` is raised. Of many shards the cut is the least of what each shard read had heard of each
 intake shard, and the read is exact iff nothing that was read has applied an input at or beyond it;
 otherwise whoever asked reads again. Cost: one exchange a round, with all shards that it touches.
 """
@@ -13,10 +13,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from stream_car.core.stored import Held, Scope
+from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import Place, Store, Views
+from stream_car.ports import ShardId, SnapshotReader, Store
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import HEADER, Value, decode_value
@@ -25,7 +25,7 @@ from stream_car.processing.two_hop import FRONTIER
 Peek = Callable[[Sequence[bytes]], Awaitable[tuple[int, Mapping[bytes, bytes]]]]
 
 
-class Moved(StreamCarError):
+class ShardMoved(StreamCarError):
     """A shard moved between two rounds of reads; begin again."""
 
 
@@ -33,7 +33,7 @@ class Overview(Struct, frozen=True, gc=False):
     """What the shards know of themselves: whether documents name one another, and how many wait."""
 
     has_links: bool
-    waiting: int
+    pending: int
 
 
 class Reached(Struct, frozen=True, gc=False):
@@ -43,14 +43,14 @@ class Reached(Struct, frozen=True, gc=False):
     """
 
     applied: tuple[int, ...]
-    told: tuple[int, ...]
+    changes: tuple[int, ...]
 
 
-class Source(Protocol):
+class ValueSource(Protocol):
     """Values for one question."""
 
     async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
-        """The values under these keys, in one round; `None` where there is none. Raises `Moved`, `Halted`."""
+        """The values under these keys, in one round; `None` where there is none. Raises `ShardMoved`, `Halted`."""
         ...
 
     async def overview(self) -> Overview:
@@ -76,11 +76,11 @@ class Source(Protocol):
 class Shards(Protocol):
     """What questions are asked of."""
 
-    def source(self) -> Source:
+    def source(self) -> ValueSource:
         """A source for one question."""
         ...
 
-    def waiting(self) -> Sequence[Callable[[], Source]]:
+    def pending_sources(self) -> Sequence[Callable[[], ValueSource]]:
         """What gives sources for each shard in which documents wait for their time."""
         ...
 
@@ -96,11 +96,11 @@ class OneShard:
         self.store = store
         self.shard = shard
 
-    def source(self) -> Source:
+    def source(self) -> ValueSource:
         """A source for one question."""
-        return SteadySource(lambda keys: self.store.peek(self.shard, keys))
+        return OneShardSource(lambda keys: self.store.peek(self.shard, keys))
 
-    def waiting(self) -> Sequence[Callable[[], Source]]:
+    def pending_sources(self) -> Sequence[Callable[[], ValueSource]]:
         """The same shard."""
         return [self.source]
 
@@ -109,8 +109,8 @@ class OneShard:
         return 0
 
 
-class SteadySource:
-    """Implements `Source` over one shard that must not move between rounds."""
+class OneShardSource:
+    """Implements `ValueSource` over one shard that must not move between rounds."""
 
     def __init__(self, peek: Peek) -> None:
         self._peek = peek
@@ -144,12 +144,12 @@ class SteadySource:
         asked = keys if self._overview is not None else [*keys, HEADER]
         at, found = await self._peek(asked)
         if self._next is not None and at != self._next:
-            raise Moved("the shard moved while it was read; ask again")
+            raise ShardMoved("the shard moved while it was read; ask again")
         self._next = at
         if self._overview is None:
             known = decode_value(HEADER, found.get(HEADER))
             header = known if isinstance(known, Header) else Header()
-            self._overview = Overview(header.links > 0, header.waiting)
+            self._overview = Overview(header.links > 0, header.pending)
         values = {key: decode_value(key, found.get(key)) for key in keys}
         for key, value in values.items():
             if value is None and key[:1] == b"p":
@@ -160,23 +160,23 @@ class SteadySource:
 class ManyShards:
     """Implements `Shards` for the two-hop form."""
 
-    def __init__(self, views: Views, partitions: Partitions) -> None:
+    def __init__(self, views: SnapshotReader, partitions: Partitions) -> None:
         self.views = views
         self.partitions = partitions
 
-    def source(self) -> Source:
+    def source(self) -> ValueSource:
         """A source for one question."""
-        return CutSource(self.views, self.partitions)
+        return ManyShardsSource(self.views, self.partitions)
 
-    def waiting(self) -> Sequence[Callable[[], Source]]:
+    def pending_sources(self) -> Sequence[Callable[[], ValueSource]]:
         """The intake shards, each for itself."""
-        return [partial(self._alone, Place("intake", shard)) for shard in range(self.partitions.intakes)]
+        return [partial(self._alone, ShardId("intake", shard)) for shard in range(self.partitions.intakes)]
 
-    def _alone(self, place: Place) -> Source:
+    def _alone(self, place: ShardId) -> ValueSource:
         async def peek(keys: Sequence[bytes]) -> tuple[int, Mapping[bytes, bytes]]:
             return (await self.views.peek({place: keys}))[place]
 
-        return SteadySource(peek)
+        return OneShardSource(peek)
 
     def intake_of(self, name: str) -> int:
         """By the partitioner."""
@@ -184,20 +184,20 @@ class ManyShards:
 
 
 class StoreViews:
-    """Implements `ports.Views` over the stores of the hops, one shard after the other: where no read waits."""
+    """Implements `ports.SnapshotReader` over the stores of the hops, one shard after the other: where no read waits."""
 
     def __init__(self, *, intake: Store, frontier: Store) -> None:
         self._stores: dict[str, Store] = {"intake": intake, "frontier": frontier}
 
-    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
+    async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
         """For each shard its next offset and the values of its keys."""
-        return {place: await self._stores[place.hop].peek(place.shard, keys) for place, keys in asked.items()}
+        return {place: await self._stores[place.hop].peek(place.shard, keys) for place, keys in wanted.items()}
 
 
-class CutSource:
-    """Implements `Source` over many shards, of which each gives what it has at some moment of its own."""
+class ManyShardsSource:
+    """Implements `ValueSource` over many shards, of which each gives what it has at some moment of its own."""
 
-    def __init__(self, views: Views, partitions: Partitions) -> None:
+    def __init__(self, views: SnapshotReader, partitions: Partitions) -> None:
         self.views = views
         self.partitions = partitions
         self._overview: Overview | None = None
@@ -230,7 +230,7 @@ class CutSource:
 
     async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
         """The values under these keys, in one round over all shards that have them."""
-        asked: dict[Place, list[bytes]] = {}
+        asked: dict[ShardId, list[bytes]] = {}
         if self._overview is None:
             asked = {place: [] for place in self._places()}
         for key in keys:
@@ -249,63 +249,63 @@ class CutSource:
                     await self._explain_absent_page(place, key)
         return values
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[ShardId]:
         partitions = self.partitions
-        return [Place("intake", shard) for shard in range(partitions.intakes)] + [
-            Place("frontier", shard) for shard in range(partitions.frontiers)
+        return [ShardId("intake", shard) for shard in range(partitions.intakes)] + [
+            ShardId("frontier", shard) for shard in range(partitions.frontiers)
         ]
 
-    def _place_of(self, key: bytes) -> Place:
+    def _place_of(self, key: bytes) -> ShardId:
         if key[:1] == b"d":
-            return Place("intake", self.partitions.of_id(key[2:].decode()))
+            return ShardId("intake", self.partitions.of_id(key[2:].decode()))
         scope = key[2:] if key[:1] == b"s" else key.split(b":", 2)[2]
-        return Place("frontier", self.partitions.of_scope(scope))
+        return ShardId("frontier", self.partitions.of_scope(scope))
 
-    def _note_headers(self, found: Mapping[Place, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _note_headers(self, found: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         """Lower the cut to what these shards had heard."""
         has_links, waiting = False, 0
         nothing = [0] * self.partitions.intakes
-        told = list(self._reached.told) if self._reached is not None else [0] * self.partitions.frontiers
+        told = list(self._reached.changes) if self._reached is not None else [0] * self.partitions.frontiers
         cut = self._cut or [1 << 62] * self.partitions.intakes
         for place, (next_offset, raw) in found.items():
             if place.hop == "intake":
                 header = decode_value(HEADER, raw.get(HEADER))
-                waiting += header.waiting if isinstance(header, Header) else 0
+                waiting += header.pending if isinstance(header, Header) else 0
                 cut[place.shard] = min(cut[place.shard], next_offset)
             else:
                 front = decode_value(FRONTIER, raw.get(FRONTIER))
                 known = front if isinstance(front, FrontierHeader) else FrontierHeader(nothing, nothing)
                 has_links = has_links or known.has_links
-                if known.told < told[place.shard]:
-                    raise Moved("a shard has lost its state and is on its way back; ask again")
-                told[place.shard] = known.told
-                cut = [min(pair) for pair in zip(cut, known.bounds, strict=True)]
+                if known.changes < told[place.shard]:
+                    raise ShardMoved("a shard has lost its state and is on its way back; ask again")
+                told[place.shard] = known.changes
+                cut = [min(pair) for pair in zip(cut, known.watermarks, strict=True)]
         self._cut = cut
         if self._overview is None:
             self._overview = Overview(has_links, waiting)
-            applied = tuple(found[Place("intake", shard)][0] for shard in range(self.partitions.intakes))
+            applied = tuple(found[ShardId("intake", shard)][0] for shard in range(self.partitions.intakes))
             self._reached = Reached(applied, tuple(told))
 
-    def _note(self, place: Place, value: Value) -> None:
+    def _note(self, place: ShardId, value: Value) -> None:
         """Raise what was seen to the last inputs that this value shows."""
         seen = self._seen
-        if isinstance(value, Held):
+        if isinstance(value, StoredDocument):
             seen[place.shard] = max(seen[place.shard], value.applied)
         elif isinstance(value, Scope):
-            self._stamps[value.name] = value.stamp
+            self._stamps[value.name] = value.version
             for at in range(0, len(value.applied), 2):
                 shard = value.applied[at]
                 seen[shard] = max(seen[shard], value.applied[at + 1])
 
-    async def _explain_absent_page(self, place: Place, key: bytes) -> None:
-        """Raise `Moved` if the scope has gone on since its header was read, `Halted` if it has not."""
+    async def _explain_absent_page(self, place: ShardId, key: bytes) -> None:
+        """Raise `ShardMoved` if the scope has gone on since its header was read, `Halted` if it has not."""
         name = key.split(b":", 2)[2].decode()
         header = scope_key(name)
         _, raw = (await self.views.peek({place: [header, key]}))[place]
         scope = decode_value(header, raw.get(header))
-        if key not in raw and isinstance(scope, Scope) and scope.stamp == self._stamps.get(name):
+        if key not in raw and isinstance(scope, Scope) and scope.version == self._stamps.get(name):
             raise _damaged(key)
-        raise Moved("a scope moved while it was read; ask again")
+        raise ShardMoved("a scope moved while it was read; ask again")
 
 
 def _damaged(key: bytes) -> Halted:

@@ -17,11 +17,11 @@ from msgspec import Struct
 STEP = 10  # anchors looked at together
 
 
-class Gist(Struct, frozen=True, gc=False):
+class AnchorSummary(Struct, frozen=True, gc=False):
     """What ranking needs to know of an anchor: whether something supersedes it, and what controls it."""
 
     anchor: str
-    moved: bool
+    is_superseded: bool
     documents: tuple[str, ...]
     scopes: tuple[str, ...] = ()
 
@@ -33,28 +33,30 @@ class Hit(Struct, frozen=True, gc=False):
     score: float
 
 
-class Course(Struct, frozen=True):
+class AnchorPlan(Struct, frozen=True):
     """The anchors that were looked at, in the order in which they are told, and those that were left."""
 
-    looked: tuple[tuple[Hit, Gist], ...]
-    left: tuple[Hit, ...]
-    settled: bool  # nothing that was left could have entered the answer
-    beliefs: tuple[float, ...]  # of those looked at, in the same order; what they lack of 1 is with those left
+    examined: tuple[tuple[Hit, AnchorSummary], ...]
+    remaining: tuple[Hit, ...]
+    is_settled: bool  # nothing that was left could have entered the answer
+    probabilities: tuple[float, ...]  # of those looked at, in the same order; what they lack of 1 is with those left
 
 
-Looking = Generator[list[str], Mapping[str, Gist | None] | None, Course]
+PlanSteps = Generator[list[str], Mapping[str, AnchorSummary | None] | None, AnchorPlan]
 
 
-def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float, step: int = STEP) -> Looking:
+def plan_anchors(
+    proposed: Sequence[Hit], *, k: int, depth: int, superseded_bonus: float, step: int = STEP
+) -> PlanSteps:
     """Yields anchors to look at, `step` at a time and best first, and is sent what was found; `None` ends it.
 
     A gist of `None` stands for an anchor that is not part of the corpus.
     """
-    here: list[tuple[Hit, Gist]] = []
+    here: list[tuple[Hit, AnchorSummary]] = []
     at = 0
     settled = False
     while at < len(proposed) and len(here) < depth:
-        if settled := is_settled(here, proposed[at].score, k=k, moved=moved):
+        if settled := is_settled(here, proposed[at].score, k=k, superseded_bonus=superseded_bonus):
             break
         batch = proposed[at : at + min(step, depth - len(here))]
         found = yield [one.id for one in batch]
@@ -62,19 +64,19 @@ def course(proposed: Sequence[Hit], *, k: int, depth: int, moved: float, step: i
             break
         at += len(batch)
         here += [(one, gist) for one in batch if (gist := found[one.id]) is not None]
-    here.sort(key=lambda pair: -_merit(pair, moved))  # stable: equals stay in the order of Stage 1
+    here.sort(key=lambda pair: -_total_score(pair, superseded_bonus))  # stable: equals stay in the order of Stage 1
     left = tuple(proposed[at : at + depth - len(here)])
-    merits = [_merit(pair, moved) for pair in here]
-    expected = _expected(here, moved)
+    merits = [_total_score(pair, superseded_bonus) for pair in here]
+    expected = _expected(here, superseded_bonus)
     unseen = [hit.score + expected for hit in left]
-    return Course(tuple(here), left, settled, beliefs(merits, unseen))
+    return AnchorPlan(tuple(here), left, settled, probabilities(merits, unseen))
 
 
-def is_settled(here: Sequence[tuple[Hit, Gist]], score: float, *, k: int, moved: float) -> bool:
+def is_settled(here: Sequence[tuple[Hit, AnchorSummary]], score: float, *, k: int, superseded_bonus: float) -> bool:
     """Whether no anchor of this score or less can bring a document into the first `k`."""
     found: set[str] = set()
-    for pair in sorted(here, key=lambda pair: -_merit(pair, moved)):
-        if _merit(pair, moved) < score + moved:
+    for pair in sorted(here, key=lambda pair: -_total_score(pair, superseded_bonus)):
+        if _total_score(pair, superseded_bonus) < score + superseded_bonus:
             return False
         found.update(pair[1].documents)
         if len(found) >= k:
@@ -82,17 +84,17 @@ def is_settled(here: Sequence[tuple[Hit, Gist]], score: float, *, k: int, moved:
     return False
 
 
-def _merit(pair: tuple[Hit, Gist], moved: float) -> float:
-    return pair[0].score + (moved if pair[1].moved else 0.0)
+def _total_score(pair: tuple[Hit, AnchorSummary], superseded_bonus: float) -> float:
+    return pair[0].score + (superseded_bonus if pair[1].is_superseded else 0.0)
 
 
-def _expected(here: Sequence[tuple[Hit, Gist]], moved: float) -> float:
+def _expected(here: Sequence[tuple[Hit, AnchorSummary]], superseded_bonus: float) -> float:
     """What an anchor not looked at has in its favour, if as many of them moved as of the others."""
-    share = sum(gist.moved for _, gist in here) / (len(here) or 1)
-    return log1p(share * expm1(moved))
+    share = sum(gist.is_superseded for _, gist in here) / (len(here) or 1)
+    return log1p(share * expm1(superseded_bonus))
 
 
-def beliefs(merits: Sequence[float], others: Sequence[float]) -> tuple[float, ...]:
+def probabilities(merits: Sequence[float], others: Sequence[float]) -> tuple[float, ...]:
     """The probability of each that it is the one meant (Definition 8), if one of all these is."""
     top = max([*merits, *others], default=0.0)
     odds = [exp(merit - top) for merit in merits]
@@ -100,10 +102,10 @@ def beliefs(merits: Sequence[float], others: Sequence[float]) -> tuple[float, ..
     return tuple(one / total for one in odds)
 
 
-def by_scope(course: Course, unnamed: str) -> dict[str, float]:
+def by_scope(course: AnchorPlan, unnamed: str) -> dict[str, float]:
     """The posterior over scopes, likeliest first: an anchor in several is shared evenly among them."""
     found: dict[str, float] = {}
-    for (_, gist), belief in zip(course.looked, course.beliefs, strict=True):
+    for (_, gist), belief in zip(course.examined, course.probabilities, strict=True):
         for scope in gist.scopes or (unnamed,):
             found[scope] = found.get(scope, 0.0) + belief / (len(gist.scopes) or 1)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

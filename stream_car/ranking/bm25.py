@@ -22,7 +22,7 @@ COMMON = 10_000  # documents; a word that fewer have is looked through in no tim
 _FEW = 8  # so many terms are looked for one by one
 
 
-class Analysed(Struct, frozen=True, gc=False):
+class DocumentTerms(Struct, frozen=True, gc=False):
     """A document as it is scored. `text` and `names` are made by `joined`."""
 
     text: str
@@ -30,7 +30,7 @@ class Analysed(Struct, frozen=True, gc=False):
     length: int
 
 
-class Weighed(Struct, frozen=True):
+class QueryWeights(Struct, frozen=True):
     """A question whose parts carry the weights that they have in a collection, in the question's order."""
 
     terms: tuple[tuple[str, str, float], ...]  # as it is, and as it stands in a document
@@ -84,21 +84,21 @@ def proposing(counts: Mapping[str, int], having: Mapping[str, int], documents: i
     return kept
 
 
-def weighed(
+def query_weights(
     said: Sequence[str],
     terms: Mapping[str, int],
     names: Mapping[str, int],
     documents: int,
     average_length: float,
     settings: Settings,
-) -> Weighed:
+) -> QueryWeights:
     """A question with weights, from how many of all documents have each of its terms and names.
 
     Two neighbouring words weigh as much as the rarer of them, times `pairs`.
     """
     full = {term: (settings.k1 + 1) * idf(documents, having) for term, having in terms.items()}
     pairs = Counter(pair for pair in pairwise(said) if pair[0] in full and pair[1] in full) if settings.pairs else {}
-    return Weighed(
+    return QueryWeights(
         tuple((term, f" {term} ", count * full[term]) for term, count in counted(said, terms).items()),
         tuple(
             (first, second, f" {first}  {second} ", settings.pairs * count * max(full[first], full[second]))
@@ -110,7 +110,7 @@ def weighed(
     )
 
 
-def score(question: Weighed, document: Analysed, settings: Settings) -> float:
+def score(question: QueryWeights, document: DocumentTerms, settings: Settings) -> float:
     """How much a document's words, word pairs and names speak for it, in nats."""
     damping = settings.k1 * (1 - settings.b + settings.b * document.length / question.average_length)
     text, total = document.text, 0.0
@@ -128,7 +128,7 @@ def score(question: Weighed, document: Analysed, settings: Settings) -> float:
     return total
 
 
-def _counts(question: Weighed, text: str) -> dict[str, int]:
+def _counts(question: QueryWeights, text: str) -> dict[str, int]:
     """How often a document says each term of the question that it says at all."""
     if len(question.terms) <= _FEW:
         return {term: count for term, alone, _ in question.terms if (count := text.count(alone))}

@@ -17,7 +17,7 @@ B = 0.75
 Postings = Mapping[str, Sequence[tuple[int, float]]]
 
 
-class Lexical:
+class LexicalRanker:
     """Documents by the words of their texts: a word's weight in each, and in the question."""
 
     def __init__(self, ids: Sequence[str], postings: Postings, asked: Callable[[str], float]) -> None:
@@ -50,7 +50,7 @@ class Lexical:
         return max((scores[self._places[name]] for name in names if name in self._places), default=0.0)
 
 
-def bm25(texts: Mapping[str, str], *, k1: float = K1, b: float = B) -> Lexical:
+def bm25(texts: Mapping[str, str], *, k1: float = K1, b: float = B) -> LexicalRanker:
     """Robertson's BM25; the weight of a word never falls below zero."""
     counts = [Counter(words(text)) for text in texts.values()]
     lengths = [sum(one.values()) for one in counts]
@@ -64,12 +64,12 @@ def bm25(texts: Mapping[str, str], *, k1: float = K1, b: float = B) -> Lexical:
     def asked(word: str) -> float:
         return log(1 + (total - having[word] + 0.5) / (having[word] + 0.5))
 
-    return Lexical(
+    return LexicalRanker(
         list(texts), _postings([{w: weight(n, sum(one.values())) for w, n in one.items()} for one in counts]), asked
     )
 
 
-def tfidf(texts: Mapping[str, str]) -> Lexical:
+def tfidf(texts: Mapping[str, str]) -> LexicalRanker:
     """Cosine of counts times smoothed idf, `1 + log((1 + N) / (1 + n))`; the question's length changes no order."""
     counts = [Counter(words(text)) for text in texts.values()]
     having = Counter(word for one in counts for word in one)
@@ -79,7 +79,7 @@ def tfidf(texts: Mapping[str, str]) -> Lexical:
         return 1 + log((1 + total) / (1 + having[word]))
 
     vectors = [{word: count * idf(word) for word, count in one.items()} for one in counts]
-    return Lexical(list(texts), _postings([_unit(one) for one in vectors]), idf)
+    return LexicalRanker(list(texts), _postings([_unit(one) for one in vectors]), idf)
 
 
 def _unit(vector: Mapping[str, float]) -> dict[str, float]:

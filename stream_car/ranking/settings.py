@@ -16,7 +16,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     pairs: float = 0.1  # what two neighbouring words add, as a share of their own weight
     names: float = 0.5  # what a scope named in the question adds, as a share of its rarity
     candidates: int = 50  # documents that are scored exactly
-    moved: float = 3.0  # nats in favour of an anchor that something supersedes
+    superseded_bonus: float = 3.0  # nats in favour of an anchor that something supersedes
     dense: float = 3.0  # nats that a cosine of one is worth, where vectors are on
 
 

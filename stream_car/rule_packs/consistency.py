@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from stream_car.core.rule_pack import Domain, Key, Rule
+from stream_car.core.rule_pack import Key, Rule, RulePack
 from stream_car.rule_packs.suggestions import listed, meant
 
-Owned = tuple[Domain, Rule]
+Owned = tuple[RulePack, Rule]
 
 
-def problems(domains: Sequence[Domain], elsewhere: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def problems(domains: Sequence[RulePack], elsewhere: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Why these packs cannot be loaded together; nothing where they can.
 
     `elsewhere` tells which pack that is not loaded declares a type, for a hint; `None` leaves types
@@ -33,7 +33,7 @@ def problems(domains: Sequence[Domain], elsewhere: Mapping[str, str] | None = No
     return tuple(dict.fromkeys(found))
 
 
-def _shared_names(domains: Sequence[Domain]) -> Iterator[str]:
+def _shared_names(domains: Sequence[RulePack]) -> Iterator[str]:
     for name in _repeated([domain.name for domain in domains]):
         yield f"two packs are called {name!r}; load one of them, or rename the other"
     for first, second in combinations(domains, 2):
@@ -41,7 +41,7 @@ def _shared_names(domains: Sequence[Domain]) -> Iterator[str]:
             yield f"the type {kind!r} is declared in the packs {first.name!r} and {second.name!r}; keep it in one"
 
 
-def _unknown_types(domains: Sequence[Domain], elsewhere: Mapping[str, str]) -> Iterator[str]:
+def _unknown_types(domains: Sequence[RulePack], elsewhere: Mapping[str, str]) -> Iterator[str]:
     types = {kind for domain in domains for kind in domain.types}
     for domain in domains:
         for rule in domain.rules:
@@ -90,14 +90,14 @@ def _differing(rules: Sequence[Owned]) -> Iterator[str]:
             )
 
 
-def _keys(domains: Sequence[Domain]) -> Iterator[str]:
+def _keys(domains: Sequence[RulePack]) -> Iterator[str]:
     """One key has one reading: questions name keys without saying which pack they mean."""
     for first, second in combinations(domains, 2):
         for key in sorted(set(first.keys) & set(second.keys)):
             yield from _reading(key, first, second)
 
 
-def _reading(key: str, first: Domain, second: Domain) -> Iterator[str]:
+def _reading(key: str, first: RulePack, second: RulePack) -> Iterator[str]:
     one, other = first.keys[key], second.keys[key]
     where = f"the packs {first.name!r} and {second.name!r}"
     if one.rename != other.rename:
@@ -113,7 +113,7 @@ def _reading(key: str, first: Domain, second: Domain) -> Iterator[str]:
         )
 
 
-def _foreign_keys(domains: Sequence[Domain]) -> Iterator[str]:
+def _foreign_keys(domains: Sequence[RulePack]) -> Iterator[str]:
     """A pack reads the keys of its own types only, so a rule for another pack's type needs that pack's reading."""
     owner = {kind: domain for domain in domains for kind in domain.types}
     for domain in domains:
@@ -124,7 +124,7 @@ def _foreign_keys(domains: Sequence[Domain]) -> Iterator[str]:
                     yield from _unread(domain, rule, kind, other)
 
 
-def _unread(domain: Domain, rule: Rule, kind: str, other: Domain) -> Iterator[str]:
+def _unread(domain: RulePack, rule: Rule, kind: str, other: RulePack) -> Iterator[str]:
     for key in rule.scope_keys:
         if key in domain.keys and key not in other.keys and _fold(key, domain) != "none":
             yield (
@@ -134,7 +134,7 @@ def _unread(domain: Domain, rule: Rule, kind: str, other: Domain) -> Iterator[st
             )
 
 
-def _fold(key: str, domain: Domain) -> str:
+def _fold(key: str, domain: RulePack) -> str:
     spec: Key = domain.keys[key]
     target = domain.keys.get(spec.rename or key, spec)
     return spec.fold if spec.fold != "none" else target.fold

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from stream_car.core.rule_pack import Domain
+from stream_car.core.rule_pack import RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRules
 from stream_car.rule_packs.consistency import problems
 from stream_car.rule_packs.parser import read
 from stream_car.rule_packs.suggestions import listed, meant
 
-Read = tuple[Domain | None, tuple[str, ...]]
+Read = tuple[RulePack | None, tuple[str, ...]]
 
 
 def shipped() -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def shipped() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
-def read_pack(path: str | Path) -> Domain:
+def read_pack(path: str | Path) -> RulePack:
     """One pack from a file. Rules may name types of other packs; `load` checks that these are there.
 
     Raises `InvalidRules` with everything that is wrong with the file.
@@ -37,7 +37,7 @@ def read_pack(path: str | Path) -> Domain:
     return domain
 
 
-def load(names_or_paths: Sequence[str | Path] = (), beside: Sequence[Domain] = ()) -> Ruleset:
+def load(names_or_paths: Sequence[str | Path] = (), beside: Sequence[RulePack] = ()) -> Ruleset:
     """These packs together, and others as they are; without any, all shipped ones.
 
     Raises `InvalidRules` with everything that is wrong with any of them.
@@ -61,19 +61,19 @@ def load_sent(names: Sequence[str], texts: Mapping[str, str]) -> Ruleset:
     return Ruleset(domains)
 
 
-def gather(names_or_paths: Iterable[str | Path]) -> tuple[tuple[Domain, ...], tuple[str, ...]]:
+def gather(names_or_paths: Iterable[str | Path]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
     """The packs that could be read, and everything that is wrong with them, alone and together."""
     return _together([_read(name) for name in dict.fromkeys(names_or_paths)])
 
 
-def _together(rows: Sequence[Read]) -> tuple[tuple[Domain, ...], tuple[str, ...]]:
+def _together(rows: Sequence[Read]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
     domains = tuple(domain for domain, _ in rows if domain is not None)
     complete = len(domains) == len(rows)  # else an unknown type may be one of the pack that is missing
     alone = [problem for _, some in rows for problem in some]
     return domains, (*alone, *problems(domains, _declared(domains) if complete else None))
 
 
-def _declared(loaded: Sequence[Domain]) -> dict[str, str]:
+def _declared(loaded: Sequence[RulePack]) -> dict[str, str]:
     """Which shipped pack, not among these, declares a type."""
     names = {domain.name for domain in loaded}
     others = [_read(name)[0] for name in shipped() if name not in names]

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Literal, cast
 from unicodedata import is_normalized
 
-from stream_car.core.rule_pack import Domain, Fold, Key, Rule
+from stream_car.core.rule_pack import CaseFold, Key, Rule, RulePack
 from stream_car.core.rules import folded
 from stream_car.core.scope_names import RECORD, RESERVED_KEYS
 from stream_car.rule_packs.suggestions import listed, meant
@@ -25,7 +25,7 @@ EFFECTS = ("supersede", "amend")
 FORBIDDEN = frozenset('=,"\\')
 
 
-def read(text: str, source: str) -> tuple[Domain | None, tuple[str, ...]]:
+def read(text: str, source: str) -> tuple[RulePack | None, tuple[str, ...]]:
     """The pack that the text describes, as far as it can be read, and what is wrong with it.
 
     There is no pack at all where the text is no TOML.
@@ -49,7 +49,7 @@ class _Reader:
     def say(self, problem: str) -> None:
         self.problems.append(f"{self.source}: {problem}")
 
-    def domain(self, table: Table) -> Domain:
+    def domain(self, table: Table) -> RulePack:
         self.known(table, TOP, "a pack")
         name = self.name(table, "the pack", "pack")
         types = self.types(table)
@@ -61,7 +61,7 @@ class _Reader:
         for anchor in anchors:
             if anchor not in types:
                 self.say(f"anchor_types names {anchor!r}, which [types] does not declare{meant(anchor, types)}")
-        return Domain(
+        return RulePack(
             name=name or self.source,
             types=tuple(types),
             rules=rules,
@@ -89,7 +89,7 @@ class _Reader:
             self.known(spec, IN_KEY, f"the key {name!r}")
             fold = self.one_of(spec, "fold", FOLDS, f"the key {name!r}")
             rename = self.text(spec, "rename", f"the key {name!r}", needed=False) or None
-            found[name] = Key(fold=cast(Fold, fold), rename=rename)
+            found[name] = Key(fold=cast(CaseFold, fold), rename=rename)
         for name, key in found.items():
             self.check_key(name, key, found)
         return found

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from stream_car.core import definitions
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import Domain, Rule
+from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.rule_packs.loader import gather
 
@@ -61,7 +61,7 @@ def examine(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequen
     if problems or not domains:
         return Report(name=str(path), problems=problems)
     pack, rules = domains[0], Ruleset(domains)
-    given = tuple(definitions.settle(sample).values())
+    given = tuple(definitions.current_documents(sample).values())
     documents = given or tuple(invent(pack, rules))
     known = [document for document in documents if rules.knows(document.type)]
     connections = tuple(sorted(connected(known, rules), key=lambda c: (c.rule, c.later, c.earlier)))
@@ -121,7 +121,7 @@ def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterato
             yield Connection(later=later.id, earlier=earlier.id, rule=rule.name, scope=scope, effect="amend")
 
 
-def invent(pack: Domain, ruleset: Ruleset) -> Iterator[Document]:
+def invent(pack: RulePack, ruleset: Ruleset) -> Iterator[Document]:
     """Two or three made-up documents for each rule of the pack.
 
     `<rule>/later` is to meet `<rule>/earlier`; `<rule>/other` shows what the rule leaves alone: the
@@ -130,15 +130,12 @@ def invent(pack: Domain, ruleset: Ruleset) -> Iterator[Document]:
     for number, rule in enumerate(pack.rules, 1):
         yield _made_up(rule, rule.superseded_type, number, "earlier", ruleset)
         yield _made_up(rule, rule.superseding_type, number, "later", ruleset)
-        if (
-            not set(rule.scope_keys)
-            <= ruleset.domain_of[rule.superseded_type].fixed.get(rule.superseded_type, {}).keys()
-        ):
+        if not set(rule.scope_keys) <= ruleset.pack_of[rule.superseded_type].fixed.get(rule.superseded_type, {}).keys():
             yield _made_up(rule, rule.superseded_type, number, "other", ruleset)
 
 
 def _made_up(rule: Rule, kind: str, number: int, part: str, ruleset: Ruleset) -> Document:
-    fixed = ruleset.domain_of[kind].fixed.get(kind, {})
+    fixed = ruleset.pack_of[kind].fixed.get(kind, {})
     other = part == "other" and not rule.differ_on
     scope = {key: (f"{key}-{number}{'-other' if other else ''}",) for key in rule.scope_keys if key not in fixed}
     said = "a later value" if part == "later" else "a value"
@@ -156,6 +153,6 @@ def _lacking(documents: Iterable[Document], ruleset: Ruleset) -> tuple[tuple[str
     """How many documents of a type lacked which key of its rules."""
     counts: dict[tuple[str, str], int] = {}
     for document in documents:
-        for key in ruleset.lacking(document):
+        for key in ruleset.missing_keys(document):
             counts[document.type, key] = counts.get((document.type, key), 0) + 1
     return tuple((kind, key, count) for (kind, key), count in sorted(counts.items()))

@@ -6,7 +6,7 @@ Promise: whoever listens before looking misses no ring, however long the look ta
 import asyncio
 
 
-class Bell:
+class Broadcast:
     """Rings for everybody at once."""
 
     def __init__(self) -> None:
@@ -18,13 +18,13 @@ class Bell:
             self._next = asyncio.get_running_loop().create_future()
         return self._next
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody."""
         ringing, self._next = self._next, None
         if ringing is not None:
             ringing.set_result(None)
 
-    async def wait(self, ring: "asyncio.Future[None]", seconds: float) -> bool:
+    async def wait(self, signal: "asyncio.Future[None]", seconds: float) -> bool:
         """Whether it rang, waiting for at most so long."""
-        done, _ = await asyncio.wait([ring], timeout=seconds)
+        done, _ = await asyncio.wait([signal], timeout=seconds)
         return bool(done)

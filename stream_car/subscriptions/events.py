@@ -14,10 +14,10 @@ from stream_car.queries.answers import Told
 View = Literal["document", "scope"]
 
 
-class Selection(Struct, frozen=True, kw_only=True):
+class Filter(Struct, frozen=True, kw_only=True):
     """What a subscriber wants to hear of. Empty: everything.
 
-    A document must meet everything that is given: be one of `ids`, of one of `types` and of one of `domains`, with all
+    A document must meet everything that is given: be one of `ids`, of one of `types` and of one of `packs`, with all
     `parts` in one of its scopes.
     """
 
@@ -28,14 +28,14 @@ class Selection(Struct, frozen=True, kw_only=True):
     parts: frozenset[tuple[str, str]] = frozenset()
 
 
-class Begin(Struct, frozen=True, kw_only=True):
+class SnapshotBegin(Struct, frozen=True, kw_only=True):
     """A snapshot begins: forget what you had."""
 
     generation: str
     view: View
 
 
-class End(Struct, frozen=True, kw_only=True):
+class SnapshotEnd(Struct, frozen=True, kw_only=True):
     """The snapshot is complete as of `cursor`; what follows are changes."""
 
     generation: str
@@ -88,14 +88,14 @@ class DocumentChange(Struct, frozen=True, kw_only=True):
     oseq: int
 
 
-Event = Literal["snapshot-begin", "snapshot", "snapshot-end", "change"]
+EventKind = Literal["snapshot-begin", "snapshot", "snapshot-end", "change"]
 
 
 class Notice(Struct, frozen=True, gc=False):
     """One thing to tell. With a `cursor`, whoever has heard it may go on behind these numbers."""
 
-    event: Event
-    data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told
+    event: EventKind
+    data: SnapshotBegin | SnapshotEnd | ActiveDocument | ScopeState | DocumentChange | Told
     cursor: tuple[int, ...] | None = None
 
 
@@ -106,9 +106,9 @@ class Reset(Struct, frozen=True, kw_only=True):
     generation: str
 
 
-class Said(Struct, frozen=True, gc=False):
+class Event(Struct, frozen=True, gc=False):
     """One event of a subscription. Whoever has heard it may go on behind its `cursor`; a heartbeat has no data."""
 
-    event: Event | Literal["reset", "heartbeat"]
-    data: Begin | End | ActiveDocument | ScopeState | DocumentChange | Told | Reset | None
+    event: EventKind | Literal["reset", "heartbeat"]
+    data: SnapshotBegin | SnapshotEnd | ActiveDocument | ScopeState | DocumentChange | Told | Reset | None
     cursor: str | None = None

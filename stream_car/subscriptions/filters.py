@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD, scope_parts
-from stream_car.core.stored import Held
-from stream_car.subscriptions.events import Selection
+from stream_car.core.stored import StoredDocument
+from stream_car.subscriptions.events import Filter
 
 
 class Mention(Struct, frozen=True, gc=False):
@@ -26,21 +26,21 @@ class Mention(Struct, frozen=True, gc=False):
     order: int = 0
 
 
-def read(selection: Selection, ruleset: Ruleset) -> Selection:
+def read(selection: Filter, ruleset: Ruleset) -> Filter:
     """A selection with its scope parts named and spelled as in the names of scopes, however they were written."""
-    return replace(selection, parts=frozenset(ruleset.read_part(key, value) for key, value in selection.parts))
+    return replace(selection, parts=frozenset(ruleset.normalize_part(key, value) for key, value in selection.parts))
 
 
-class Chooser:
+class FilterMatcher:
     """A selection, read by the rules."""
 
-    def __init__(self, selection: Selection, ruleset: Ruleset) -> None:
-        self.selection = selection
+    def __init__(self, selection: Filter, ruleset: Ruleset) -> None:
+        self.filter = selection
         self.ruleset = ruleset
 
-    def touches(self, members: Iterable[tuple[str, str]]) -> bool:
+    def matches_any(self, members: Iterable[tuple[str, str]]) -> bool:
         """Whether one of these is asked for: id and type; of the target of a link only the id is known."""
-        chosen = self.selection
+        chosen = self.filter
         if not (chosen.ids or chosen.types or chosen.domains):
             return True
         return any(
@@ -48,22 +48,22 @@ class Chooser:
             for name, kind in members
         )
 
-    def matches(self, held: Held) -> bool:
+    def matches(self, held: StoredDocument) -> bool:
         """Whether a document is what the subscriber asked for: those without a scope cannot be followed."""
-        return held.is_present and bool(held.scopes) and self.is_asked_for(held)
+        return held.is_present and bool(held.scopes) and self.is_selected(held)
 
-    def is_asked_for(self, held: Held) -> bool:
+    def is_selected(self, held: StoredDocument) -> bool:
         """Whether its id, its type and its scopes are."""
-        chosen, name = self.selection, held.entry.id
+        chosen, name = self.filter, held.entry.id
         if chosen.ids and name not in chosen.ids and chosen.ids.isdisjoint(held.records):
             return False
         if not self._is_chosen_type(held.type):
             return False
         return not chosen.parts or any(has_parts(scope, chosen.parts) for scope in held.scopes)
 
-    def was_wanted(self, one: Mention, scope: str) -> bool:
+    def was_selected(self, one: Mention, scope: str) -> bool:
         """Whether the subscriber may know a document that is gone, or is no longer what it asked for."""
-        chosen, parts = self.selection, scope_parts(scope)
+        chosen, parts = self.filter, scope_parts(scope)
         is_named = not chosen.ids or one.id in chosen.ids or (parts[0][0] == RECORD and parts[0][1] in chosen.ids)
         if not is_named or not chosen.parts <= set(parts):
             return False
@@ -71,10 +71,10 @@ class Chooser:
         return any(self._is_chosen_type(kind) for kind in types) if types else bool(chosen.ids)
 
     def _is_chosen_type(self, kind: str) -> bool:
-        chosen = self.selection
+        chosen = self.filter
         if chosen.types and kind not in chosen.types:
             return False
-        domain = self.ruleset.domain_of.get(kind)
+        domain = self.ruleset.pack_of.get(kind)
         return not chosen.domains or (domain is not None and domain.name in chosen.domains)
 
 

@@ -12,8 +12,8 @@ from typing import Protocol
 from weakref import WeakSet
 
 from stream_car.errors import InvalidRequest, TooMuch
-from stream_car.subscriptions.broadcast import Bell
-from stream_car.subscriptions.events import Notice, Reset, Said, Selection
+from stream_car.subscriptions.broadcast import Broadcast
+from stream_car.subscriptions.events import Event, Filter, Notice, Reset
 from stream_car.subscriptions.subscription import Cursor, Expired, Subscription
 
 CURSOR_HINT = "leave the cursor out to begin with a snapshot of now"
@@ -22,7 +22,7 @@ IDLE_S = 5.0  # whoever has taken nothing for so long does not keep others from 
 AGAIN_S = 0.05  # until what could not be read together is read again
 
 
-class Changing(Protocol):
+class ChangeSource(Protocol):
     """What is subscribed to."""
 
     @property
@@ -34,7 +34,7 @@ class Changing(Protocol):
         """For each shard the last change told."""
         ...
 
-    async def forgotten(self) -> Cursor:
+    async def deleted_up_to(self) -> Cursor:
         """For each shard: changes up to this number may no longer be kept."""
         ...
 
@@ -42,7 +42,7 @@ class Changing(Protocol):
         """Whether these changes are told."""
         ...
 
-    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
+    def subscription(self, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
         """A place in the stream of changes; `pull` from it."""
         ...
 
@@ -51,13 +51,15 @@ class Changing(Protocol):
         ...
 
 
-class Subscriptions:
+class SubscriptionHub:
     """All who listen."""
 
-    def __init__(self, changing: Changing, bell: Bell, *, most: int = 1000, heartbeat_s: float = 15.0) -> None:
-        self.changing = changing
-        self.bell = bell
-        self.most = most
+    def __init__(
+        self, changing: ChangeSource, bell: Broadcast, *, limit: int = 1000, heartbeat_s: float = 15.0
+    ) -> None:
+        self.source = changing
+        self.broadcast = bell
+        self.limit = limit
         self.heartbeat_s = heartbeat_s
         self.ending = False
         self._open: WeakSet[Listener] = WeakSet()  # one that is let in and never read from ends nowhere
@@ -67,38 +69,38 @@ class Subscriptions:
 
     async def lag(self) -> int:
         """How many events the slowest has not yet taken."""
-        last = sum(await self.changing.last())
+        last = sum(await self.source.last())
         return max((last - sum(one.subscription.cursor) for one in self._open), default=0)
 
     async def cursor(self) -> str:
         """Behind the last change told."""
-        return f"{self.changing.generation}:{'.'.join(map(str, await self.changing.last()))}"
+        return f"{self.source.generation}:{'.'.join(map(str, await self.source.last()))}"
 
     def end(self) -> None:
         """Let everybody go, in order."""
         self.ending = True
-        self.bell.ring()
+        self.broadcast.notify()
 
     async def subscribe(
-        self, selection: Selection, after: str | None, snapshot: bool | None
-    ) -> AsyncIterator[Sequence[Said]]:
+        self, selection: Filter, after: str | None, snapshot: bool | None
+    ) -> AsyncIterator[Sequence[Event]]:
         """A new listener. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `TooMuch`."""
         cursor, reason = await self._start(after)  # from here on nothing is awaited: others come meanwhile
-        if len(self._open) >= self.most:
-            raise TooMuch(f"{self.most} subscriptions are open, and no more are taken; try again later")
+        if len(self._open) >= self.limit:
+            raise TooMuch(f"{self.limit} subscriptions are open, and no more are taken; try again later")
         with_snapshot = reason is not None or _wants(after, snapshot)
         if with_snapshot and sum(one.is_beginning for one in self._open) >= SNAPSHOTS_MAX:
             raise TooMuch(f"{SNAPSHOTS_MAX} subscribers are reading their snapshots; try again later")
         listener = Listener(self, selection, cursor, reason, with_snapshot=with_snapshot)
         self._open.add(listener)
-        return listener.said()
+        return listener.events()
 
     def closed(self, listener: "Listener") -> None:
         """Somebody does no longer."""
         self._open.discard(listener)
 
     async def _start(self, after: str | None) -> tuple[Cursor, Reset | None]:
-        changing = self.changing
+        changing = self.source
         if after is None:
             return await changing.last(), None
         generation, cursor = _read(after)
@@ -110,7 +112,7 @@ class Subscriptions:
         if not await changing.has_come_to(cursor):
             told = ".".join(map(str, await changing.last()))
             raise InvalidRequest("cursor_ahead", f"the last event so far is {told}, before your cursor; {CURSOR_HINT}")
-        if any(map(int.__lt__, cursor, await changing.forgotten())):
+        if any(map(int.__lt__, cursor, await changing.deleted_up_to())):
             return await changing.last(), Reset(reason="cursor_expired", generation=changing.generation)
         return cursor, None
 
@@ -132,9 +134,9 @@ class Listener:
     """One subscription from beginning to end."""
 
     def __init__(
-        self, among: Subscriptions, selection: Selection, cursor: Cursor, reset: Reset | None, *, with_snapshot: bool
+        self, among: SubscriptionHub, selection: Filter, cursor: Cursor, reset: Reset | None, *, with_snapshot: bool
     ) -> None:
-        self.among = among
+        self.hub = among
         self.selection = selection
         self.reset = reset
         self.subscription = self._begin(cursor, with_snapshot=with_snapshot)
@@ -146,43 +148,43 @@ class Listener:
         return self.subscription.is_beginning and monotonic() - self._pulled < IDLE_S
 
     def _begin(self, cursor: Cursor, *, with_snapshot: bool) -> Subscription:
-        return self.among.changing.subscription(self.selection, cursor=cursor, with_snapshot=with_snapshot)
+        return self.hub.source.subscription(self.selection, cursor=cursor, with_snapshot=with_snapshot)
 
-    async def said(self) -> AsyncIterator[Sequence[Said]]:
+    async def events(self) -> AsyncIterator[Sequence[Event]]:
         """What there is to tell, several things at once; at rest a heartbeat now and then."""
-        among = self.among
+        among = self.hub
         told = self.subscription.cursor
         try:
             if self.reset is not None:
-                yield [Said("reset", self.reset)]
+                yield [Event("reset", self.reset)]
             while not among.ending:
-                heard = among.bell.listen()
-                if among.changing.generation != self.subscription.generation:
-                    yield [await self._anew("generation")]
+                heard = among.broadcast.listen()
+                if among.source.generation != self.subscription.generation:
+                    yield [await self._restart("generation")]
                 self._pulled = monotonic()
                 try:
-                    notices, is_at_end = await among.changing.pull(self.subscription)
+                    notices, is_at_end = await among.source.pull(self.subscription)
                 except Expired:
-                    yield [await self._anew("cursor_expired")]
+                    yield [await self._restart("cursor_expired")]
                     continue
                 if notices:
-                    yield [self._said(one) for one in notices]
+                    yield [self._event(one) for one in notices]
                     told = next((one.cursor for one in reversed(notices) if one.cursor is not None), told)
                 if not is_at_end:
                     await asyncio.sleep(0 if self.subscription.has_moved else AGAIN_S)
-                elif not notices and not await among.bell.wait(heard, among.heartbeat_s):
+                elif not notices and not await among.broadcast.wait(heard, among.heartbeat_s):
                     cursor = self.subscription.cursor
-                    yield [Said("heartbeat", None, self.subscription.position(cursor) if cursor != told else None)]
+                    yield [Event("heartbeat", None, self.subscription.position(cursor) if cursor != told else None)]
                     told = cursor
         finally:
             among.closed(self)
 
-    def _said(self, one: Notice) -> Said:
-        return Said(one.event, one.data, None if one.cursor is None else self.subscription.position(one.cursor))
+    def _event(self, one: Notice) -> Event:
+        return Event(one.event, one.data, None if one.cursor is None else self.subscription.position(one.cursor))
 
-    async def _anew(self, reason: str) -> Said:
-        changing = self.among.changing
+    async def _restart(self, reason: str) -> Event:
+        changing = self.hub.source
         self.subscription = self._begin(await changing.last(), with_snapshot=True)
         if reason == "generation":
-            return Said("reset", Reset(reason="generation", generation=changing.generation))
-        return Said("reset", Reset(reason="cursor_expired", generation=changing.generation))
+            return Event("reset", Reset(reason="generation", generation=changing.generation))
+        return Event("reset", Reset(reason="cursor_expired", generation=changing.generation))

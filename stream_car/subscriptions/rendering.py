@@ -14,16 +14,16 @@ from msgspec import Struct
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.frontier import as_member
 from stream_car.core.scope_names import LINK, keys_of, record_scope, scope_parts
-from stream_car.core.stored import Entry, Place, Scope
-from stream_car.core.timeline import everyone, page_of, sheets_between, size
+from stream_car.core.stored import Entry, Scope, SortKey
+from stream_car.core.timeline import all_members, page_entries_between, page_of, size
 from stream_car.core.walk import pages_of
-from stream_car.ports import AnchorIndex, Event
+from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import Told
 from stream_car.queries.scopes import holding
-from stream_car.queries.snapshot import Reader
+from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Notice, ScopeState
-from stream_car.subscriptions.filters import Chooser, Mention, has_parts
-from stream_car.subscriptions.lookup_cache import Fact
+from stream_car.subscriptions.filters import FilterMatcher, Mention, has_parts
+from stream_car.subscriptions.lookup_cache import LookedUpDocument
 
 IsAhead = Callable[[bytes], bool]  # whether a snapshot has yet to come to a key
 
@@ -31,57 +31,57 @@ decode_change = msgspec.json.Decoder(FrontierChange).decode
 
 
 class Expansion(Struct, frozen=True):
-    """A run of members that is told piece by piece; `after` is the last one told."""
+    """A run of members that is told piece by piece; `min_revisions` is the last one told."""
 
     change: FrontierChange
     run: Run
     oseq: int
-    after: Place | None = None
+    after: SortKey | None = None
 
 
-class Teller:
+class Renderer:
     """Puts into words what one subscriber asked for."""
 
-    def __init__(self, chooser: Chooser, index: AnchorIndex, generation: str) -> None:
-        self.chooser = chooser
+    def __init__(self, chooser: FilterMatcher, index: AnchorIndex, generation: str) -> None:
+        self.matcher = chooser
         self.index = index
         self.generation = generation
 
     # Scopes
 
-    def scope_change(self, shard: int, event: Event, is_ahead: IsAhead) -> Iterator[Notice]:
+    def scope_change(self, shard: int, event: Emission, is_ahead: IsAhead) -> Iterator[Notice]:
         """A change of a scope that is asked for, as it is."""
         name = event.key.decode()
-        if is_ahead(b"s:" + event.key) or not has_parts(name, self.chooser.selection.parts):
+        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.filter.parts):
             return
         change = decode_change(event.value)
         members = ((one.id, one.type) for one in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
-        if self.chooser.touches((*members, *runs)):
+        if self.matcher.matches_any((*members, *runs)):
             position = f"{self.generation}/{shard}/{event.oseq}"
             yield Notice("change", Told(position=position, oseq=event.oseq, change=change))
 
-    async def scope_state(self, reader: Reader, scope: Scope) -> list[Notice]:
+    async def scope_state(self, reader: Snapshot, scope: Scope) -> list[Notice]:
         """The members that a scope does not void; nothing where nothing is asked for."""
-        if not has_parts(scope.name, self.chooser.selection.parts):
+        if not has_parts(scope.name, self.matcher.filter.parts):
             return []
         if keys_of(scope.name) == LINK:
             [(_, target)] = scope_parts(scope.name)
-            if not size(scope) or not self.chooser.touches([(target, "")]):
+            if not size(scope) or not self.matcher.matches_any([(target, "")]):
                 return []
             return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, void=target))]
         entries = await reader.with_pages(lambda: holding(scope, reader))
-        if not entries or not self.chooser.touches((entry.id, entry.type) for entry in entries):
+        if not entries or not self.matcher.matches_any((entry.id, entry.type) for entry in entries):
             return []
         return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, members=tuple(map(as_member, entries))))]
 
     # Documents
 
-    async def active_documents(self, reader: Reader, names: Sequence[str]) -> list[Notice]:
+    async def active_documents(self, reader: Snapshot, names: Sequence[str]) -> list[Notice]:
         """Those of these documents that are asked for and in force."""
-        known = [held for name in names if (held := await reader.held(name)) is not None]
-        chosen = [held.entry.id for held in known if self.chooser.matches(held)]
-        looked = zip(chosen, await reader.standing(chosen), strict=True)
+        known = [held for name in names if (held := await reader.document(name)) is not None]
+        chosen = [held.entry.id for held in known if self.matcher.matches(held)]
+        looked = zip(chosen, await reader.anchor_statuses(chosen), strict=True)
         active = {name: found[0] for name, found in looked if found is not None and found[1]}
         bodies = await self.index.documents(list(active))
         told = []
@@ -105,19 +105,19 @@ class Teller:
             )
         return told
 
-    async def looked(self, reader: Reader, change: FrontierChange) -> list[Fact]:
+    async def look_up(self, reader: Snapshot, change: FrontierChange) -> list[LookedUpDocument]:
         """How the documents stand that a change names one by one."""
         mentions = _mentions(change)
         if keys_of(change.scope) == LINK:
             for target in list(mentions):
                 editions = await editions_of(reader, target)
                 mentions.update((name, Mention(name, mentions[target].why, "link")) for name in editions)
-                if await reader.held(target) is None:
+                if await reader.document(target) is None:
                     del mentions[target]  # the name of a record, or of nothing that is here
         return await self._facts(reader, list(mentions.values()))
 
     async def expand(
-        self, reader: Reader, expansion: Expansion, most: int, is_ahead: IsAhead
+        self, reader: Snapshot, expansion: Expansion, most: int, is_ahead: IsAhead
     ) -> tuple[list[Notice], Expansion | None]:
         """The next members of a run, as they stand now, and what is left of it."""
         change, run = expansion.change, expansion.run
@@ -131,35 +131,35 @@ class Teller:
         last = some[-1]
         return told, Expansion(change, run, expansion.oseq, (last.time, last.order, last.id))
 
-    async def _facts(self, reader: Reader, mentions: Sequence[Mention]) -> list[Fact]:
-        looked = await reader.standing([one.id for one in mentions])
+    async def _facts(self, reader: Snapshot, mentions: Sequence[Mention]) -> list[LookedUpDocument]:
+        looked = await reader.anchor_statuses([one.id for one in mentions])
         bodies = await self.index.documents([one.id for one in mentions])
         facts = []
         for one, found in zip(mentions, looked, strict=True):
             held, body = found[0] if found is not None else None, bodies.get(one.id)
             is_active = found is not None and found[1]
             words = (body.title, body.source, body.url) if body is not None else ()
-            facts.append(Fact(one, held, is_active, *words))
+            facts.append(LookedUpDocument(one, held, is_active, *words))
         return facts
 
     def document_changes(
-        self, facts: Sequence[Fact], change: FrontierChange, oseq: int, is_ahead: IsAhead
+        self, facts: Sequence[LookedUpDocument], change: FrontierChange, oseq: int, is_ahead: IsAhead
     ) -> list[Notice]:
         """What became of those documents that are asked for."""
         told = []
         for fact in facts:
-            one, held = fact.mention, fact.held
-            is_asked_for = held is not None and self.chooser.is_asked_for(held)
+            one, held = fact.mention, fact.document
+            is_asked_for = held is not None and self.matcher.is_selected(held)
             if is_ahead(b"d:" + one.id.encode()):
                 continue
-            if not is_asked_for and not self.chooser.was_wanted(one, change.scope):
+            if not is_asked_for and not self.matcher.was_selected(one, change.scope):
                 continue
             data = DocumentChange(
                 id=one.id,
                 active=fact.is_active,
                 revision=held.revision if held is not None else one.revision,
                 type=held.type if held is not None else one.types[-1] if one.types else "",
-                selected=held is not None and self.chooser.matches(held),
+                selected=held is not None and self.matcher.matches(held),
                 time=held.time if held is not None else one.time,
                 order=held.order if held is not None else one.order,
                 title=fact.title,
@@ -180,14 +180,14 @@ def runs_of(change: FrontierChange, oseq: int) -> tuple[Expansion, ...]:
     return tuple(Expansion(change, run, oseq) for run in (*change.left_runs, *change.entered_runs))
 
 
-async def editions_of(reader: Reader, name: str) -> list[str]:
+async def editions_of(reader: Snapshot, name: str) -> list[str]:
     """The documents that are editions of a record."""
     return [entry.id for entry in await members_of(reader, await reader.scope(record_scope(name)))]
 
 
-async def members_of(reader: Reader, scope: Scope) -> list[Entry]:
+async def members_of(reader: Snapshot, scope: Scope) -> list[Entry]:
     """All members of a scope, void ones too."""
-    return await reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values))))
+    return await reader.with_pages(lambda: list(all_members(scope, pages_of(reader.values))))
 
 
 def _mentions(change: FrontierChange) -> dict[str, Mention]:
@@ -200,16 +200,16 @@ def _mentions(change: FrontierChange) -> dict[str, Mention]:
     return found
 
 
-def _beyond(scope: Scope, reader: Reader, expansion: Expansion) -> Iterator[Entry]:
-    """The members of a run behind the last one told, in order. Raises `Absent` for the next page only."""
+def _beyond(scope: Scope, reader: Snapshot, expansion: Expansion) -> Iterator[Entry]:
+    """The members of a run behind the last one told, in order. Raises `MissingPages` for the next page only."""
     run, after = expansion.run, expansion.after
-    if scope.sheets:
+    if scope.directory:
         pages = pages_of(reader.values)
-        sheets = sheets_between(scope, pages, run.type, run.start, run.end)
+        sheets = page_entries_between(scope, pages, run.type, run.start, run.end)
         left = [sheet for sheet in sheets if after is None or sheet.last > after]
         entries = (entry for sheet in left for entry in page_of(scope, pages, sheet))
     else:
         entries = (entry for entry in scope.entries if entry.type == run.type)
     for entry in entries:
-        if run.start <= entry.pair < run.end and (after is None or (entry.time, entry.order, entry.id) > after):
+        if run.start <= entry.precedence < run.end and (after is None or (entry.time, entry.order, entry.id) > after):
             yield entry

@@ -23,14 +23,14 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
 from stream_car.core.stored import Scope
 from stream_car.core.timeline import scope_key, size
-from stream_car.ports import AnchorIndex, Event, Listing, Retained
+from stream_car.ports import AnchorIndex, Emission, KeyListing, RetainedChangeLog
 from stream_car.processing.fold import CHANGES
-from stream_car.queries.shards import Reached, Shards
-from stream_car.queries.snapshot import Moved, Reader
-from stream_car.subscriptions.events import Begin, End, Notice, Selection
-from stream_car.subscriptions.filters import Chooser, read
-from stream_car.subscriptions.lookup_cache import Facts, Looked
-from stream_car.subscriptions.rendering import Expansion, Teller, decode_change, editions_of, members_of, runs_of
+from stream_car.queries.shards import Reached, ShardMoved, Shards
+from stream_car.queries.snapshot import Snapshot
+from stream_car.subscriptions.events import Filter, Notice, SnapshotBegin, SnapshotEnd
+from stream_car.subscriptions.filters import FilterMatcher, read
+from stream_car.subscriptions.lookup_cache import CachedLookup, LookupCache
+from stream_car.subscriptions.rendering import Expansion, Renderer, decode_change, editions_of, members_of, runs_of
 
 EVENTS_AT_ONCE = 32
 ITEMS_AT_ONCE = 32
@@ -43,18 +43,18 @@ async def at_rest() -> None:
     """Where the index goes on with the state there is nothing to wait for."""
 
 
-class Sources(Struct, frozen=True):
+class SubscriptionSources(Struct, frozen=True):
     """What a subscription reads. `settle` returns when the index has what the state had when it was called."""
 
     shards: Shards
-    listing: Listing
-    journal: Retained
+    listing: KeyListing
+    change_log: RetainedChangeLog
     index: AnchorIndex
     ruleset: Ruleset
     generation: str
-    tellers: int = 1  # how many shards tell changes
+    shards_with_changes: int = 1  # how many shards tell changes
     settle: Callable[[], Awaitable[None]] = at_rest
-    facts: Facts = msgspec.field(default_factory=Facts)
+    lookups: LookupCache = msgspec.field(default_factory=LookupCache)
     items: int = ITEMS_AT_ONCE  # of a snapshot that are read at once; at most that
 
 
@@ -87,12 +87,14 @@ class _Progress(Struct, frozen=True):
 class Subscription:
     """One subscriber's place in the stream: ask for a `step` until it `has_caught_up`, and again after a change."""
 
-    def __init__(self, sources: Sources, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> None:
+    def __init__(
+        self, sources: SubscriptionSources, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool
+    ) -> None:
         self.sources = sources
         self.selection = read(selection, sources.ruleset)
         self._at_once = min(sources.items, ITEMS_AT_ONCE)
         self.has_moved = False  # whether the last step came further; if not, ask again after a moment
-        self._teller = Teller(Chooser(self.selection, sources.ruleset), sources.index, sources.generation)
+        self._teller = Renderer(FilterMatcher(self.selection, sources.ruleset), sources.index, sources.generation)
         self._at = _Progress(tuple(cursor), with_snapshot)
 
     @property
@@ -122,7 +124,7 @@ class Subscription:
         before = self._at
         try:
             told = await self._step()
-        except Moved:
+        except ShardMoved:
             told, self._at = [], before
         except BaseException:
             self._at = before
@@ -134,15 +136,15 @@ class Subscription:
         at = self._at
         if at.is_new:
             self._at = _Progress(await self._last(), is_new=False, boundary=b"")
-            return [Notice("snapshot-begin", Begin(generation=self.generation, view=self.selection.view))]
+            return [Notice("snapshot-begin", SnapshotBegin(generation=self.generation, view=self.selection.view))]
         if at.runs:
             return self._within_snapshot(await self._expand(at.runs[0]))
         if at.boundary is None:
             return await self._tail(await self._last())
         if at.page is None:
-            async with self.sources.facts.turn:
+            async with self.sources.lookups.turn:
                 page = await self._page(at.boundary)
-                at = self._at = replace(at, page=page, facts=self.sources.facts.number)
+                at = self._at = replace(at, page=page, facts=self.sources.lookups.number)
         assert at.page is not None
         known = tuple(map(min, at.page.upto, await self._last()))
         told = self._within_snapshot(await self._tail(known))
@@ -159,7 +161,7 @@ class Subscription:
         self._at = replace(self._at, boundary=page.boundary, page=None)
         if page.boundary is not None:
             return page.notices
-        end = End(generation=self.generation, cursor=self.position(self.cursor))
+        end = SnapshotEnd(generation=self.generation, cursor=self.position(self.cursor))
         return [*page.notices, Notice("snapshot-end", end, self.cursor)]
 
     async def has_caught_up(self) -> bool:
@@ -170,11 +172,11 @@ class Subscription:
 
     async def _last(self) -> Cursor:
         """For each shard the last change; where a journal is read that lags behind the cursor, the cursor."""
-        last = [await self.sources.journal.last(shard) for shard in range(self.sources.tellers)]
+        last = [await self.sources.change_log.last(shard) for shard in range(self.sources.shards_with_changes)]
         return tuple(map(max, last, self._at.cursor))
 
-    def _reader(self) -> Reader:
-        return Reader(self.sources.shards.source(), self.sources.ruleset)
+    def _reader(self) -> Snapshot:
+        return Snapshot(self.sources.shards.source(), self.sources.ruleset)
 
     def _is_ahead(self, key: bytes) -> bool:
         """Whether the snapshot has yet to come to this key."""
@@ -191,9 +193,9 @@ class Subscription:
         return told
 
     async def _tail_of(self, shard: int, last: int) -> list[Notice]:
-        journal, after = self.sources.journal, self.cursor[shard]
+        journal, after = self.sources.change_log, self.cursor[shard]
         events = await journal.read(shard, CHANGES, after=after, limit=EVENTS_AT_ONCE)
-        if after < await journal.forgotten(shard):  # asked after reading, for they may have gone just before it
+        if after < await journal.deleted_up_to(shard):  # asked after reading, for they may have gone just before it
             raise Expired
         known = [event for event in events if event.oseq <= last]
         is_all = len(events) < EVENTS_AT_ONCE or len(known) < len(events)
@@ -209,15 +211,15 @@ class Subscription:
         cursor = (*self.cursor[:shard], oseq, *self.cursor[shard + 1 :])
         self._at = replace(self._at, cursor=cursor)
 
-    def _scope_change(self, shard: int, event: Event) -> list[Notice]:
+    def _scope_change(self, shard: int, event: Emission) -> list[Notice]:
         self._pass(shard, event.oseq)
         return self._on_from_here(list(self._teller.scope_change(shard, event, self._is_ahead)))
 
-    async def _document_changes(self, shard: int, events: Sequence[Event]) -> list[Notice]:
+    async def _document_changes(self, shard: int, events: Sequence[Emission]) -> list[Notice]:
         """What became of the documents, as far as the state that was read has come; the rest is told later."""
         told: list[Notice] = []
         for event, change, looked in await self._looked(shard, events):
-            some = self._teller.document_changes(looked.facts, change, event.oseq, self._is_ahead)
+            some = self._teller.document_changes(looked.documents, change, event.oseq, self._is_ahead)
             self._pass(shard, event.oseq)
             self._at = replace(self._at, facts=looked.number)
             if runs := runs_of(change, event.oseq):
@@ -226,10 +228,12 @@ class Subscription:
             told += self._on_from_here(some)
         return told
 
-    async def _looked(self, shard: int, events: Sequence[Event]) -> list[tuple[Event, FrontierChange, Looked]]:
+    async def _looked(
+        self, shard: int, events: Sequence[Emission]
+    ) -> list[tuple[Emission, FrontierChange, CachedLookup]]:
         """The changes with how their documents stand, which somebody else may have looked up before."""
-        facts, since, found = self.sources.facts, self._at.facts, []
-        reader: Reader | None = None
+        facts, since, found = self.sources.lookups, self._at.facts, []
+        reader: Snapshot | None = None
         async with facts.turn:
             for event in events:
                 change = decode_change(event.value)
@@ -241,7 +245,7 @@ class Subscription:
                 if known is None and reader is not None:
                     if not self._has_applied(reader.source.reached, shard, event.oseq, change.cause.id, change.offset):
                         break
-                    known = facts.put(shard, event.oseq, await self._teller.looked(reader, change))
+                    known = facts.put(shard, event.oseq, await self._teller.look_up(reader, change))
                 assert known is not None
                 since = known.number
                 found.append((event, change, known))
@@ -251,16 +255,16 @@ class Subscription:
         """Whether the state shows this change: one that was lost may be on its way back."""
         if reached is None:
             return True
-        return reached.told[shard] >= oseq and reached.applied[self.sources.shards.intake_of(cause)] > offset
+        return reached.changes[shard] >= oseq and reached.applied[self.sources.shards.intake_of(cause)] > offset
 
     async def _expand(self, expansion: Expansion) -> list[Notice]:
         """The next members of a run, as they stand now; behind the last one of all one may go on."""
-        async with self.sources.facts.turn:
+        async with self.sources.lookups.turn:
             reader = self._reader()
             await self._upto(reader)
             told, left = await self._teller.expand(reader, expansion, self._at_once, self._is_ahead)
             runs = ((left,) if left is not None else ()) + self._at.runs[1:]
-            self._at = replace(self._at, runs=runs, facts=self.sources.facts.number)
+            self._at = replace(self._at, runs=runs, facts=self.sources.lookups.number)
         return told if runs else self._on_from_here(told)
 
     def _on_from_here(self, notices: list[Notice]) -> list[Notice]:
@@ -273,7 +277,7 @@ class Subscription:
     # The snapshot
 
     async def _page(self, boundary: bytes) -> _Page:
-        """The next items. Raises `Moved` where they must be read again."""
+        """The next items. Raises `ShardMoved` where they must be read again."""
         page = await self._few() if not boundary else None
         return page if page is not None else await self._next_page(boundary)
 
@@ -324,24 +328,24 @@ class Subscription:
         return _Page(told, await self._upto(reader), None)
 
     async def _require_whole(
-        self, reader: Reader, keys: Sequence[bytes], listed: Callable[[], Awaitable[Sequence[bytes]]]
+        self, reader: Snapshot, keys: Sequence[bytes], listed: Callable[[], Awaitable[Sequence[bytes]]]
     ) -> None:
-        """Raises `Moved` where the state that was read has more keys than were listed."""
+        """Raises `ShardMoved` where the state that was read has more keys than were listed."""
         await reader.overview()
         await self.sources.settle()
         if keys != await listed():
-            raise Moved("keys came while they were read; ask again")
+            raise ShardMoved("keys came while they were read; ask again")
 
-    async def _upto(self, reader: Reader) -> Cursor:
-        """The numbers that the values read first are as of. Raises `Moved` where the cursor is beyond them."""
+    async def _upto(self, reader: Snapshot) -> Cursor:
+        """The numbers that the values read first are as of. Raises `ShardMoved` where the cursor is beyond them."""
         await reader.overview()
         reached = reader.source.reached
-        upto = reached.told if reached is not None else await self._last()
+        upto = reached.changes if reached is not None else await self._last()
         if any(map(int.__lt__, upto, self.cursor)):
-            raise Moved("the state that was read is older than what was told; ask again")
+            raise ShardMoved("the state that was read is older than what was told; ask again")
         return upto
 
-    async def _items(self, reader: Reader, keys: Sequence[bytes]) -> list[Notice]:
+    async def _items(self, reader: Snapshot, keys: Sequence[bytes]) -> list[Notice]:
         if self.selection.view == "document":
             return await self._teller.active_documents(reader, [key[2:].decode() for key in keys])
         scopes = [scope for key in keys if isinstance(scope := reader.values[key], Scope)]

@@ -16,7 +16,7 @@ from stream_car.adapters.redis.scripts import Calls
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
 from stream_car.cluster import consumer_group
-from stream_car.processing.outbox import Marks
+from stream_car.processing.outbox import WatermarkEmitter
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 BEFORE: dict[str, tuple[type, str]] = {
     "before a commit": (RedisStore, "commit"),
     "before a trim": (RedisStore, "trim"),
-    "before a mark": (Marks, "mark"),
+    "before a mark": (WatermarkEmitter, "mark"),
 }
 AFTER: dict[str, tuple[type, str]] = {
     "after a claim": (RedisStore, "claim"),
@@ -34,7 +34,7 @@ AFTER: dict[str, tuple[type, str]] = {
     "after a commit": (RedisStore, "commit"),
     "after a part was published": (Sender, "send"),
     "after a trim": (RedisStore, "trim"),
-    "after a mark": (Marks, "mark"),
+    "after a mark": (WatermarkEmitter, "mark"),
 }
 POINTS = (*BEFORE, *AFTER)
 

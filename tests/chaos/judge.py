@@ -16,13 +16,13 @@ from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Unavailable
-from stream_car.ports import Event, Message, Place, Record, Views
+from stream_car.ports import Emission, Message, Record, ShardId, SnapshotReader
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.two_hop import FrontierFold, generation_of
 from stream_car.queries.queries import Queries
 from stream_car.queries.scopes import holding
 from stream_car.queries.shards import ManyShards
-from stream_car.queries.snapshot import Reader as Values
+from stream_car.queries.snapshot import Snapshot
 from tests.simulation.two_hops.truth import Inputs, Reference, replayed
 from tests.simulation.world import Violation
 from tests.support.plain_index import PlainIndex
@@ -41,7 +41,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 class Judge:
     """Looks at one installation."""
 
-    def __init__(self, layout: Layout, ruleset: Ruleset, views: Views, reader: Reader, sender: Sender) -> None:
+    def __init__(self, layout: Layout, ruleset: Ruleset, views: SnapshotReader, reader: Reader, sender: Sender) -> None:
         self.ruleset = ruleset
         self.parts = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
         self.views = views
@@ -62,12 +62,12 @@ class Judge:
                 raise Violation(f"the shards stand at {stands}, not at {ends}")
             await asyncio.sleep(0.4)
 
-    async def _standing(self) -> tuple[dict[Place, int], dict[Place, int]]:
-        ends: dict[Place, int] = {}
+    async def _standing(self) -> tuple[dict[ShardId, int], dict[ShardId, int]]:
+        ends: dict[ShardId, int] = {}
         for q in range(self.parts.intakes):
-            ends[Place("intake", q)] = (await self.logs["documents"].range(q))[1]
+            ends[ShardId("intake", q)] = (await self.logs["documents"].range(q))[1]
         for p in range(self.parts.frontiers):
-            ends[Place("frontier", p)] = (await self.logs["placements"].range(p))[1]
+            ends[ShardId("frontier", p)] = (await self.logs["placements"].range(p))[1]
         try:
             found = await self.views.peek({place: [] for place in ends})
         except Unavailable:
@@ -100,7 +100,7 @@ class Judge:
         )
         ids = inputs.ids()
 
-        async def look(values: Values) -> None:
+        async def look(values: Snapshot) -> None:
             for name, walk in zip(ids, await values.walk(ids), strict=True):
                 if (walk is not None) != (name in known.corpus):
                     raise Violation(f"{name} is {'here' if walk is not None else 'not here'}")
@@ -114,7 +114,7 @@ class Judge:
                 if {entry.id for entry in held} != known.frontier(scope):
                     raise Violation(f"in {scope} hold {held}")
 
-        await queries.steadily(None, look)
+        await queries.read_consistently(None, look)
         return Verdict(
             inputs=sum(map(len, records)),
             acknowledged=len(acknowledged),
@@ -130,7 +130,7 @@ class Judge:
             found += await self.logs[topic].fetch(partition, len(found), 1000)
         return found
 
-    async def _events(self, p: int) -> tuple[list[Event], int]:
+    async def _events(self, p: int) -> tuple[list[Emission], int]:
         """The changes as first told, and how often one was repeated. Raises `Violation` if they are not the fold's."""
         reference = Reference(FrontierFold(self.ruleset, self.parts, shard=p), await self._all("placements", p))
         last = repeats = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.ports import AnchorIndex, Journal, Log, Store
+from stream_car.ports import AnchorIndex, ChangeLog, Log, Store
 from tests.support.async_tests import pytest_pyfunc_call
 from tests.support.local_ports import Backend, Embedded, SetClock
 from tests.support.server_ports import KafkaBackend, RedisBackend
@@ -67,7 +67,7 @@ def store(backend: Backend, runner: asyncio.Runner) -> Store:
 
 
 @pytest.fixture
-def journal(backend: Backend, runner: asyncio.Runner) -> Journal:
+def journal(backend: Backend, runner: asyncio.Runner) -> ChangeLog:
     return runner.run(backend.journal())
 
 

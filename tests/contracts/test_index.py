@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from stream_car.core.documents import Document
-from stream_car.ports import AnchorIndex, Posting
+from stream_car.ports import AnchorIndex, IndexedDocument
 from stream_car.ranking.bm25 import TERMS_MAX
 from stream_car.ranking.settings import SETTINGS
 from tests.support.local_ports import Backend
@@ -16,20 +16,22 @@ WORDS = [first + second for first in "bdfgklmnprst" for second in ("ando", "erix
 BATCHES = [1, 7, 3000]  # one by one; in parts; all at once
 
 
-def posting(name: str, text: str, *, scopes: tuple[str, ...] = (), anchor: bool = True, title: str = "") -> Posting:
-    return Posting(
+def posting(
+    name: str, text: str, *, scopes: tuple[str, ...] = (), anchor: bool = True, title: str = ""
+) -> IndexedDocument:
+    return IndexedDocument(
         document=Document(id=name, type="advisory", time=1, title=title, text=text), scopes=scopes, anchor=anchor
     )
 
 
-def written(count: int, seed: int = 0) -> list[Posting]:
+def written(count: int, seed: int = 0) -> list[IndexedDocument]:
     """Texts of unlike lengths, in words of unlike frequency."""
     dice = random.Random(seed)
     weights = [1 / (n + 1) for n in range(len(WORDS))]
     return [posting(f"d{n:04d}", " ".join(dice.choices(WORDS, weights, k=dice.randint(3, 90)))) for n in range(count)]
 
 
-async def feed(index: AnchorIndex, postings: list[Posting], batch: int) -> None:
+async def feed(index: AnchorIndex, postings: list[IndexedDocument], batch: int) -> None:
     for start in range(0, len(postings), batch):
         await index.apply(postings[start : start + batch], (), start + batch)
 
@@ -79,7 +81,7 @@ async def test_a_document_is_given_back_whole(index: AnchorIndex, batch: int) ->
         source="someone",
         url="https://example.org/1",
     )
-    await feed(index, [Posting(document=document), *written(700)], batch if batch > 1 else 100)
+    await feed(index, [IndexedDocument(document=document), *written(700)], batch if batch > 1 else 100)
     await index.search("words", 1)
 
     assert await index.documents([document.id, "unknown", document.id]) == {document.id: document}
@@ -160,9 +162,9 @@ async def test_of_a_question_with_too_many_words_the_rarest_count_and_the_others
     long = " ".join(words)
 
     assert set(await names(index, long, 200)) == {f"d{n:03d}" for n in range(36, len(words))}
-    assert await index.unread(long) == 36
-    assert await index.unread(" ".join(words[:TERMS_MAX])) == 0
-    assert await index.unread(" ".join(words[:TERMS_MAX]) + " nobody has ever said this") == 0
+    assert await index.ignored_terms(long) == 36
+    assert await index.ignored_terms(" ".join(words[:TERMS_MAX])) == 0
+    assert await index.ignored_terms(" ".join(words[:TERMS_MAX]) + " nobody has ever said this") == 0
 
 
 async def test_a_search_that_others_interrupt_is_of_one_moment(index: AnchorIndex) -> None:
@@ -242,7 +244,7 @@ async def test_how_documents_arrived_does_not_change_what_is_found(index: Anchor
             assert hit.score >= sorted(best.values(), reverse=True)[rank] * 0.97
 
 
-def bm25(postings: list[Posting], question: str) -> dict[str, float]:
+def bm25(postings: list[IndexedDocument], question: str) -> dict[str, float]:
     """The formula, written out; the words are their own stems, and a pair weighs as its rarer word."""
     texts = {p.document.id: p.document.text.split() for p in postings}
     mean = sum(map(len, texts.values())) / len(texts)

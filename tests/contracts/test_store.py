@@ -5,12 +5,12 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from stream_car.errors import ClaimLost
-from stream_car.ports import Claim, Event, Store
+from stream_car.ports import Claim, Emission, Store
 from tests.support.local_ports import Backend
 
 
-def event(oseq: int) -> Event:
-    return Event(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq)
+def event(oseq: int) -> Emission:
+    return Emission(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq)
 
 
 async def test_a_shard_never_seen_starts_at_offset_zero_and_event_one(store: Store) -> None:

@@ -49,7 +49,7 @@ FAR = "2900-01-01T00:00:00Z"
 
 def ruleset() -> Ruleset:
     """All shipped packs and the one above."""
-    return rule_packs.load_sent([domain.name for domain in rule_packs.load().domains], {"menus": MENUS})
+    return rule_packs.load_sent([domain.name for domain in rule_packs.load().packs], {"menus": MENUS})
 
 
 def _menu(name: str, day: int, kind: str = "menu", **more: object) -> dict[str, object]:

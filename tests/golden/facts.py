@@ -10,7 +10,7 @@ from stream_car.api.json import read
 from stream_car.core.changes import FrontierChange
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Explanation, Frontier, History, Rejected, Resolution, Told
-from stream_car.subscriptions.events import Said
+from stream_car.subscriptions.events import Event
 
 Facts = dict[str, object]
 SCOPES = (
@@ -80,7 +80,7 @@ def rejected(one: Rejected) -> list[object]:
     return [one.offset, one.code, one.id, b64encode(one.value).decode(), one.oseq]
 
 
-def event(one: Said) -> list[object]:
+def event(one: Event) -> list[object]:
     """An event of a subscription; those of documents by what they tell of them."""
     data = one.data
     name = getattr(data, "id", getattr(data, "scope", ""))
@@ -89,7 +89,7 @@ def event(one: Said) -> list[object]:
     return [one.event, one.cursor, name, getattr(data, "active", None)]
 
 
-def events(some: Sequence[Said]) -> list[list[object]]:
+def events(some: Sequence[Event]) -> list[list[object]]:
     return [event(one) for one in some]
 
 

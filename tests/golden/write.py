@@ -17,7 +17,7 @@ from deploy.local import Kafka, Redis
 from stream_car.local import backup
 from stream_car.local.change_feed import so_far
 from stream_car.local.engine import Engine
-from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.events import Filter
 from tests.golden import documents
 from tests.golden.facts import events, facts
 from tests.support.cluster import PARTITIONS, PLACES, Installed, installed
@@ -60,7 +60,7 @@ def _folders(scratch: Path, target: Path) -> None:
             published(engine, form, [_written(scratch, form)])
         expected = facts(engine)
         middle = cursors[len(cursors) // 2]
-        heard = {view: events(list(so_far(engine, Selection(view=view), middle, snapshot=False))) for view in VIEWS}
+        heard = {view: events(list(so_far(engine, Filter(view=view), middle, snapshot=False))) for view in VIEWS}
     backup.copy(folder, scratch / "backup")
     _pack(folder, target / "folder.tar.xz")
     _pack(scratch / "backup", target / "backup.tar.xz")

@@ -23,7 +23,7 @@ async def test_a_disk_that_is_busy_once_does_not_end_it(monkeypatch: pytest.Monk
                 is_busy.pop()
                 raise StreamCarError("the database is locked")
             more = forget(keep, limit)
-            if here.forgotten():
+            if here.deleted_up_to():
                 has_forgotten.set()
             return more
 
@@ -33,4 +33,4 @@ async def test_a_disk_that_is_busy_once_does_not_end_it(monkeypatch: pytest.Monk
             await asyncio.wait_for(has_forgotten.wait(), 10)
 
         assert not is_busy
-        assert here.forgotten() == here.last_change() - 5
+        assert here.deleted_up_to() == here.last_change() - 5

@@ -95,7 +95,7 @@ async def test_the_asynchronous_client_makes_the_same_calls() -> None:
         assert (await car.retract("other")).outcome == "retracted"
         assert await car.rejected() == own.rejected()
         assert [(one.id, one.revision, one.time) for one in await car.pending()] == list(own.pending())
-        assert (await car.rules()).domains == own.ruleset.domains
+        assert (await car.rules()).domains == own.ruleset.packs
         assert (await car.status()).generation == own.generation
 
 

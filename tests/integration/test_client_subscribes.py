@@ -7,7 +7,7 @@ from pathlib import Path
 import stream_car
 from stream_car.queries.answers import Told
 from stream_car.settings import ServerSettings
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Reset, Said
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Event, Reset
 from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.engines import OTHER_RULESET, document
 from tests.support.http_service import serving
@@ -18,16 +18,16 @@ CLAIM = document("c1", topic="tea")
 DENIAL = document("d1", "denial", 3, topic="tea")
 
 
-def first(events: Iterator[Said], count: int) -> list[Said]:
+def first(events: Iterator[Event], count: int) -> list[Event]:
     return [next(events) for _ in range(count)]
 
 
-async def some(events: AsyncIterator[Said], count: int) -> list[Said]:
+async def some(events: AsyncIterator[Event], count: int) -> list[Event]:
     async with asyncio.timeout(20):
         return [await anext(events) for _ in range(count)]
 
 
-def told_of(events: list[Said]) -> list[tuple[str, bool]]:
+def told_of(events: list[Event]) -> list[tuple[str, bool]]:
     return [(one.data.id, one.data.active) for one in events if isinstance(one.data, DocumentChange)]
 
 

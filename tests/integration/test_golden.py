@@ -12,13 +12,13 @@ import stream_car
 from stream_car.adapters.sqlite.store import StateFile
 from stream_car.cluster.rejected import Refusals
 from stream_car.codec import decode
-from stream_car.codec.placements import Mark, decode_placed, encode_mark, encode_placed
+from stream_car.codec.placements import WatermarkRecord, decode_placement, encode_placement, encode_watermark
 from stream_car.core.changes import FrontierChange
 from stream_car.errors import InvalidDocument
 from stream_car.local import backup
 from stream_car.local.change_feed import so_far
 from stream_car.ports import Record
-from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.events import Filter
 from tests.golden.facts import events, facts
 from tests.golden.stored import RELEASES, RecordedLog, records, unpacked, values
 from tests.golden.write import FEEDS, VIEWS
@@ -86,10 +86,10 @@ def test_its_cursors_and_positions_lead_on(release: str, tmp_path: Path) -> None
 
     with stream_car.open(folder) as car:
         for view in VIEWS:
-            told = events(list(so_far(car, Selection(view=view), middle, snapshot=False)))
+            told = events(list(so_far(car, Filter(view=view), middle, snapshot=False)))
             assert plain(told) == heard[view]
         for cursor in cursors:
-            first = next(so_far(car, Selection(view="scope"), cursor, snapshot=False))
+            first = next(so_far(car, Filter(view="scope"), cursor, snapshot=False))
             assert first.event == "change"
         every = car.changes(limit=10_000)
         assert car.changes(behind=every[700].position, limit=10_000) == every[701:]
@@ -113,12 +113,12 @@ def test_the_records_of_every_topic_are_read(release: str) -> None:
             assert id_of(record)
     for record in (one for some in records(release, "placements").values() for one in some):
         assert record.value is not None
-        found = decode_placed(record.value)
-        if isinstance(found, Mark):
-            again = encode_mark(generation=found.generation, shard=found.shard, next_offset=found.next)
+        found = decode_placement(record.value)
+        if isinstance(found, WatermarkRecord):
+            again = encode_watermark(generation=found.generation, shard=found.shard, next_offset=found.next)
         else:
             placement = found.placement()
-            again = encode_placed(placement, generation=found.generation, shard=found.shard, oseq=found.oseq)
+            again = encode_placement(placement, generation=found.generation, shard=found.shard, oseq=found.oseq)
         assert again == record.value
     for record in (one for some in records(release, "changes").values() for one in some):
         change = msgspec.json.decode(record.value or b"", type=FrontierChange)

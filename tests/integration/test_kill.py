@@ -59,7 +59,7 @@ def check_state_and_changes(engine: Engine) -> None:
 
 def check_against_the_definition(engine: Engine) -> None:
     """Every scope's frontier, and what its changes tell of it, equal the definition; every document is found."""
-    corpus = definitions.settle(decode(said(n)) for n in range(engine.next_offset))
+    corpus = definitions.current_documents(decode(said(n)) for n in range(engine.next_offset))
     by_scope: dict[str, dict[str, Document]] = {}
     for document in corpus.values():
         for scope in engine.ruleset.scopes(document):

@@ -15,7 +15,7 @@ from stream_car.http.app import as_json
 from stream_car.local import long_queries as lanes
 from stream_car.local.long_queries import Lane, Turn
 from stream_car.queries import fair_scheduling as spares
-from stream_car.queries.fair_scheduling import Line, Spare
+from stream_car.queries.fair_scheduling import SpareTime, Turns
 
 
 def work(seconds: float) -> None:
@@ -26,7 +26,7 @@ def work(seconds: float) -> None:
 
 def a_lane() -> tuple[Lane, asyncio.Lock]:
     still = asyncio.Lock()
-    return Lane(Spare(), still), still
+    return Lane(SpareTime(), still), still
 
 
 async def long_question(lane: Lane, inside: list[int], number: int, pieces: int = 5) -> None:
@@ -120,7 +120,7 @@ async def test_a_short_question_that_turns_out_long_goes_on_in_the_lane() -> Non
 
 
 async def test_where_nobody_is_wanted_elsewhere_nothing_rests_longer_than_one_turn_of_the_loop() -> None:
-    spare = Spare(lambda: False)
+    spare = SpareTime(lambda: False)
     turns = 0
 
     async def others() -> None:
@@ -154,9 +154,9 @@ def counted_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 async def test_a_long_answer_is_written_in_the_spare_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
     written = counted_pieces(monkeypatch)
-    spare = Spare()
+    spare = SpareTime()
     async with spare:
-        writing = asyncio.create_task(as_json(list(range(20)), Line(spare)))
+        writing = asyncio.create_task(as_json(list(range(20)), Turns(spare)))
         for _ in range(50):
             await asyncio.sleep(0)
         before = len(written)
@@ -168,9 +168,9 @@ async def test_a_long_answer_is_written_in_the_spare_time_only(monkeypatch: pyte
 
 async def test_a_short_answer_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "PIECE_S", 60.0)
-    spare = Spare()
+    spare = SpareTime()
     async with spare:
-        short = await as_json(["short"], Line(spare))
+        short = await as_json(["short"], Turns(spare))
 
     assert bytes(short.body) == b'["short"]'
 
@@ -179,7 +179,7 @@ async def test_many_writers_hold_up_a_long_question_and_publishing_no_longer_tha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lane, still = a_lane()
-    line = Line(lane.spare)
+    line = Turns(lane.spare)
     inside: list[int] = []
     written = counted_pieces(monkeypatch)
     writing = [asyncio.create_task(as_json(list(range(40)), line)) for _ in range(30)]
@@ -197,13 +197,13 @@ async def test_many_writers_hold_up_a_long_question_and_publishing_no_longer_tha
 
 
 async def test_listeners_and_a_long_question_take_turns() -> None:
-    spare = Spare()
-    lane, pages = Lane(spare, asyncio.Lock()), Line(spare)
+    spare = SpareTime()
+    lane, pages = Lane(spare, asyncio.Lock()), Turns(spare)
     order: list[str] = []
 
     async def listen() -> None:
         for _ in range(4):
-            async with pages.one():
+            async with pages.next():
                 order.append("page")
                 work(spares.PIECE_S)
 

@@ -10,7 +10,7 @@ from stream_car.local.long_queries import WAITING_MAX
 from stream_car.local.service import EmbeddedService
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions import hub
-from stream_car.subscriptions.events import Selection
+from stream_car.subscriptions.events import Filter
 from tests.integration.test_service import code_of, connected, published, sent
 from tests.integration.test_subscriptions import until
 from tests.support.engines import engine
@@ -50,13 +50,13 @@ async def test_who_is_let_in_counts_before_anything_is_read_and_no_longer_than_s
     with engine() as here:
         async with EmbeddedService(here, subscriptions_max=2) as service:
             after = f"{here.generation}:0"
-            let_in = [await service.subscribe(Selection(), after=after) for _ in range(2)]
+            let_in = [await service.subscribe(Filter(), after=after) for _ in range(2)]
             with pytest.raises(TooMuch, match="2 subscriptions are open"):
-                await service.subscribe(Selection(), after=after)
+                await service.subscribe(Filter(), after=after)
             let_in.clear()
 
             assert len(service.subscriptions) == 0
-            assert await anext(await service.subscribe(Selection()))
+            assert await anext(await service.subscribe(Filter()))
 
 
 async def test_connections_beyond_the_limit_are_told_so_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:

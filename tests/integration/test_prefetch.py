@@ -20,7 +20,7 @@ from stream_car.local.engine import LOG, Engine
 from stream_car.local.prefetch import Ahead, Task, begun, parcels
 from stream_car.local.rebuild import Rebuild
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Message, Posting, Record
+from stream_car.ports import IndexedDocument, Message, Record
 from stream_car.processing.fold import Fold
 from stream_car.ranking.settings import SETTINGS
 from tests.support.damage import change
@@ -65,7 +65,7 @@ def data(tmp_path: Path) -> Path:
 
 def task(data: Path, records: int) -> Task:
     log = str(data / LOG)
-    return Task(log=log, first=0, end=records, domains=RULESET.domains, future="wait", settings=SETTINGS)
+    return Task(log=log, first=0, end=records, domains=RULESET.packs, future="wait", settings=SETTINGS)
 
 
 def all_handed_over(reader: Ahead) -> None:
@@ -106,8 +106,8 @@ def test_what_is_handed_over_is_what_would_have_been_read(data: Path) -> None:
     assert len(records) == len(SAID) + len(ODD) + 4
     for record, one in zip(records, told, strict=True):
         own = fold.read(record)
-        if isinstance(own.said, Document):
-            assert one == (own, analysed(Posting(document=own.said, scopes=own.scopes), SETTINGS))
+        if isinstance(own.content, Document):
+            assert one == (own, analysed(IndexedDocument(document=own.content, scopes=own.scopes), SETTINGS))
         else:
             assert one is None
 

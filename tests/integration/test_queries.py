@@ -17,7 +17,9 @@ from tests.support.engines import RULESET, day, document
 
 pytestmark = on_both
 
-engine = partial(either_service.engine, ranking=Settings(moved=0.0))  # relevance alone decides the order of groups
+engine = partial(
+    either_service.engine, ranking=Settings(superseded_bonus=0.0)
+)  # relevance alone decides the order of groups
 
 
 def asked(documents: list[Document], text: str, k: int = 5, depth: int = DEPTH) -> Answer:
@@ -163,7 +165,7 @@ def test_kappa_says_how_many_documents_around_an_anchor_are_not_about_it() -> No
     others = [document("n1", "note", topic="one", text="w"), document("n2", "note", topic="one", text="w")]
     said = [RANKED[0], document("d", "denial", at=9, topic="one", text="w"), *others]
     certificate = asked(said, "comet").certificate
-    corpus = definitions.settle(said)
+    corpus = definitions.current_documents(said)
     closed = definitions.closure(["a"], definitions.superseders(corpus, RULESET))
 
     assert certificate.kappa == len(said) / len(closed) == 2.0

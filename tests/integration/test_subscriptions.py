@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from stream_car.codec import format_time
-from stream_car.core.rule_pack import Domain, Key
+from stream_car.core.rule_pack import Key, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.local.projection import ITEMS_AT_ONCE
 from stream_car.settings import ServerSettings
-from stream_car.subscriptions.events import Notice, Selection
+from stream_car.subscriptions.events import Filter, Notice
 from tests.integration.test_service import CLAIM, DENIAL, code_of, published, sent
 from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.engines import DAY, NOW, StoppedClock, document, engine, rule
@@ -22,7 +22,7 @@ pytestmark = on_both
 Asked = dict[str, str | list[str]]
 SPELT = Ruleset(
     [
-        Domain(
+        RulePack(
             name="talk",
             types=("claim", "denial"),
             rules=(rule("denial-voids-claim", "denial", "claim", "topic"),),
@@ -365,7 +365,7 @@ async def test_when_the_server_ends_its_subscriptions_end() -> None:
 def test_within_a_snapshot_nothing_says_that_one_may_go_on_behind_it() -> None:
     with engine() as car:
         car.publish([document(f"c{n:03}", topic=f"t{n}") for n in range(300)])
-        following = car.subscription(Selection(), cursor=(0,), with_snapshot=True)
+        following = car.subscription(Filter(), cursor=(0,), with_snapshot=True)
         told: list[Notice] = []
         while not told or told[-1].event != "snapshot-end":
             some, _ = car.pull(following)

@@ -22,13 +22,13 @@ def said(start: int = 0, count: int = 40, kind: str = "claim") -> list[Document]
 
 
 ASKED: dict[str, Question[object]] = {
-    "query": lambda built, waiting: built.queries.query("tea rain moon claim", k=100, depth=200, waiting=waiting),
-    "relevance": lambda built, waiting: built.queries.relevance("tea rain moon", 50, waiting=waiting),
-    "resolve": lambda built, waiting: built.queries.resolve(NAMES, waiting=waiting),
-    "check": lambda built, waiting: built.queries.check(NAMES, question="tea rain", waiting=waiting),
-    "frontier": lambda built, waiting: built.scopes.frontier({"topic": "tea"}, waiting=waiting),
-    "history": lambda built, waiting: built.scopes.history({"topic": "rain"}, waiting=waiting),
-    "explain": lambda built, waiting: built.scopes.explain("tea-0", waiting=waiting),
+    "query": lambda built, waiting: built.queries.query("tea rain moon claim", k=100, depth=200, options=waiting),
+    "relevance": lambda built, waiting: built.queries.search("tea rain moon", 50, options=waiting),
+    "resolve": lambda built, waiting: built.queries.resolve(NAMES, options=waiting),
+    "check": lambda built, waiting: built.queries.check(NAMES, question="tea rain", options=waiting),
+    "frontier": lambda built, waiting: built.scopes.frontier({"topic": "tea"}, options=waiting),
+    "history": lambda built, waiting: built.scopes.history({"topic": "rain"}, options=waiting),
+    "explain": lambda built, waiting: built.scopes.explain("tea-0", options=waiting),
 }
 
 

@@ -39,7 +39,7 @@ def derived(corpus: Iterable[Document], rules: Ruleset) -> set[tuple[str, str]]:
         (old.id, new.id)
         for scope, some in members.items()
         for new in some
-        if (kinds := {clause.type for clause in rules.bearing(scope, new.type).victims})
+        if (kinds := {clause.type for clause in rules.type_rules(scope, new.type).supersedes})
         for old in some
         if old.type in kinds and old.precedence < new.precedence
     }

@@ -30,7 +30,7 @@ def check_seed(seed: int) -> int:
     random = Random(seed)
     ruleset = random_rules(random, amending=0.5)
     stream = random_stream(random, 40, links=random.choice((0.0, 0.3)))
-    corpus = definitions.settle(stream)
+    corpus = definitions.current_documents(stream)
     checked = 0
     with engine(ruleset=ruleset, future="apply") as opened:
         opened.publish(stream)

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from stream_car.core.documents import Document, Statement
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Posting
+from stream_car.ports import IndexedDocument
 from stream_car.processing.fold import Fold
 from stream_car.queries.answers import Answer
-from stream_car.queries.cache import Cache
+from stream_car.queries.cache import AnswerCache
 from stream_car.queries.queries import Queries
 from stream_car.queries.shards import OneShard
 from tests.support.memory_shard import Memory
@@ -31,7 +31,7 @@ class World:
         ruleset = random_rules(random)
         self.memory = Memory(Fold(ruleset, skew=0))
         self.store, self.index = PeekedStore(self.memory), PlainIndex()
-        self.cache = Cache(bytes_max)
+        self.cache = AnswerCache(bytes_max)
         self.cached = Queries(
             shards=OneShard(self.store), index=self.index, ruleset=ruleset, generation="g", cache=self.cache
         )
@@ -66,9 +66,9 @@ class World:
         offset = self.memory.offset
         effects = self.memory.feed(said, self.now)
         self.store.write(effects.touched)
-        self.cache.note(offset, effects.touched)
+        self.cache.invalidate(offset, effects.touched)
         if effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-            at_once(self.index.apply([Posting(document=said)], (), self.memory.offset))
+            at_once(self.index.apply([IndexedDocument(document=said)], (), self.memory.offset))
         elif effects.outcome == "retracted" and said is not None:
             at_once(self.index.apply((), [said.id], self.memory.offset))
 

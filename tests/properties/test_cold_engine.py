@@ -41,7 +41,7 @@ def test_corrections_across_pages_are_applied_with_nothing_at_hand(
         for step, one in enumerate(stream, 1):
             assert here.publish([one]).receipts[0].outcome in ("accepted", "retracted")
             if not step % 20:
-                corpus = definitions.settle(stream[:step])
+                corpus = definitions.current_documents(stream[:step])
                 [found] = here.frontier("topic=moon")
                 standing = definitions.active(corpus, RULESET)
                 assert {e.id for e in found.active} == definitions.frontier("topic=moon", corpus, RULESET) & standing

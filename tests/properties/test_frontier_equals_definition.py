@@ -9,8 +9,8 @@ from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import amended_scope
 from stream_car.core.stored import LOWEST
-from stream_car.core.thresholds import bar_of, holds
-from stream_car.core.timeline import between, types
+from stream_car.core.thresholds import holds, threshold_of
+from stream_car.core.timeline import members_between, types
 from stream_car.processing.fold import Fold
 from tests.support.frontier_replay import Replay
 from tests.support.memory_shard import Memory
@@ -23,9 +23,9 @@ def frontier_of(memory: Memory, name: str, ruleset: Ruleset, as_of: int | None =
         return set()
     found = set()
     for kind in types(scope):
-        bearing = ruleset.bearing(name, kind)
-        bar = bar_of(scope, memory.values.pages, bearing, ruleset, upto=as_of)
-        for entry in between(scope, memory.values.pages, kind, LOWEST, None):
+        bearing = ruleset.type_rules(name, kind)
+        bar = threshold_of(scope, memory.values.pages, bearing, ruleset, up_to=as_of)
+        for entry in members_between(scope, memory.values.pages, kind, LOWEST, None):
             if (as_of is None or entry.time <= as_of) and holds(entry, bar, bearing):
                 found.add((entry.id, entry.revision))
     return found
@@ -42,7 +42,7 @@ def check_stream(seed: int, steps: int) -> int:
     scopes: set[str] = set()
     for step, said in enumerate(stream):
         effects = memory.feed(said)
-        corpus = definitions.settle(stream[: step + 1])
+        corpus = definitions.current_documents(stream[: step + 1])
         scopes |= {s for d in corpus.values() for s in (*ruleset.scopes(d), *map(amended_scope, d.amends))}
         assert len({change.scope for change in effects.changes}) == len(effects.changes), (seed, step)
         for change in effects.changes:

@@ -13,11 +13,11 @@ from stream_car.core.changes import Cause
 from stream_car.core.documents import Document
 from stream_car.core.frontier import place
 from stream_car.core.revisions import Placement
-from stream_car.core.rule_pack import Domain, Rule
+from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import EditablePages, Entry, Scope
-from stream_car.core.timeline import everyone, size
-from stream_car.core.walk import Walked
+from stream_car.core.timeline import all_members, size
+from stream_car.core.walk import WalkResult
 from stream_car.processing.fold import Fold
 from stream_car.processing.state import encode_value
 from tests.properties.test_walk_equals_definition import walk
@@ -27,7 +27,7 @@ WRITTEN_MAX = 64 << 10
 slow = pytest.mark.slow
 RULESET = Ruleset(
     [
-        Domain(
+        RulePack(
             name="large",
             types=("advisory", "patch"),
             rules=(
@@ -69,7 +69,7 @@ def test_an_insertion_into_a_hot_scope_writes_at_most_64_kib(number: int, order:
         if not offset % 499 or offset > number - 500:
             worst = max(worst, written(scope, pages, touched))
     assert size(scope) == number
-    assert sum(1 for _ in everyone(scope, pages)) == number
+    assert sum(1 for _ in all_members(scope, pages)) == number
     assert worst <= WRITTEN_MAX
 
 
@@ -92,7 +92,7 @@ def rule_chain(number: int) -> Iterator[Document]:
         yield Document(id=f"n{n}", type="advisory", time=n, scope=({"record": ("r",)},))
 
 
-def walked(documents: Iterable[Document], anchor: str) -> tuple[Walked, float]:
+def walked(documents: Iterable[Document], anchor: str) -> tuple[WalkResult, float]:
     """What the walk from an anchor finds, and the seconds that it takes."""
     memory = Memory(Fold(RULESET, future="apply"))
     for one in documents:
@@ -198,7 +198,7 @@ def test_a_stream_of_a_million_ends_with_the_frontiers_of_the_definition() -> No
     memory = Memory(fold)
     take(fold, memory.values, arrivals)
     by_scope: dict[str, dict[str, Document]] = {}
-    for document in definitions.settle(one.said for one in arrivals).values():
+    for document in definitions.current_documents(one.said for one in arrivals).values():
         for scope in fold.ruleset.scopes(document):
             by_scope.setdefault(scope, {})[document.id] = document
     small = {scope: corpus for scope, corpus in by_scope.items() if len(corpus) <= 200}

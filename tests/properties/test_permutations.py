@@ -9,12 +9,12 @@ import pytest
 from stream_car.core import definitions
 from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rule_pack import Domain, Rule
+from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
-from stream_car.core.timeline import everyone
+from stream_car.core.timeline import all_members
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
-from stream_car.processing.state import HEADER, WAITING
+from stream_car.processing.state import HEADER, PENDING
 from tests.properties.test_frontier_equals_definition import frontier_of
 from tests.properties.test_walk_equals_definition import walk
 from tests.support.frontier_replay import Replay
@@ -23,7 +23,7 @@ from tests.support.streams import random_rules, random_stream, remember_the_orac
 
 RULESET = Ruleset(
     [
-        Domain(
+        RulePack(
             name="small",
             types=("claim", "denial", "fact"),
             rules=(
@@ -188,15 +188,15 @@ def end_of(stream: Iterable[Statement], ruleset: Ruleset, *, waits: bool) -> dic
             told.hear(change)
     for change in memory.feed(None, LATE).changes:
         told.hear(change)
-    corpus = definitions.settle(arrived)
+    corpus = definitions.current_documents(arrived)
     check(memory, told, corpus, ruleset)
     header = memory.values[HEADER]
     assert isinstance(header, Header)
     return {
         "corpus": corpus,
         "scopes": {name: members(memory, name) for name in memory.values.scopes if members(memory, name)},
-        "header": (header.links, header.waiting, header.documents),
-        "queue": memory.values.get(WAITING) if header.waiting else None,
+        "header": (header.links, header.pending, header.documents),
+        "queue": memory.values.get(PENDING) if header.pending else None,
         "frontiers": {name: found for name, found in told.frontiers.items() if found},
     }
 
@@ -205,8 +205,8 @@ def members(memory: Memory, name: str) -> list[tuple[object, ...]]:
     scope = memory.values.scopes[name]
     if scope is None:
         return []
-    every = everyone(scope, memory.values.pages)
-    return [(one.id, one.revision, one.type, one.pair, one.elsewhere, one.said) for one in every]
+    every = all_members(scope, memory.values.pages)
+    return [(one.id, one.revision, one.type, one.precedence, one.elsewhere, one.compared) for one in every]
 
 
 def check(memory: Memory, told: Replay, corpus: dict[str, Document], ruleset: Ruleset) -> None:
@@ -300,7 +300,7 @@ def test_many_members_are_told_as_one_run_that_replays_to_the_frontier(number: i
             named = [*change.left, *change.entered]
             assert max((sum(m.type == t for m in named) for t in ("claim", "fact")), default=0) <= LISTED_MAX + 1
         if at >= number:
-            corpus = definitions.settle([*crowd, *ending[: at - number + 1]])
+            corpus = definitions.current_documents([*crowd, *ending[: at - number + 1]])
             expected = {(name, corpus[name].revision) for name in definitions.frontier("x=1", corpus, RULESET)}
             assert told.frontiers["x=1"] == expected == frontier_of(memory, "x=1", RULESET)
     assert (told.runs > 0) == (number > LISTED_MAX)

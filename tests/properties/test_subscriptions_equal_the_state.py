@@ -13,7 +13,7 @@ from stream_car.core.scope_names import scope_parts
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Told
 from stream_car.subscriptions import subscription
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Notice, ScopeState, Selection, View
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Filter, Notice, ScopeState, View
 from stream_car.subscriptions.subscription import Subscription
 from tests.support.streams import random_rules, random_stream, remember_the_oracle
 
@@ -63,23 +63,23 @@ class Follower:
         members.update((one.id, one.revision) for one in change.entered)
 
 
-def random_selection(random: Random, views: Sequence[View]) -> Selection:
+def random_selection(random: Random, views: Sequence[View]) -> Filter:
     view = random.choice(views)
     parts: Parts = frozenset()
     if random.random() < 0.4:
         parts = frozenset(random.choice(((("x", "1"),), (("y", "2"),), (("x", "1"), ("y", "1")), (("record", "r1"),))))
     if view == "scope":
-        return Selection(view="scope", parts=parts)
+        return Filter(view="scope", parts=parts)
     types = frozenset(random.sample("abcd", 2)) if random.random() < 0.3 else frozenset[str]()
     ids = frozenset(f"n{n}" for n in range(5)) if random.random() < 0.3 else frozenset[str]()
-    return Selection(ids=ids, types=types, parts=parts)
+    return Filter(ids=ids, types=types, parts=parts)
 
 
 def has_parts(scope: str, parts: Parts) -> bool:
     return parts <= set(scope_parts(scope))
 
 
-def selected(document: Document, chosen: Selection, ruleset: Ruleset) -> bool:
+def selected(document: Document, chosen: Filter, ruleset: Ruleset) -> bool:
     scopes = ruleset.scopes(document)
     return (
         bool(scopes)
@@ -89,9 +89,7 @@ def selected(document: Document, chosen: Selection, ruleset: Ruleset) -> bool:
     )
 
 
-def check(
-    follower: Follower, chosen: Selection, corpus: Mapping[str, Document], ruleset: Ruleset, what: object
-) -> None:
+def check(follower: Follower, chosen: Filter, corpus: Mapping[str, Document], ruleset: Ruleset, what: object) -> None:
     if chosen.view == "document":
         active = definitions.active(corpus, ruleset)
         wanted = {d.id: d.revision for d in corpus.values() if d.id in active and selected(d, chosen, ruleset)}
@@ -121,7 +119,7 @@ def follow(seed: int, steps: int, views: Sequence[View] = ("document", "document
     stream = random_stream(random, steps)
     caught_up = 0
     with Engine(ruleset=ruleset, future="apply") as engine:
-        followers: list[tuple[Follower, Selection, Subscription]] = []
+        followers: list[tuple[Follower, Filter, Subscription]] = []
         at = 0
         while at < len(stream) or not all(done for *_, done in (pulled(engine, one) for one in followers)):
             if at < len(stream) and random.random() < 0.5:
@@ -136,16 +134,14 @@ def follow(seed: int, steps: int, views: Sequence[View] = ("document", "document
             assert follower.cursors == sorted(follower.cursors), (seed, at)
             if done:
                 caught_up += 1
-                check(follower, chosen, definitions.settle(stream[:at]), ruleset, (seed, at, chosen))
+                check(follower, chosen, definitions.current_documents(stream[:at]), ruleset, (seed, at, chosen))
             if random.random() < 0.05 and done:
                 fresh = engine.subscription(chosen, cursor=place.cursor, with_snapshot=False)
                 followers = [one if one[2] is not place else (follower, chosen, fresh) for one in followers]
     return caught_up
 
 
-def pulled(
-    engine: Engine, one: tuple[Follower, Selection, Subscription]
-) -> tuple[Follower, Selection, Subscription, bool]:
+def pulled(engine: Engine, one: tuple[Follower, Filter, Subscription]) -> tuple[Follower, Filter, Subscription, bool]:
     follower, chosen, place = one
     notices, done = engine.pull(place)
     for notice in notices:

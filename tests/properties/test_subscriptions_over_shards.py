@@ -18,14 +18,14 @@ from stream_car.core import definitions, frontier
 from stream_car.core.documents import Statement
 from stream_car.core.rules import Ruleset
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Event, Message, Place
-from stream_car.processing.outbox import IntakeOutlet
+from stream_car.ports import Emission, Message, ShardId
+from stream_car.processing.outbox import IntakeOutbox
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.shards import ManyShards, StoreViews
-from stream_car.subscriptions.events import Notice, Selection, View
-from stream_car.subscriptions.subscription import Sources, Subscription
+from stream_car.subscriptions.events import Filter, Notice, View
+from stream_car.subscriptions.subscription import Subscription, SubscriptionSources
 from tests.properties.test_subscriptions_equal_the_state import (
     Follower,
     check,
@@ -41,7 +41,7 @@ PARTS = Partitions(intakes=2, frontiers=3)
 
 
 class LateJournal:
-    """Implements `ports.Retained`; what a shard has told is heard of a little later."""
+    """Implements `ports.RetainedChangeLog`; what a shard has told is heard of a little later."""
 
     def __init__(self, journal: SqliteJournal, random: Random) -> None:
         self.journal = journal
@@ -57,20 +57,20 @@ class LateJournal:
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         """Changes that were heard of."""
         found = await self.journal.read(shard, stream, after=after, limit=limit, key=key)
         return [event for event in found if event.oseq <= self.heard[shard]]
 
-    async def forgotten(self, shard: int) -> int:
+    async def deleted_up_to(self, shard: int) -> int:
         """Nothing."""
         return 0
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Shards do."""
         raise NotImplementedError
 
-    async def forget(self, shard: int, stream: str, upto: int, limit: int) -> int:
+    async def delete_up_to(self, shard: int, stream: str, up_to: int, limit: int) -> int:
         """Nobody does."""
         raise NotImplementedError
 
@@ -88,26 +88,29 @@ class Moving:
         ]
         documents, placements, rejected = self.logs
         stores = [SqliteStore(file) for file in self.files]
-        outlet = IntakeOutlet(PARTS, placements=placements, documents=documents, rejected=rejected)
+        outlet = IntakeOutbox(PARTS, placements=placements, documents=documents, rejected=rejected)
         self.journal = SqliteJournal(self.files[1])
         intake = [IntakeFold(ruleset, PARTS, shard=q) for q in range(PARTS.intakes)]
         frontiers = [FrontierFold(ruleset, PARTS, shard=p) for p in range(PARTS.frontiers)]
         self.shards: list[Machine] = [
-            *(Shard(shard=f.shard, log=documents, store=stores[0], journal=outlet, fold=f) for f in intake),
-            *(Shard(shard=f.shard, log=placements, store=stores[1], journal=self.journal, fold=f) for f in frontiers),
+            *(Shard(shard=f.shard, log=documents, store=stores[0], event_sink=outlet, fold=f) for f in intake),
+            *(
+                Shard(shard=f.shard, log=placements, store=stores[1], event_sink=self.journal, fold=f)
+                for f in frontiers
+            ),
         ]
         self.views = StoreViews(intake=stores[0], frontier=stores[1])
         self.index = TantivyIndex(folder / "index")
         self.keys = SqliteKeys(folder / "keys.sqlite", "test")
         self.feeder = Feeder(self.index, self.keys, self.views, documents, ruleset, PARTS)
-        self.sources = Sources(
+        self.sources = SubscriptionSources(
             shards=ManyShards(self, PARTS),
             listing=self.keys,
-            journal=LateJournal(self.journal, random),
+            change_log=LateJournal(self.journal, random),
             index=self.index,
             ruleset=ruleset,
             generation="g",
-            tellers=PARTS.frontiers,
+            shards_with_changes=PARTS.frontiers,
             settle=self.settle,
         )
 
@@ -130,16 +133,16 @@ class Moving:
         while await self.feeder.catch_up():
             pass
 
-    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
-        """Implements `ports.Views`: each shard is read at a moment of its own."""
-        found: dict[Place, tuple[int, dict[bytes, bytes]]] = {}
-        for place, keys in asked.items():
+    async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
+        """Implements `ports.SnapshotReader`: each shard is read at a moment of its own."""
+        found: dict[ShardId, tuple[int, dict[bytes, bytes]]] = {}
+        for place, keys in wanted.items():
             if self.random.random() < 0.3:
                 self.move()
             found |= await self.views.peek({place: keys})
         return found
 
-    def subscribe(self, chosen: Selection, cursor: Sequence[int], *, with_snapshot: bool) -> Subscription:
+    def subscribe(self, chosen: Filter, cursor: Sequence[int], *, with_snapshot: bool) -> Subscription:
         """A place in the stream."""
         return Subscription(self.sources, chosen, cursor=cursor, with_snapshot=with_snapshot)
 
@@ -173,7 +176,7 @@ def follow(folder: Path, seed: int, steps: int, views: Sequence[View] = ("docume
     stream = random_stream(random, steps)
     compared = 0
     with moving(folder, ruleset, random) as hops:
-        followers: list[tuple[Follower, Selection, Subscription]] = []
+        followers: list[tuple[Follower, Filter, Subscription]] = []
         for at, said in enumerate(stream, 1):
             hops.publish(said)
             for _ in range(random.randrange(4)):
@@ -198,7 +201,7 @@ def follow(folder: Path, seed: int, steps: int, views: Sequence[View] = ("docume
                     for notice in notices:
                         follower.hear(notice)
                 compared += 1
-                check(follower, chosen, definitions.settle(stream[:at]), ruleset, (seed, at, chosen))
+                check(follower, chosen, definitions.current_documents(stream[:at]), ruleset, (seed, at, chosen))
                 followers[number] = (follower, chosen, hops.subscribe(chosen, place.cursor, with_snapshot=False))
     return compared
 

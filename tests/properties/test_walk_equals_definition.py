@@ -8,9 +8,9 @@ import pytest
 from stream_car.core import definitions, pages
 from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
-from stream_car.core.revisions import held_key
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.walk import Walk, Walked
+from stream_car.core.walk import Walk, WalkResult
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, Value
@@ -20,7 +20,7 @@ from tests.support.streams import random_rules, random_stream, remember_the_orac
 
 def walk(
     anchor: str, values: Mapping[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
-) -> tuple[Walked | None, int]:
+) -> tuple[WalkResult | None, int]:
     mine: dict[bytes, object] = {}
     steps = Walk(anchor, mine, ruleset, has_links=has_links, as_of=as_of).run()
     rounds = 0
@@ -28,7 +28,7 @@ def walk(
         try:
             keys = next(steps)
         except StopIteration as stop:
-            found: Walked | None = stop.value
+            found: WalkResult | None = stop.value
             return found, rounds
         assert keys
         assert not any(key in mine for key in keys)
@@ -55,9 +55,9 @@ def amending(
 def check_amenders(found: Amenders, name: str, here: dict[str, Document], ruleset: Ruleset) -> None:
     target = here[name]
     amending = {one.id for one in here.values() if definitions.amends(later=one, earlier=target, ruleset=ruleset)}
-    assert found.more == 0
-    assert found.found.keys() == amending
-    for one in found.found.values():
+    assert found.unnamed == 0
+    assert found.named.keys() == amending
+    for one in found.named.values():
         if one.rule == "link":
             assert set(here[one.id].amends) & {name, *target.records}
         else:
@@ -66,7 +66,7 @@ def check_amenders(found: Amenders, name: str, here: dict[str, Document], rulese
             assert one.scope in definitions.shared_scopes(here[one.id], target, rule.scope_keys, ruleset)
 
 
-def check_paths(found: Walked, corpus: dict[str, Document], ruleset: Ruleset) -> None:
+def check_paths(found: WalkResult, corpus: dict[str, Document], ruleset: Ruleset) -> None:
     for target in (entry.id for entry in found.controlling):
         at = found.anchor
         for name, rule, _ in found.path(target):
@@ -83,12 +83,12 @@ def check_seed(seed: int, steps: int) -> int:
     memory = Memory(Fold(ruleset, future="apply"))
     for said in stream:
         memory.feed(said)
-    corpus = definitions.settle(stream)
+    corpus = definitions.current_documents(stream)
     header = memory.values[HEADER]
     assert isinstance(header, Header)
     checked = 0
     for as_of in (None, random.randrange(12)):
-        here = definitions.at(corpus, as_of)
+        here = definitions.in_effect(corpus, as_of)
         above = definitions.superseders(here, ruleset)
         standing = definitions.active(corpus, ruleset, as_of)
         for anchor in corpus:
@@ -130,6 +130,6 @@ def test_they_do_so_in_small_pages_and_folders(small: tuple[int, int, int], monk
 
 
 def test_an_anchor_that_is_not_there_has_no_walk() -> None:
-    found, rounds = walk("nobody", {held_key("nobody"): None}, random_rules(Random(1)), None, has_links=False)
+    found, rounds = walk("nobody", {document_key("nobody"): None}, random_rules(Random(1)), None, has_links=False)
     assert found is None
     assert rounds == 1

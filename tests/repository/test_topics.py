@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 import stream_car
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.codec import decode
-from stream_car.codec.placements import encode_mark, encode_placed
+from stream_car.codec.placements import encode_placement, encode_watermark
 from stream_car.core.changes import Cause
 from stream_car.core.revisions import Placement
 from stream_car.core.stored import Entry
@@ -91,8 +91,8 @@ def test_placements_and_marks_are_as_their_schema_says() -> None:
     placement = Placement(scope="cve=CVE-1", id="a", entry=entry, old=None, cause=cause, offset=7, is_link=False)
 
     for value in (
-        encode_placed(placement, generation="g", shard=0, oseq=1),
-        encode_mark(generation="g", shard=0, next_offset=8),
+        encode_placement(placement, generation="g", shard=0, oseq=1),
+        encode_watermark(generation="g", shard=0, next_offset=8),
     ):
         schema("placements").validate(json.loads(value))
 

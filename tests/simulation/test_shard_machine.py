@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from stream_car.errors import ClaimLost, StreamCarError
-from stream_car.ports import Claim, Event, Record
-from stream_car.processing.effects import Effects, Reading
-from stream_car.processing.shard import Handled
+from stream_car.ports import Claim, Emission, Record
+from stream_car.processing.effects import DecodedRecord, Effects
+from stream_car.processing.shard import AppliedRecord
 from tests.simulation.network import FAULTS, Lost
 from tests.simulation.world import MemoryStore, State, Worker, finish, quiet_world, replay_command, simulate
 
@@ -40,9 +40,9 @@ def test_whatever_crashes_the_state_is_the_fold_of_the_log_and_every_event_is_to
 class TrimsFirst(Worker):
     """A mutant: events leave the outbox before they are published."""
 
-    async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
+    async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         claim = await self.store.trim(claim, events[-1].oseq)
-        await self.journal.publish(self.shard, events)
+        await self.change_log.publish(self.shard, events)
         return claim
 
 
@@ -59,22 +59,22 @@ class LeavesTheOutbox(Worker):
     """A mutant: what an earlier worker left in the outbox is taken for published."""
 
     async def start(self) -> None:
-        journal, self.journal = self.journal, Deaf()
+        journal, self.change_log = self.change_log, Deaf()
         try:
             await super().start()
         finally:
-            self.journal = journal
+            self.change_log = journal
 
 
 class Deaf:
     """A journal that says it has kept what it was given."""
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         assert events
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         return ()
 
     async def last(self, shard: int) -> int:
@@ -84,7 +84,7 @@ class Deaf:
 class TrustsTheLog(Worker):
     """A mutant: records are numbered as they come, so that one which was skipped is never missed."""
 
-    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[Reading, Effects]]:
+    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[DecodedRecord, Effects]]:
         first = records[0].offset
         return await super()._fold(structs.replace(claim, next_offset=first), records)
 
@@ -134,7 +134,7 @@ def test_a_seed_is_the_same_run_each_time() -> None:
 class Broken(Deaf):
     """A journal that cannot be reached."""
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         raise Lost("no reply")
 
 
@@ -142,11 +142,11 @@ def test_a_start_that_could_not_publish_the_outbox_is_begun_again() -> None:
     """Else the next batch would trim events that nobody has been told of."""
     world = quiet_world(seed=3)
     shard = world.shard()
-    shard.journal = Broken()
+    shard.change_log = Broken()
     for _ in range(2):
         with pytest.raises(Lost):
             finish(shard.run_once(20))
-    shard.journal = world.journal
+    shard.change_log = world.journal
     while finish(shard.run_once(5)):
         pass
 

@@ -18,15 +18,15 @@ from stream_car.codec import encode, encode_mapping
 from stream_car.core import pages
 from stream_car.core.documents import Document, Statement
 from stream_car.errors import ClaimLost, Halted
-from stream_car.ports import Claim, Event, Record
-from stream_car.processing.effects import Effects, Reading
+from stream_car.ports import Claim, Emission, Record
+from stream_car.processing.effects import DecodedRecord, Effects
 from stream_car.processing.fold import TICK, Fold
 from stream_car.processing.shard import Shard
 from tests.simulation.network import Crash, Lost, Network
 from tests.support.streams import random_rules, random_stream
 
 T = TypeVar("T")
-Worker = Shard[Reading, Effects]
+Worker = Shard[DecodedRecord, Effects]
 Running = Coroutine[object, object, object]
 SKEW = 1
 
@@ -40,7 +40,7 @@ class State(Struct, frozen=True):
 
     claim: Claim = Claim(shard=0, owner="", next_offset=0, next_oseq=1, trimmed=0)
     values: Mapping[bytes, bytes] = {}
-    outbox: tuple[Event, ...] = ()
+    outbox: tuple[Emission, ...] = ()
 
 
 class Truth:
@@ -95,7 +95,7 @@ class World(Network):
         self.journal = MemoryJournal(self)
 
     def shard(self) -> Worker:
-        return self.worker(shard=0, log=self.log, store=self.store, journal=self.journal, fold=self.fold)
+        return self.worker(shard=0, log=self.log, store=self.store, event_sink=self.journal, fold=self.fold)
 
     def run(self, steps: int) -> None:
         """Two workers that both believe the shard is theirs; turns end at any port call."""
@@ -239,12 +239,12 @@ class MemoryStore:
         return {key: self.state.values[key] for key in keys if key in self.state.values}
 
     async def commit(
-        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         return await self.world.call(lambda: self._commit(claim, next_offset, writes, tuple(outbox)))
 
     def _commit(
-        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: tuple[Event, ...]
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: tuple[Emission, ...]
     ) -> Claim:
         self.check(claim)
         values = {**self.state.values, **{key: value for key, value in writes.items() if value is not None}}
@@ -254,15 +254,15 @@ class MemoryStore:
         moved = structs.replace(claim, next_offset=next_offset, next_oseq=claim.next_oseq + len(outbox))
         return self.keep(State(moved, values, (*self.state.outbox, *outbox)))
 
-    async def outbox(self, claim: Claim) -> Sequence[Event]:
+    async def outbox(self, claim: Claim) -> Sequence[Emission]:
         return await self.world.call(lambda: self._outbox(claim))
 
-    def _outbox(self, claim: Claim) -> Sequence[Event]:
+    def _outbox(self, claim: Claim) -> Sequence[Emission]:
         self.check(claim)
         return self.state.outbox
 
-    async def trim(self, claim: Claim, upto: int) -> Claim:
-        return await self.world.call(lambda: self._trim(claim, upto))
+    async def trim(self, claim: Claim, up_to: int) -> Claim:
+        return await self.world.call(lambda: self._trim(claim, up_to))
 
     def _trim(self, claim: Claim, upto: int) -> Claim:
         self.check(claim)
@@ -274,16 +274,16 @@ class MemoryStore:
 
 
 class MemoryJournal:
-    """Implements `ports.Journal`; first deliveries must be in order, repeats identical."""
+    """Implements `ports.ChangeLog`; first deliveries must be in order, repeats identical."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.events: list[Event] = []
+        self.events: list[Emission] = []
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         await self.world.call(lambda: self._publish(events))
 
-    def _publish(self, events: Sequence[Event]) -> None:
+    def _publish(self, events: Sequence[Emission]) -> None:
         for event in events:
             if event.oseq > len(self.events) + 1:
                 raise Violation(f"event {event.oseq} was published before event {len(self.events) + 1}")
@@ -298,7 +298,7 @@ class MemoryJournal:
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         raise NotImplementedError("workers do not read events")
 
     async def last(self, shard: int) -> int:

@@ -25,7 +25,7 @@ from stream_car.cluster.service import ServersService
 from stream_car.cluster.shard_runner import Hosted, Said
 from stream_car.cluster.shared_log import Reading
 from stream_car.core.rules import Ruleset
-from stream_car.ports import Place
+from stream_car.ports import ShardId
 from stream_car.processing.headers import FrontierHeader
 from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import FRONTIER
@@ -39,7 +39,7 @@ PARTITIONS = 2, 3
 MARK_S = 0.01  # the shards say more often how far they are, so that a test need not wait to see all
 LOOK_S = 0.005
 REST_S = 20.0
-PLACES = [*(Place("intake", q) for q in range(2)), *(Place("frontier", p) for p in range(3))]
+PLACES = [*(ShardId("intake", q) for q in range(2)), *(ShardId("frontier", p) for p in range(3))]
 
 
 class Installed:
@@ -82,10 +82,10 @@ class Installed:
             header = decode_value(FRONTIER, found[place][1].get(FRONTIER))
             if not isinstance(header, FrontierHeader):
                 return not any(ends)
-            if header.bounds != ends:
+            if header.watermarks != ends:
                 return False
-            told.append(header.told)
-        return list(await self.service.subscriptions.changing.last()) == told
+            told.append(header.changes)
+        return list(await self.service.subscriptions.source.last()) == told
 
 
 @asynccontextmanager
@@ -127,7 +127,7 @@ async def query_worker(
         keys = SqliteKeys(folder / "keys.sqlite", works.plan.name)
         opened.callback(keys.close)
         service = ServersService(works, views_of(works), reading, index, keys, settings)
-        service.queries.moved = ranking.moved
+        service.queries.superseded_bonus = ranking.superseded_bonus
         await service.begin()
         await opened.enter_async_context(service)
         async with asyncio.timeout(REST_S):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import Domain, Rule
+from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.local.engine import Engine
 from stream_car.ports import Encoder
@@ -23,7 +23,7 @@ def rule(name: str, new: str, old: str, *keys: str, effect: Literal["supersede",
 
 RULESET = Ruleset(
     [
-        Domain(
+        RulePack(
             name="talk",
             types=TYPES,
             rules=(
@@ -37,7 +37,7 @@ RULESET = Ruleset(
         )
     ]
 )
-OTHER_RULESET = Ruleset([Domain(name="talk", types=TYPES, rules=(rule("no-doubt", "denial", "claim", "topic"),))])
+OTHER_RULESET = Ruleset([RulePack(name="talk", types=TYPES, rules=(rule("no-doubt", "denial", "claim", "topic"),))])
 
 
 class StoppedClock:

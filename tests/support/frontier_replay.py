@@ -3,7 +3,7 @@
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.differ_on import values_of
 from stream_car.core.stored import Entry
-from stream_car.core.timeline import between
+from stream_car.core.timeline import members_between
 from tests.support.memory_shard import Memory
 
 Revision = tuple[str, int]
@@ -41,7 +41,7 @@ class Replay:
     def _members(self, change: FrontierChange, run: Run) -> list[Revision]:
         scope = self.memory.values.scopes[change.scope]
         assert scope is not None
-        found = between(scope, self.memory.values.pages, run.type, run.start, run.end)
+        found = members_between(scope, self.memory.values.pages, run.type, run.start, run.end)
         members = [
             (one.id, one.revision) for one in found if one.id != change.cause.id and self._says(scope.name, run, one)
         ]
@@ -50,7 +50,7 @@ class Replay:
         return members
 
     def _says(self, scope: str, run: Run, member: Entry) -> bool:
-        bearing = self.memory.fold.ruleset.bearing(scope, run.type)
-        names = next((clause.differ_on for clause in bearing.voiders if clause.differ_on), ())
-        value = values_of(member.said, bearing.attributes, names)
+        bearing = self.memory.fold.ruleset.type_rules(scope, run.type)
+        names = next((clause.differ_on for clause in bearing.superseded_by if clause.differ_on), ())
+        value = values_of(member.compared, bearing.compared, names)
         return value == run.including if run.including is not None else value not in run.excluding

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 from msgspec import Struct
 
-from stream_car.codec import Publishable, as_sent
+from stream_car.codec import Publishable, encode_document
 from stream_car.core.documents import Retraction
 from stream_car.core.rules import Ruleset
 from stream_car.http import server
@@ -53,7 +53,7 @@ class Running:
         if isinstance(self.car, Engine):
             self.car.publish(documents)
             return
-        await self.car.service.publish([as_sent(one) for one in documents])
+        await self.car.service.publish([encode_document(one) for one in documents])
         await self.rest()
 
     async def retract(self, name: str) -> None:

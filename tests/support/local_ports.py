@@ -10,7 +10,7 @@ from typing import Protocol
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
-from stream_car.ports import AnchorIndex, Clock, Journal, Log, Store
+from stream_car.ports import AnchorIndex, ChangeLog, Clock, Log, Store
 
 
 class Backend(Protocol):
@@ -24,7 +24,7 @@ class Backend(Protocol):
         """The store, likewise."""
         ...
 
-    async def journal(self) -> Journal:
+    async def journal(self) -> ChangeLog:
         """The journal, likewise."""
         ...
 
@@ -75,7 +75,7 @@ class Embedded:
         """The store; it shares its file with the journal."""
         return SqliteStore(self._file())
 
-    async def journal(self) -> Journal:
+    async def journal(self) -> ChangeLog:
         """The journal; it shares its file with the store."""
         return SqliteJournal(self._file())
 

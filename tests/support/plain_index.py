@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from math import log
 
 from stream_car.core.documents import Document
-from stream_car.ports import Claim, Event, GiveWay, Posting
+from stream_car.ports import Claim, Emission, IndexedDocument, YieldControl
 from stream_car.processing.state import Value, encode_value
 from stream_car.ranking.anchor_order import Hit
 from tests.support.memory_shard import Memory
@@ -17,30 +17,30 @@ class PlainIndex:
     """Implements `ports.AnchorIndex`; every document changes the statistics that all scores depend on."""
 
     def __init__(self) -> None:
-        self.postings: dict[str, Posting] = {}
+        self.postings: dict[str, IndexedDocument] = {}
         self.counted: dict[str, Counter[str]] = {}
         self.applied = 0
         self.at = 0
         self.asked = 0
 
     async def apply(
-        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+        self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         """Take documents in and out."""
         for name in dropped:
             self.postings.pop(name, None)
             self.counted.pop(name, None)
-        for posting in postings:
+        for posting in documents:
             self.postings[posting.document.id] = posting
             self.counted[posting.document.id] = Counter(posting.document.text.split())
-        self.applied += bool(postings or dropped)
+        self.applied += bool(documents or dropped)
         self.at = position
 
     async def position(self) -> int:
         """The input offset from which to feed."""
         return self.at
 
-    async def behind(self) -> int:
+    async def vectors_pending(self) -> int:
         """There are no vectors."""
         return 0
 
@@ -48,7 +48,7 @@ class PlainIndex:
         """How often something was applied."""
         return self.applied
 
-    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
         """The best anchors by BM25."""
         self.asked += 1
         lengths = {name: counted.total() for name, counted in self.counted.items()}
@@ -63,7 +63,7 @@ class PlainIndex:
         hits = [Hit(name, score) for name, score in scores.items() if self.postings[name].anchor]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:depth]
 
-    async def unread(self, text: str) -> int:
+    async def ignored_terms(self, text: str) -> int:
         """All words count."""
         return 0
 
@@ -71,7 +71,7 @@ class PlainIndex:
         """The documents kept under these ids."""
         return {name: self.postings[name].document for name in ids if name in self.postings}
 
-    async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Nobody asks here."""
         raise NotImplementedError
 
@@ -105,14 +105,14 @@ class PeekedStore:
         """Nobody writes here."""
         raise NotImplementedError
 
-    async def commit(self, claim: Claim, next_offset: int, writes: object, outbox: Sequence[Event]) -> Claim:
+    async def commit(self, claim: Claim, next_offset: int, writes: object, outbox: Sequence[Emission]) -> Claim:
         """Nobody writes here."""
         raise NotImplementedError
 
-    async def outbox(self, claim: Claim) -> Sequence[Event]:
+    async def outbox(self, claim: Claim) -> Sequence[Emission]:
         """Nobody writes here."""
         raise NotImplementedError
 
-    async def trim(self, claim: Claim, upto: int) -> Claim:
+    async def trim(self, claim: Claim, up_to: int) -> Claim:
         """Nobody writes here."""
         raise NotImplementedError

@@ -13,7 +13,7 @@ from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.scripts import Client
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
-from stream_car.ports import AnchorIndex, Clock, Journal, Log, Store
+from stream_car.ports import AnchorIndex, ChangeLog, Clock, Log, Store
 
 SHARDS = range(16)
 
@@ -37,7 +37,7 @@ class RedisBackend:
         """It has none."""
         raise NotImplementedError
 
-    async def journal(self) -> Journal:
+    async def journal(self) -> ChangeLog:
         """It has none."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class KafkaBackend:
         reader, sender = await self._opened("log")
         return KafkaLog(reader, sender, layout.named("documents"))
 
-    async def journal(self) -> Journal:
+    async def journal(self) -> ChangeLog:
         """Events of three shards."""
         if self._journal not in self._layouts:
             self._layouts.append(self._journal)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from stream_car.core import definitions
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rule_pack import Domain, Rule
+from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 
 TYPES = ("a", "b", "c", "d")
@@ -61,7 +61,7 @@ def random_rules(random: Random, *, amending: float = 0.1) -> Ruleset:
         rules[new, old, keys] = Rule(
             name=name, superseding_type=new, superseded_type=old, scope_keys=keys, differ_on=on, effect=effect
         )
-    return with_memory(Ruleset([Domain(name="random", types=TYPES, rules=tuple(rules.values()))]))
+    return with_memory(Ruleset([RulePack(name="random", types=TYPES, rules=tuple(rules.values()))]))
 
 
 def random_document(random: Random, ids: int, *, links: float = 0.15, times: int = 12) -> Document:

@@ -51,10 +51,10 @@ def test_every_line_is_a_document_with_a_name_of_its_own() -> None:
 
 
 def test_all_domains_take_part_and_no_type_is_unknown() -> None:
-    assert {document.type for document in DOCUMENTS} <= RULES.domain_of.keys()
+    assert {document.type for document in DOCUMENTS} <= RULES.pack_of.keys()
 
-    by_domain = Counter(RULES.domain_of[document.type].name for document in DOCUMENTS)
-    assert {*by_domain, "standards"} == {domain.name for domain in RULES.domains}  # standards go by links alone
+    by_domain = Counter(RULES.pack_of[document.type].name for document in DOCUMENTS)
+    assert {*by_domain, "standards"} == {domain.name for domain in RULES.packs}  # standards go by links alone
     assert min(by_domain.values()) >= 5
 
 
@@ -82,7 +82,7 @@ def test_a_link_names_a_document_of_the_feed() -> None:
 
 
 def test_a_compliance_event_says_that_it_is_made_up_and_names_roles() -> None:
-    events = [document for document in DOCUMENTS if RULES.domain_of[document.type].name == "compliance"]
+    events = [document for document in DOCUMENTS if RULES.pack_of[document.type].name == "compliance"]
     employees = {name for event in events for part in event.scope for name in part.get("employee", ())}
 
     assert all(event.title.startswith("Made-up example") and event.text.startswith("Made-up") for event in events)

@@ -31,7 +31,7 @@ def definition(fold: Fold, arrivals: Sequence[Arrival]) -> Outcome:
         said = arrival.said
         told.append(said)
         before = corpus
-        corpus = definitions.settle(told)
+        corpus = definitions.current_documents(told)
         present = [stood for corpus_ in (before, corpus) if (stood := corpus_.get(said.id)) is not None]
         for scope in {scope for stood in present for scope in ruleset.scopes(stood)}:
             now = definitions.frontier(scope, corpus, ruleset)

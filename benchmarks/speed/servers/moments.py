@@ -13,9 +13,9 @@ from benchmarks.speed.servers.place import Measured
 from stream_car.adapters.kafka.reader import READING
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.ports import Message, Place
+from stream_car.ports import Message, ShardId
 from stream_car.queries.shards import ManyShards
-from stream_car.queries.snapshot import Reader
+from stream_car.queries.snapshot import Snapshot
 
 ROUNDS = 400
 PAUSE_S = 0.05
@@ -72,7 +72,7 @@ async def second_stage(here: Measured, known: Sequence[Document]) -> list[Figure
     keys: list[float] = []
     for _ in range(ROUNDS):
         anchors = [random.choice(known).id for _ in range(ANCHORS)]
-        reader = Reader(ManyShards(here.views, here.works.partitions).source(), here.works.plan.ruleset)
+        reader = Snapshot(ManyShards(here.views, here.works.partitions).source(), here.works.plan.ruleset)
         begin = time.perf_counter()
         walked = await reader.walk(anchors)
         times.append((time.perf_counter() - begin) * 1e3)
@@ -109,7 +109,7 @@ async def moved_again(here: Measured) -> list[Figure]:
     ]
 
 
-async def _moving(here: Measured, shards: list[Place]) -> list[float]:
+async def _moving(here: Measured, shards: list[ShardId]) -> list[float]:
     begin, stood, times = time.perf_counter(), await here.stands(), []
     waited = set(shards)
     while waited:

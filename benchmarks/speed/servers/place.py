@@ -21,7 +21,7 @@ from stream_car.adapters.kafka.topics import apply
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.cluster.connections import TOPICS, Plan, Works
-from stream_car.ports import Hop, Message, Place
+from stream_car.ports import Hop, Message, ShardId
 from stream_car.processing.fold import CHANGES
 
 RULES = "compliance"
@@ -56,12 +56,12 @@ class Worker:
                 stderr=out,
             )
 
-    def shards(self) -> list[Place]:
+    def shards(self) -> list[ShardId]:
         """What the group has given it, as it last said."""
         lines = [line for line in self.log.read_bytes().splitlines() if line.startswith(b'{"event":"assigned"')]
         names = msgspec.json.decode(lines[-1], type=Assigned).shards if lines else ()
         pairs = (name.split() for name in names)
-        return [Place("intake" if hop == "intake" else "frontier", int(shard)) for hop, shard in pairs]
+        return [ShardId("intake" if hop == "intake" else "frontier", int(shard)) for hop, shard in pairs]
 
 
 class Measured:
@@ -119,22 +119,22 @@ class Measured:
                 raise TimeoutError(f"it stands at {stands}; see {self._folder}")
             await asyncio.sleep(LOOK_S)
 
-    async def stands(self) -> dict[Place, int]:
+    async def stands(self) -> dict[ShardId, int]:
         """How far each shard has come."""
         found = await self.views.peek({place: [] for places in self.places().values() for place in places})
         return {place: told[0] for place, told in found.items()}
 
-    async def ends(self) -> dict[Place, int]:
+    async def ends(self) -> dict[ShardId, int]:
         """Where their logs end."""
         every = [place for places in self.places().values() for place in places]
         return {place: (await self.logs[TOPICS[place.hop]].range(place.shard))[1] for place in every}
 
-    def places(self) -> dict[Hop, list[Place]]:
+    def places(self) -> dict[Hop, list[ShardId]]:
         """All shards by hop."""
         layout = self.works.layout
         return {
-            "intake": [Place("intake", q) for q in range(layout.intakes)],
-            "frontier": [Place("frontier", p) for p in range(layout.frontiers)],
+            "intake": [ShardId("intake", q) for q in range(layout.intakes)],
+            "frontier": [ShardId("frontier", p) for p in range(layout.frontiers)],
         }
 
     async def told(self) -> int:

@@ -24,7 +24,7 @@ from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
 from stream_car.cluster.shard_runner import Hosted
 from stream_car.processing import shard
-from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 
 P = ParamSpec("P")
@@ -107,8 +107,8 @@ def watch_all(watch: Watch) -> None:
         (RedisStore, "trim", "Redis: trimming"),
         (shard.Shard, "_drive", "fold"),
         (shard.Shard, "_commit", "state and events encoded"),
-        (IntakeOutlet, "publish", "events sorted by partition"),
-        (Marks, "mark", "marks"),
+        (IntakeOutbox, "publish", "events sorted by partition"),
+        (WatermarkEmitter, "mark", "marks"),
         (Hosted, "_step", "values decoded, and the shard's own steps"),
     ]
     for owner, name, stage in waiting:

@@ -1,4 +1,4 @@
-"""A shard's events in topics, one for each stream, the shard's partition of each: implements `ports.Journal`.
+"""A shard's events in topics, one for each stream, the shard's partition of each: implements `ports.ChangeLog`.
 
 Promise: a repeat is appended again and told apart by its number when it is read, so readers see every event
 once and in order. Each record is a CloudEvent in binary mode whose id is `generation/shard/oseq`; records of
@@ -9,7 +9,7 @@ reading all.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from stream_car.ports import Event, Log, Message, Record
+from stream_car.ports import Emission, Log, Message, Record
 
 BATCH = 500
 STALE_MAX = 5000  # events that a stalled worker can publish late: what an outbox may hold
@@ -25,7 +25,7 @@ class KafkaJournal:
         self._generation = generation
         self._places: dict[tuple[int, str, int], int] = {}  # where reading goes on after an event
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Keep the events, in order within each stream; repeats are told apart when they are read."""
         for stream in dict.fromkeys(event.stream for event in events):
             messages = [self._message(shard, event) for event in events if event.stream == stream]
@@ -33,9 +33,9 @@ class KafkaJournal:
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
-        found: list[Event] = []
+        found: list[Emission] = []
         last = after
         async for record in self._from(shard, stream, await self._place(shard, stream, after)):
             event = self.event(shard, stream, record)
@@ -49,10 +49,10 @@ class KafkaJournal:
                     break
         return found
 
-    def event(self, shard: int, stream: str, record: Record) -> Event | None:
+    def event(self, shard: int, stream: str, record: Record) -> Emission | None:
         """The event that a record of a stream's topic tells; `None` for those of other generations."""
         oseq = self._oseq(shard, record)
-        return Event(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b"") if oseq else None
+        return Emission(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b"") if oseq else None
 
     async def last(self, shard: int) -> int:
         """The highest `oseq` kept, 0 if none; where late repeats came last, at least what came before them.
@@ -72,7 +72,7 @@ class KafkaJournal:
                 break
         return max(numbers, default=0)
 
-    async def forgotten(self, shard: int) -> int:
+    async def deleted_up_to(self, shard: int) -> int:
         """Events up to this number may be gone: retention has taken them from the beginning of a topic.
 
         Repeats of what is gone may have stayed; what counts is from where on no number is missing. Where no event
@@ -103,7 +103,7 @@ class KafkaJournal:
             offset = records[-1].offset + 1
 
     async def _place(self, shard: int, stream: str, after: int) -> int:
-        """An offset before which there is no first telling of an event beyond `after`.
+        """An offset before which there is no first telling of an event beyond `min_revisions`.
 
         Repeats begin with an older event and go on to the newest, except those of a stalled worker, of which
         there are at most as many as an outbox holds: so many records before the place that was found are read too.
@@ -123,7 +123,7 @@ class KafkaJournal:
         return max(first, low - STALE_MAX) if after else first
 
     async def _is_told_by(self, shard: int, stream: str, offset: int, after: int) -> bool:
-        """Whether the first event of this generation at or behind the offset is not beyond `after`."""
+        """Whether the first event of this generation at or behind the offset is not beyond `min_revisions`."""
         async for record in self._from(shard, stream, offset):
             oseq = self._oseq(shard, record)
             if oseq:
@@ -135,7 +135,7 @@ class KafkaJournal:
             del self._places[next(iter(self._places))]
         self._places[shard, stream, oseq] = offset
 
-    def _message(self, shard: int, event: Event) -> Message:
+    def _message(self, shard: int, event: Emission) -> Message:
         headers = (
             ("ce_specversion", b"1.0"),
             ("ce_id", f"{self._generation}/{shard}/{event.oseq}".encode()),
@@ -152,6 +152,3 @@ class KafkaJournal:
         start = f"{self._generation}/{shard}/".encode()
         number = name[len(start) :]
         return int(number) if name.startswith(start) and number.isdigit() else 0
-
-
-__all__ = ["KafkaJournal"]

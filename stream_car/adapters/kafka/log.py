@@ -29,7 +29,7 @@ LOG_APPEND_TIME = 1
 
 
 class KafkaLog:
-    """One topic, read through a `Reader` that logs may share."""
+    """One topic, read through a `Snapshot` that logs may share."""
 
     def __init__(
         self, reader: Reader, sender: Sender, topic: str, *, wait_ms: int = 0, stall_s: float = STALL_S
@@ -59,7 +59,7 @@ class KafkaLog:
         with translated(f"topic {self.topic}"):
             found, reached = await self._found(place, from_offset, max_records)
             if (found[0].offset if found else reached) != from_offset:  # is that the client, or the broker?
-                self._reader.forget(place)
+                self._reader.delete_up_to(place)
                 found, reached = await self._found(place, from_offset, max_records)
         if found and found[0].timestamp_type != LOG_APPEND_TIME:
             raise Halted(
@@ -88,7 +88,7 @@ class KafkaLog:
             if reached > from_offset or await self._is_end(place, from_offset):
                 return records, reached
             if time.monotonic() > deadline:
-                self._reader.forget(place)
+                self._reader.delete_up_to(place)
                 raise Unavailable(f"topic {self.topic} has records at {from_offset}, but none came for a while")
             wait_ms = AGAIN_MS
 
@@ -130,6 +130,3 @@ def _filled(found: Sequence[ConsumerRecord], start: int, end: int) -> list[Recor
 
 def _hole(offset: int) -> Record:
     return Record(offset=offset, append_time=0, value=None, headers=(TICK,))
-
-
-__all__ = ["KafkaLog", "record_of"]

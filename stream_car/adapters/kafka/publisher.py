@@ -32,6 +32,3 @@ class KafkaPublisher:
         for (partition, ats), offsets in zip(batches.items(), lists, strict=True):
             placed |= {at: (partition, offset) for at, offset in zip(ats, offsets, strict=True)}
         return [placed[at] for at in range(len(messages))]
-
-
-__all__ = ["KafkaPublisher"]

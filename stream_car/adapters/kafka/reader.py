@@ -86,7 +86,7 @@ class Reader:
         """Whether the broker's last answer said that the log ends there; `False` where it did not say."""
         return place in self._consumer.assignment() and self._consumer.highwater(place) == offset
 
-    def forget(self, place: TopicPartition) -> None:
+    def delete_up_to(self, place: TopicPartition) -> None:
         """Ask the broker again for what comes next."""
         self._positions.pop(place, None)
 
@@ -108,6 +108,3 @@ class Reader:
         if self._positions.get(place) != offset:
             self._consumer.seek(place, offset)
             self._positions[place] = offset
-
-
-__all__ = ["READING", "Reader", "stopped"]

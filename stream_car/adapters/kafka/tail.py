@@ -54,6 +54,3 @@ class KafkaTail:
     async def close(self) -> None:
         """Let the connection go; again is harmless."""
         await stopped(self._consumer)
-
-
-__all__ = ["KafkaTail"]

@@ -187,6 +187,3 @@ def _reason(error: Exception) -> str:
     text = str(error)
     said = text.partition("error_message='")[2].partition("', ")[0]
     return said or text or type(error).__name__
-
-
-__all__ = ["Checked", "apply", "check", "delete", "laid_out", "require"]

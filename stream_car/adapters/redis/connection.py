@@ -118,6 +118,3 @@ def _options(server: RedisServer) -> _Options:
     if server.ca is not None and not server.url.startswith("rediss://"):
         raise StreamCarError("a certificate of Redis was given, but the address is not rediss://")
     return options
-
-
-__all__ = ["connect"]

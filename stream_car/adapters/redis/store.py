@@ -16,7 +16,7 @@ import msgspec
 
 from stream_car.adapters.redis.scripts import ARGUMENTS_MAX, Calls, Client, Question
 from stream_car.errors import ClaimLost, Halted, StreamCarError, Unavailable
-from stream_car.ports import Claim, Event
+from stream_car.ports import Claim, Emission
 
 HEAD = b"head"  # owner, next offset, next oseq, trimmed, checksum, stamp of the call: apart by spaces
 OUTBOX = b"outbox"
@@ -25,7 +25,7 @@ PEEK_TRIES = 20
 SWEEP_AT = 500  # emptied keys that are gathered before they are swept
 READ_MAX = ARGUMENTS_MAX - 1
 
-_events = msgspec.msgpack.Decoder(list[Event])
+_events = msgspec.msgpack.Decoder(list[Emission])
 
 
 class RedisStore:
@@ -61,7 +61,7 @@ class RedisStore:
         return found
 
     async def commit(
-        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         """Write values (`None` deletes), events and the next offset at once; the claim to go on with.
 
@@ -85,7 +85,7 @@ class RedisStore:
         await self._sweep(claim.shard, emptied)
         return moved
 
-    async def outbox(self, claim: Claim) -> Sequence[Event]:
+    async def outbox(self, claim: Claim) -> Sequence[Emission]:
         """The events that are not trimmed, in order."""
         head, packed = await self.calls.read(self._key(claim.shard), [HEAD, OUTBOX])
         self._check(claim, head)
@@ -95,11 +95,11 @@ class RedisStore:
             raise _damaged(f"the outbox of shard {claim.shard}")
         return events
 
-    async def trim(self, claim: Claim, upto: int) -> Claim:
+    async def trim(self, claim: Claim, up_to: int) -> Claim:
         """Forget the events up to and including `upto`; only after they are published."""
-        if upto >= claim.next_oseq:
-            raise ValueError(f"event {upto} does not exist yet")
-        trimmed = max(upto, claim.trimmed)
+        if up_to >= claim.next_oseq:
+            raise ValueError(f"event {up_to} does not exist yet")
+        trimmed = max(up_to, claim.trimmed)
         moved = msgspec.structs.replace(claim, trimmed=trimmed)
         if trimmed + 1 == claim.next_oseq:
             pairs = [OUTBOX, b""]
@@ -210,11 +210,11 @@ def _unguarded(keys: Sequence[bytes], values: Sequence[bytes | None]) -> Iterato
             yield key, value
 
 
-def _packed(events: Sequence[Event]) -> bytes:
+def _packed(events: Sequence[Emission]) -> bytes:
     return _guarded(OUTBOX, msgspec.msgpack.encode(events)) if events else b""
 
 
-def _unpacked(packed: bytes) -> list[Event]:
+def _unpacked(packed: bytes) -> list[Emission]:
     for _, value in _unguarded([OUTBOX], [packed]):
         return _events.decode(value)
     return []
@@ -229,6 +229,3 @@ def _chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     distinct = list(dict.fromkeys(keys))
     for start in range(0, max(len(distinct), 1), READ_MAX):
         yield distinct[start : start + READ_MAX]
-
-
-__all__ = ["RedisStore"]

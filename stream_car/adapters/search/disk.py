@@ -41,7 +41,7 @@ class Committed:
     ) -> Sequence[int]:
         """Numbers of the `count` best anchors by words, and of as many by names that so few have; none of the `gone`.
 
-        `words` says how often each is asked for, `names` how many documents have each. A name that many
+        `terms` says how often each is asked for, `names` how many documents have each. A name that many
         have adds to scores, and proposes nothing.
         """
         if not self._anchors:

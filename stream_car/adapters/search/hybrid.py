@@ -11,7 +11,7 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.schema import readable, words
 from stream_car.adapters.search.vectors import Vectors
 from stream_car.core.documents import Document
-from stream_car.ports import GiveWay, Posting
+from stream_car.ports import IndexedDocument, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.fusion import fused
 from stream_car.ranking.settings import SETTINGS, Settings
@@ -26,12 +26,12 @@ class HybridIndex:
         self._settings = settings
 
     async def apply(
-        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+        self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in."""
-        await self._texts.apply(postings, dropped, position, scopes)
-        anchors = [(one.document.id, words(one.document)) for one in postings if one.anchor]
-        others = [one.document.id for one in postings if not one.anchor]
+        await self._texts.apply(documents, dropped, position, scopes)
+        anchors = [(one.document.id, words(one.document)) for one in documents if one.anchor]
+        others = [one.document.id for one in documents if not one.anchor]
         self.vectors.apply(anchors, [*dropped, *others], position)
 
     async def position(self) -> int:
@@ -47,30 +47,30 @@ class HybridIndex:
         """A number that goes up whenever a search could answer otherwise than before."""
         return await self._texts.version() + self.vectors.version
 
-    async def behind(self) -> int:
+    async def vectors_pending(self) -> int:
         """Documents whose vectors are still to come."""
-        return self.vectors.behind()
+        return self.vectors.pending()
 
-    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
         """The `depth` best anchors by words and vectors, best first; ties by id."""
         count = max(depth, self._settings.candidates)
-        hits = await self._texts.search(text, count, give_way)
+        hits = await self._texts.search(text, count, yield_control)
         if depth <= 0 or not text.strip():
             return ()
         cosines = self.vectors.cosines(readable(text), [hit.id for hit in hits], count)
         return tuple(fused(hits, cosines, dense=self._settings.dense)[:depth])
 
-    async def unread(self, text: str) -> int:
+    async def ignored_terms(self, text: str) -> int:
         """How many words of a question the text index leaves out; its meaning is that of all."""
-        return await self._texts.unread(text)
+        return await self._texts.ignored_terms(text)
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """The documents kept under these ids."""
         return await self._texts.documents(ids)
 
-    async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Names of scopes that have all these pairs, in order of name."""
-        return await self._texts.scopes(parts, limit)
+        return await self._texts.scopes(pairs, limit)
 
     def prepare(self) -> bool:
         """Whether a search need not wait for a commit; if it would, one is begun."""

@@ -43,10 +43,10 @@ from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.database import remove
 from stream_car.files.lock import FileLock
-from stream_car.ports import GiveWay, Posting
+from stream_car.ports import IndexedDocument, YieldControl
 from stream_car.ranking.analysis import mentions, terms
 from stream_car.ranking.anchor_order import Hit
-from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, Weighed, counted, proposing, rarest, score, weighed
+from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, QueryWeights, counted, proposing, query_weights, rarest, score
 from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory
@@ -124,19 +124,19 @@ class TantivyIndex:
         self._committed = self._statistics.position
 
     async def apply(
-        self, postings: Sequence[Posting], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
+        self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         """Add or replace documents by id, drop others; all input before `position` is now in."""
-        self._version += bool(postings or dropped)
-        said = [posting.words or analysed(posting, self._settings) for posting in postings]
-        numbers = self._texts.add((posting.document.id, one) for posting, one in zip(postings, said, strict=True))
+        self._version += bool(documents or dropped)
+        said = [posting.terms or analysed(posting, self._settings) for posting in documents]
+        numbers = self._texts.add((posting.document.id, one) for posting, one in zip(documents, said, strict=True))
         with writing():
             for name in dropped:
                 self._put(name, None)
-            for posting, number, one in zip(postings, numbers, said, strict=True):
+            for posting, number, one in zip(documents, numbers, said, strict=True):
                 self._put(posting.document.id, Kept(posting, number, one))
                 self._writer.add(row(posting, number, one))
-        self._scopes.add(chain(scopes, (scope for posting in postings for scope in posting.scopes)))
+        self._scopes.add(chain(scopes, (scope for posting in documents for scope in posting.scopes)))
         self._position = position
         self._go_on(UNCOMMITTED_MAX)
 
@@ -190,7 +190,7 @@ class TantivyIndex:
         """A number that goes up whenever a search could answer otherwise than before, scores included."""
         return self._version
 
-    async def behind(self) -> int:
+    async def vectors_pending(self) -> int:
         """Nothing here is found by meaning."""
         return 0
 
@@ -198,7 +198,7 @@ class TantivyIndex:
         """The input offset from which to feed after opening; 0 where there is no usable index."""
         return self._position
 
-    async def search(self, text: str, depth: int, give_way: GiveWay | None = None) -> Sequence[Hit]:
+    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
         """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
 
         Of its words and names the rarest `TERMS_MAX` and `NAMES_MAX` count.
@@ -207,10 +207,10 @@ class TantivyIndex:
             self._settle()
             version, hits = self._version, list[Hit]()
             count = max(depth, self._settings.candidates)
-            for some in self._pieces(text, count, count if give_way is None else SCORED_AT_ONCE):
+            for some in self._pieces(text, count, count if yield_control is None else SCORED_AT_ONCE):
                 hits += some
-                if give_way is not None:
-                    await give_way()
+                if yield_control is not None:
+                    await yield_control()
                     if self._version != version:  # something was applied meanwhile
                         break
             else:
@@ -229,14 +229,14 @@ class TantivyIndex:
         yield []
         proposed = proposing(counted(said, words), words, self._documents())
         found = self._disk.candidates(proposed, names, count, set(self._pending.replaced))
-        question = weighed(said, words, names, self._documents(), self._average_length(), self._settings)
+        question = query_weights(said, words, names, self._documents(), self._average_length(), self._settings)
         every = [*found, *self._tail_candidates(question, count)]
         yield []
         for at in range(0, len(every), at_once):
             texts = self._texts.get(every[at : at + at_once])
             yield [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in texts]
 
-    async def unread(self, text: str) -> int:
+    async def ignored_terms(self, text: str) -> int:
         """How many words of a question do not count, although some document has them; it has too many.
 
         To read such a question takes as long as to search for it; one that was just searched for is not read again.
@@ -299,7 +299,7 @@ class TantivyIndex:
         total = on_disk * self._statistics.average_length + tail.tokens()
         return total / (on_disk + len(tail)) if on_disk or tail else 0.0
 
-    def _tail_candidates(self, question: Weighed, count: int) -> list[int]:
+    def _tail_candidates(self, question: QueryWeights, count: int) -> list[int]:
         if not self._pending.tail:
             return []
         weights = {term: weight for term, _, weight in question.terms}
@@ -314,9 +314,9 @@ class TantivyIndex:
             found |= self._disk.documents(stored)
         return found
 
-    async def scopes(self, parts: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Names of scopes that have all these pairs, in order of name; some may have become empty."""
-        return self._scopes.find(parts, limit)
+        return self._scopes.find(pairs, limit)
 
     def settle(self) -> None:
         """Nothing is made in the background here."""

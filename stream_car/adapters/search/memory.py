@@ -7,7 +7,7 @@ what was sealed, next to nothing.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from stream_car.ranking.bm25 import Analysed
+from stream_car.ranking.bm25 import DocumentTerms
 
 K1, B = 1.2, 0.75  # as tantivy has them
 
@@ -18,12 +18,12 @@ class _Part:
     """Some documents, by the set of their terms."""
 
     def __init__(self) -> None:
-        self.said: dict[str, Analysed] = {}
+        self.said: dict[str, DocumentTerms] = {}
         self.terms: dict[str, set[str]] = {}
         self.having: dict[str, int] = {}
         self.tokens = 0
 
-    def add(self, name: str, said: Analysed) -> None:
+    def add(self, name: str, said: DocumentTerms) -> None:
         terms = set(said.text.split())
         terms.update(map(named_term, said.names.split()))
         having = self.having
@@ -48,11 +48,11 @@ class Tail:
     def __len__(self) -> int:
         return len(self._sealed.said) + len(self._open.said)
 
-    def add(self, name: str, said: Analysed) -> None:
+    def add(self, name: str, said: DocumentTerms) -> None:
         """Take a document in."""
         self._open.add(name, said)
 
-    def add_sealed(self, name: str, said: Analysed) -> None:
+    def add_sealed(self, name: str, said: DocumentTerms) -> None:
         """Take a document in that belongs to what was sealed."""
         self._sealed.add(name, said)
 
@@ -94,12 +94,12 @@ class Tail:
         least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
         return [name for name, score in found.items() if score >= least]
 
-    def _all(self) -> Iterator[tuple[str, Analysed, set[str]]]:
+    def _all(self) -> Iterator[tuple[str, DocumentTerms, set[str]]]:
         for part in (self._sealed, self._open):
             yield from ((name, said, part.terms[name]) for name, said in part.said.items())
 
 
-def _part(term: str, weight: float, said: Analysed, damping: float) -> float:
+def _part(term: str, weight: float, said: DocumentTerms, damping: float) -> float:
     if term.startswith(_NAMED):
         return weight
     count = said.text.count(f" {term} ")

@@ -16,9 +16,9 @@ from stream_car.core.documents import Document
 from stream_car.core.scope_names import scope_parts
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.database import guarded, unguarded
-from stream_car.ports import Posting
+from stream_car.ports import IndexedDocument
 from stream_car.ranking.analysis import names, terms
-from stream_car.ranking.bm25 import Analysed, joined
+from stream_car.ranking.bm25 import DocumentTerms, joined
 from stream_car.ranking.settings import Settings
 
 TANTIVY = version("tantivy")
@@ -116,11 +116,11 @@ def rounded(score: float) -> float:
     return float(f"{score:.5g}")
 
 
-def analysed(posting: Posting, settings: Settings) -> Analysed:
+def analysed(posting: IndexedDocument, settings: Settings) -> DocumentTerms:
     """A document as it is scored: its terms, and the names of its scopes and its own."""
     found = terms(words(posting.document), stems=settings.stems)
     named = dict.fromkeys(chain(names([posting.document.id]), *map(_names_of, posting.scopes)))
-    return Analysed(joined(found), joined(named), len(found))
+    return DocumentTerms(joined(found), joined(named), len(found))
 
 
 @lru_cache(maxsize=_SCOPES_MAX)
@@ -128,7 +128,7 @@ def _names_of(scope: str) -> tuple[str, ...]:
     return tuple(names(value for _, value in scope_parts(scope)))
 
 
-def row(posting: Posting, number: int, said: Analysed) -> tantivy.Document:
+def row(posting: IndexedDocument, number: int, said: DocumentTerms) -> tantivy.Document:
     """A document as tantivy keeps it."""
     document = posting.document
     fields = tantivy.Document()

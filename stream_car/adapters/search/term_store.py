@@ -16,7 +16,7 @@ from msgspec import Struct
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.checkpoints import checkpoint
 from stream_car.files.database import connect, guarded, sync_log, translated, unguarded
-from stream_car.ranking.bm25 import Analysed
+from stream_car.ranking.bm25 import DocumentTerms
 
 CURE = "reset the index, it is rebuilt from the log"
 
@@ -30,7 +30,7 @@ class Numbered(Struct, frozen=True, gc=False):
 
     number: int
     id: str
-    analysed: Analysed
+    analysed: DocumentTerms
 
 
 class AnalysedTexts:
@@ -49,7 +49,7 @@ class AnalysedTexts:
         self._last = row[0] or 0
         self._unflushed = 0
 
-    def add(self, documents: Iterable[tuple[str, Analysed]]) -> list[int]:
+    def add(self, documents: Iterable[tuple[str, DocumentTerms]]) -> list[int]:
         """Keep documents; the number of each, in order."""
         first = self._last + 1
         rows = [(number, name, said.length, _bytes(name, said)) for number, (name, said) in enumerate(documents, first)]
@@ -111,13 +111,13 @@ class AnalysedTexts:
             self._connection.close()
 
 
-def _bytes(name: str, said: Analysed) -> bytes:
+def _bytes(name: str, said: DocumentTerms) -> bytes:
     return guarded(name.encode(), f"{said.text}\n{said.names}".encode())
 
 
-def _read(name: str, length: int, kept: bytes) -> Analysed:
+def _read(name: str, length: int, kept: bytes) -> DocumentTerms:
     value = unguarded(name.encode(), kept)
     if value is None:
         raise Halted("damaged", f"the words of document {name!r} are damaged; {CURE}")
     text, _, names = value.decode().partition("\n")
-    return Analysed(text, names, length)
+    return DocumentTerms(text, names, length)

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from stream_car.adapters.search.memory import Tail
 from stream_car.core.documents import Document
-from stream_car.ports import Posting
-from stream_car.ranking.bm25 import Analysed
+from stream_car.ports import IndexedDocument
+from stream_car.ranking.bm25 import DocumentTerms
 
 _FREED = 2  # documents of a commit that has ended: their memory is given back with every one that comes
 _FREED_BY_A_SEARCH = 50
@@ -20,9 +20,9 @@ _FREED_BY_A_SEARCH = 50
 class Kept(Struct, frozen=True, gc=False):
     """A document as it was given, the number under which its words are kept, and these."""
 
-    posting: Posting
+    posting: IndexedDocument
     number: int
-    said: Analysed
+    said: DocumentTerms
 
 
 class Pending:
@@ -34,8 +34,8 @@ class Pending:
         self.characters = 0  # of the words of what came since the last commit was begun
         self._open: dict[str, Kept | None] = {}
         self._sealed: dict[str, Kept | None] = {}
-        self._unread: dict[str, Analysed] = {}  # of the open part, not in the tail yet
-        self._sealed_unread: dict[str, Analysed] = {}
+        self._unread: dict[str, DocumentTerms] = {}  # of the open part, not in the tail yet
+        self._sealed_unread: dict[str, DocumentTerms] = {}
         self._sealed_replaced = 0
         self._freed: dict[str, Kept | None] = {}
 

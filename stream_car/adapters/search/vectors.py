@@ -133,7 +133,7 @@ class Vectors:
             self._changed.notify_all()
         return True
 
-    def behind(self) -> int:
+    def pending(self) -> int:
         """Documents whose vectors are still to come."""
         with self._changed:
             return self._behind

@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS owner (name TEXT NOT NULL);
 
 
 class SqliteKeys:
-    """Implements `ports.Listing`. `owner` names what the keys belong to; those of another are forgotten."""
+    """Implements `ports.KeyListing`. `owner` names what the keys belong to; those of another are forgotten."""
 
     def __init__(self, path: Path, owner: str) -> None:
         self._path = path

@@ -164,6 +164,3 @@ class SqliteLog:
                 self._connection.close()
         finally:
             self._lock.release()
-
-
-__all__ = ["FORMAT", "SqliteLog"]

@@ -18,7 +18,7 @@ import msgspec
 from stream_car.errors import ClaimLost, Halted
 from stream_car.files.checkpoints import Checkpoints
 from stream_car.files.database import connect, guarded, remove, transaction, translated, unguarded
-from stream_car.ports import Claim, Event
+from stream_car.ports import Claim, Emission
 
 FORMAT = 1
 CURE = "it holds derived state only: reset it, and it is rebuilt from the log"
@@ -43,7 +43,7 @@ CREATE INDEX IF NOT EXISTS changes_by_key ON changes (shard, stream, key, oseq);
 """
 
 EventRow = tuple[int, str, bytes, bytes]
-_events = msgspec.msgpack.Decoder(list[Event])
+_events = msgspec.msgpack.Decoder(list[Emission])
 
 
 class StateFile:
@@ -128,7 +128,7 @@ class SqliteStore:
             return self._values(connection, claim.shard, keys)
 
     async def commit(
-        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         """Write values (`None` deletes), events and the next offset at once; the claim to go on with."""
         shard, next_oseq = claim.shard, claim.next_oseq + len(outbox)
@@ -147,7 +147,7 @@ class SqliteStore:
         self._file.checkpoints.wrote(len(kept))
         return kept_claim
 
-    async def outbox(self, claim: Claim) -> Sequence[Event]:
+    async def outbox(self, claim: Claim) -> Sequence[Emission]:
         """The events that are not trimmed, in order."""
         with self._file.transaction() as connection:
             self._check(connection, claim)
@@ -162,13 +162,13 @@ class SqliteStore:
             raise self._file.damaged(f"the outbox of shard {claim.shard}")
         return tuple(events)
 
-    async def trim(self, claim: Claim, upto: int) -> Claim:
+    async def trim(self, claim: Claim, up_to: int) -> Claim:
         """Forget the events up to and including `upto`; only after they are published."""
-        if upto >= claim.next_oseq:
-            raise ValueError(f"event {upto} does not exist yet")
+        if up_to >= claim.next_oseq:
+            raise ValueError(f"event {up_to} does not exist yet")
         with self._file.transaction() as connection:
             self._check(connection, claim)
-            trimmed = max(upto, claim.trimmed)
+            trimmed = max(up_to, claim.trimmed)
             connection.execute("DELETE FROM outbox WHERE shard = ? AND last_oseq <= ?", (claim.shard, trimmed))
             return self._keep(connection, claim, claim.owner, claim.next_offset, claim.next_oseq, trimmed)
 
@@ -241,7 +241,7 @@ class SqliteStore:
 
 
 class ShardKeys:
-    """Implements `ports.Listing` for one shard of a store."""
+    """Implements `ports.KeyListing` for one shard of a store."""
 
     def __init__(self, store: SqliteStore, shard: int = 0) -> None:
         self._store = store
@@ -253,12 +253,12 @@ class ShardKeys:
 
 
 class SqliteJournal:
-    """Implements `ports.Journal` and `ports.Retained`."""
+    """Implements `ports.ChangeLog` and `ports.RetainedChangeLog`."""
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Keep the events, in order; a repeat of one already kept changes nothing."""
         if not events:
             return
@@ -269,7 +269,7 @@ class SqliteJournal:
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
-    ) -> Sequence[Event]:
+    ) -> Sequence[Emission]:
         """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
         index, only = ("changes_by_stream", "") if key is None else ("changes_by_key", "AND key = ?")
         asked = (shard, stream, after, limit) if key is None else (shard, stream, after, key, limit)
@@ -289,7 +289,7 @@ class SqliteJournal:
             ).fetchone()
         return 0 if row[0] is None else row[0] - _at(shard, 0)
 
-    async def forgotten(self, shard: int) -> int:
+    async def deleted_up_to(self, shard: int) -> int:
         """Events up to this number may be gone; 0 if all are here."""
         with self._file.translated():
             row: tuple[int] | None = self._file.connection.execute(
@@ -297,13 +297,13 @@ class SqliteJournal:
             ).fetchone()
         return row[0] if row is not None else 0
 
-    async def forget(self, shard: int, stream: str, upto: int, limit: int) -> int:
+    async def delete_up_to(self, shard: int, stream: str, up_to: int, limit: int) -> int:
         """Let go of a stream's events up to this number, at most so many at once; how many went."""
         with self._file.transaction() as connection:
             rows: list[tuple[int]] = connection.execute(
                 "SELECT oseq FROM changes INDEXED BY changes_by_stream "
                 "WHERE shard = ? AND stream = ? AND oseq <= ? ORDER BY oseq LIMIT ?",
-                (shard, stream, upto, limit),
+                (shard, stream, up_to, limit),
             ).fetchall()
             if rows:
                 gone = [(_at(shard, oseq),) for (oseq,) in rows]
@@ -316,12 +316,12 @@ def _guard(shard: int, owner: str, next_offset: int, next_oseq: int, trimmed: in
     return guarded(b"shard", f"{shard}/{owner}/{next_offset}/{next_oseq}/{trimmed}".encode())[:4]
 
 
-def _event(file: StateFile, row: EventRow) -> Event:
+def _event(file: StateFile, row: EventRow) -> Emission:
     oseq, stream, key, kept = row
     value = unguarded(key, kept)
     if value is None:
         raise file.damaged(f"event {oseq}")
-    return Event(oseq=oseq, stream=stream, key=key, value=value)
+    return Emission(oseq=oseq, stream=stream, key=key, value=value)
 
 
 def _at(shard: int, oseq: int) -> int:

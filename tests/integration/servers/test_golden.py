@@ -11,12 +11,12 @@ from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.ports import Event, Hop
+from stream_car.ports import Emission, Hop
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.shard import Shard, Touching
+from stream_car.processing.shard import HasTouchedKeys, Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import Attempts, Waiting
+from stream_car.queries.read_options import ImmediateRetries, ReadOptions
 from stream_car.queries.shards import ManyShards
 from tests.golden import documents
 from tests.golden.stored import RELEASES, RecordedLog, hashes, records, values
@@ -30,9 +30,9 @@ TOPICS: dict[Hop, str] = {"intake": "documents", "frontier": "placements"}
 
 
 class Silent:
-    """Implements `ports.Outlet`: everything has been published."""
+    """Implements `ports.EventSink`: everything has been published."""
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         raise AssertionError("nothing was left to publish")
 
     async def last(self, shard: int) -> int:
@@ -73,7 +73,7 @@ async def test_shards_and_questions_go_on_with_what_lies_in_redis(release: str, 
             shards=ManyShards(views, partitions), index=PlainIndex(), ruleset=ruleset, generation=intake[0].generation
         )
         statuses = cast(dict[str, str], known["statuses"])
-        found = await queries.resolve(list(statuses), waiting=Waiting(patience=Attempts(3)))
+        found = await queries.resolve(list(statuses), options=ReadOptions(retry=ImmediateRetries(3)))
 
     assert intake[0].generation == known["generation"]
     assert all(ends)
@@ -82,7 +82,7 @@ async def test_shards_and_questions_go_on_with_what_lies_in_redis(release: str, 
 
 async def applied(log: RecordedLog, store: RedisStore, fold: IntakeFold | FrontierFold) -> int:
     """How many records a shard had applied; nothing is left to apply, and its log is the one that it knows."""
-    shard: Shard[object, Touching] = Shard(shard=fold.shard, log=log, store=store, journal=Silent(), fold=fold)  # type: ignore[arg-type]  # either fold
+    shard: Shard[object, HasTouchedKeys] = Shard(shard=fold.shard, log=log, store=store, event_sink=Silent(), fold=fold)  # type: ignore[arg-type]  # either fold
     await shard.start()
     assert await shard.lag() == 0
     assert await shard.run_once() == []

@@ -21,7 +21,7 @@ from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
 from stream_car.errors import Halted, StreamCarError, Unavailable
-from stream_car.ports import Event, Message
+from stream_car.ports import Emission, Message
 from stream_car.processing.fold import TICK
 from tests.support.certificates import Certificates
 from tests.support.servers import in_one_worker
@@ -88,8 +88,8 @@ def messages(*values: bytes) -> list[Message]:
     return [Message(value=value) for value in values]
 
 
-def event(oseq: int, stream: str = "changes") -> Event:
-    return Event(oseq=oseq, stream=stream, key=b"scope %d" % (oseq % 7), value=b"event %d" % oseq)
+def event(oseq: int, stream: str = "changes") -> Emission:
+    return Emission(oseq=oseq, stream=stream, key=b"scope %d" % (oseq % 7), value=b"event %d" % oseq)
 
 
 async def test_an_append_beyond_one_batch_keeps_its_order(here: Connected) -> None:
@@ -152,7 +152,7 @@ async def test_a_journal_says_which_events_retention_has_taken(here: Connected, 
     await asyncio.to_thread(admin.delete_records, {TopicPartition(topic, 0): deleted})
     admin.close()
 
-    assert await journal.forgotten(0) == gone
+    assert await journal.deleted_up_to(0) == gone
     assert [one.oseq for one in await journal.read(0, "changes", after=gone)] == list(range(gone + 1, 6))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from stream_car.ports import Message, Record
 from stream_car.processing.replay import REPLAY_OF
-from stream_car.processing.two_hop import REROUTED
+from stream_car.processing.two_hop import FORWARDED
 from tests.chaos.installation import RULES, STREAM_CAR, Installation
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker, require
@@ -76,7 +76,7 @@ async def test_kcat_publishes_and_tails(kafka: str, redis: str, tmp_path: Path) 
         changes = tailed(here)
 
     assert verdict.rejected == 0
-    assert any(REROUTED in dict(one.headers) for _, one in documents), "kcat places keys as we do: nothing was tested"
+    assert any(FORWARDED in dict(one.headers) for _, one in documents), "kcat places keys as we do: nothing was tested"
     entered = {(scope, one["id"]) for _, scope, value in changes for one in json.loads(value)["entered"]}
     left = {(one["id"], one["why"]) for _, _, value in changes for one in json.loads(value)["left"]}
     assert {(f"x={n % 5}", f"k{n}") for n in range(COUNT)} | {("x=9", "e")} <= entered
@@ -188,7 +188,7 @@ async def test_what_is_rejected_is_replayed_whole_as_it_came_or_mended(kafka: st
 
     copies = [one for one in documents if one.key == b"r1"]
     first = next(one for one in copies if REPLAY_OF not in dict(one.headers))
-    again = [one for one in copies if REPLAY_OF in dict(one.headers) and REROUTED not in dict(one.headers)]
+    again = [one for one in copies if REPLAY_OF in dict(one.headers) and FORWARDED not in dict(one.headers)]
     assert [(one.key, one.value, dict(one.headers)["trace"]) for one in again] == [(b"r1", first.value, b"7")]
     assert first.value == large.encode()
     assert entered == {"r2"}

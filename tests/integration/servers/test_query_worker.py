@@ -6,7 +6,7 @@ from pathlib import Path
 
 import stream_car
 from stream_car.codec import decode
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Said
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Event
 from tests.chaos.installation import Installation
 from tests.support.engines import document
 from tests.support.servers import in_one_worker
@@ -16,9 +16,9 @@ pytestmark = in_one_worker("kafka")
 FEED = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
 
 
-async def until_the_end_of(snapshot: AsyncIterator[Said]) -> list[Said]:
+async def until_the_end_of(snapshot: AsyncIterator[Event]) -> list[Event]:
     """The snapshot, its end included."""
-    found: list[Said] = []
+    found: list[Event] = []
     async with asyncio.timeout(20):
         async for said in snapshot:
             found.append(said)

@@ -11,9 +11,9 @@ from stream_car.api.messages import Seen
 from stream_car.cluster import change_feed
 from stream_car.cluster.connections import Plan, Works
 from stream_car.cluster.service import ServersService
-from stream_car.codec import as_sent
+from stream_car.codec import encode_document
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable
-from stream_car.subscriptions.events import DocumentChange, Reset, Said, Selection
+from stream_car.subscriptions.events import DocumentChange, Event, Filter, Reset
 from tests.support.cluster import Installed, installed, query_worker
 from tests.support.engines import OTHER_RULESET, document, engine
 from tests.support.servers import in_one_worker
@@ -22,10 +22,10 @@ from tests.support.streams import random_rules, random_stream
 pytestmark = in_one_worker("kafka")
 
 
-async def heard(service: ServersService, count: int, after: str | None) -> list[Said]:
+async def heard(service: ServersService, count: int, after: str | None) -> list[Event]:
     """So many events of a subscription by scope."""
-    found: list[Said] = []
-    events = await service.subscribe(Selection(view="scope"), after=after)
+    found: list[Event] = []
+    events = await service.subscribe(Filter(view="scope"), after=after)
     async for some in events:
         found += some
         if len(found) >= count:
@@ -41,7 +41,7 @@ async def test_receipts_say_what_intake_decided_also_of_many_statements_about_on
         with engine(ruleset=ruleset) as car:
             for batch in batches:
                 expected = car.publish(batch).receipts
-                told = (await here.service.publish([as_sent(one) for one in batch])).receipts
+                told = (await here.service.publish([encode_document(one) for one in batch])).receipts
 
                 assert [(r.outcome, r.id, r.revision, r.type, r.code, r.scopes, r.lacking) for r in told] == [
                     (r.outcome, r.id, r.revision, r.type, r.code, r.scopes, r.lacking) for r in expected
@@ -52,12 +52,12 @@ async def test_receipts_say_what_intake_decided_also_of_many_statements_about_on
 async def test_a_cursor_of_one_query_worker_is_good_at_another(kafka: str, redis: str, tmp_path: Path) -> None:
     async with installed(kafka, redis) as here, query_worker(here.works, tmp_path) as other:
         beginning = (await here.service.status()).cursor
-        await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+        await here.service.publish([encode_document(document(f"d{n}", topic=str(n))) for n in range(30)])
         one = await heard(here.service, 30, beginning)
         two = await heard(other, 30, beginning)
         rest = await heard(other, 20, one[9].cursor)
 
-    def by_position(events: list[Said]) -> list[object]:
+    def by_position(events: list[Event]) -> list[object]:
         return sorted((said.data for said in events), key=repr)
 
     assert by_position(one) == by_position(two)
@@ -67,10 +67,10 @@ async def test_a_cursor_of_one_query_worker_is_good_at_another(kafka: str, redis
 async def test_an_index_that_was_kept_is_gone_on_with(kafka: str, redis: str, tmp_path: Path) -> None:
     async with installed(kafka, redis) as here:
         async with query_worker(here.works, tmp_path) as first:
-            await first.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+            await first.publish([encode_document(document(f"d{n}", topic=str(n))) for n in range(30)])
             answered = await first.query("d7")
         kept = list(first.feeder.fed)
-        await here.service.publish([as_sent(document("late", topic="late"))])
+        await here.service.publish([encode_document(document("late", topic="late"))])
         async with query_worker(here.works, tmp_path) as again:
             assert again.began_at == kept
             assert sum(again.feeder.fed) == 31
@@ -82,7 +82,7 @@ async def test_a_query_worker_with_other_rules_than_the_workers_does_not_start(
     kafka: str, redis: str, tmp_path: Path
 ) -> None:
     async with installed(kafka, redis) as here:
-        await here.service.publish([as_sent(document("d", topic="tea"))])
+        await here.service.publish([encode_document(document("d", topic="tea"))])
         plan = here.works.plan
         works = await Works.open(
             Plan(kafka=plan.kafka, redis=plan.redis, ruleset=OTHER_RULESET, prefix=plan.prefix, single_broker=True)
@@ -99,7 +99,7 @@ async def test_a_query_worker_with_other_rules_than_the_workers_does_not_start(
 
 async def test_changes_are_listed_shard_by_shard_and_gone_on_with(kafka: str, redis: str) -> None:
     async with installed(kafka, redis) as here:
-        await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+        await here.service.publish([encode_document(document(f"d{n}", topic=str(n))) for n in range(30)])
         await here.rest()
         every = await here.service.changes()
         found = list(await here.service.changes(limit=7))
@@ -124,7 +124,7 @@ async def test_an_index_that_is_behind_is_waited_for_no_longer_than_was_asked(
     async with installed(kafka, redis) as here, query_worker(here.works, tmp_path) as other:
         monkeypatch.setattr(other.feeder, "catch_up", stand_still)
         await stands.wait()
-        await here.service.publish([as_sent(document("d", topic="tea"))])
+        await here.service.publish([encode_document(document("d", topic="tea"))])
         async with asyncio.timeout(5):
             with pytest.raises(NotVisible) as caught:
                 await other.resolve(["d"], after=[Seen(id="d", revision=1)], timeout_ms=200)
@@ -138,7 +138,7 @@ async def test_who_is_behind_what_retention_has_taken_begins_anew(
     monkeypatch.setattr(change_feed, "RECENT_MAX", 1)
     async with installed(kafka, redis) as here:
         beginning = (await here.service.status()).cursor
-        await here.service.publish([as_sent(document(f"d{n}", topic=str(n))) for n in range(30)])
+        await here.service.publish([encode_document(document(f"d{n}", topic=str(n))) for n in range(30)])
         await here.rest()
         log = here.works.log("changes")
         ends = {TopicPartition(log.topic, p): (await log.range(p))[1] for p in range(here.shards)}
@@ -147,7 +147,7 @@ async def test_who_is_behind_what_retention_has_taken_begins_anew(
         await asyncio.to_thread(admin.delete_records, ends)
         admin.close()
         async with asyncio.timeout(20):
-            events = await here.service.subscribe(Selection(view="scope"), after=beginning)
+            events = await here.service.subscribe(Filter(view="scope"), after=beginning)
             first = (await anext(events))[0]
 
     assert isinstance(first.data, Reset)
@@ -173,7 +173,7 @@ async def refused_so_often(here: Installed, count: int) -> None:
 async def test_what_is_refused_again_after_state_was_lost_is_listed_once(kafka: str, redis: str) -> None:
     async with installed(kafka, redis) as here:
         service = here.service
-        await service.publish([b"{", as_sent(document("d1", topic="tea")), b"[", b"}"])
+        await service.publish([b"{", encode_document(document("d1", topic="tea")), b"[", b"}"])
         await refused_so_often(here, 3)
         before = await service.rejected()
         await here.lose_redis()
@@ -191,15 +191,15 @@ async def test_a_redis_that_lost_everything_is_no_news_to_subscribers(kafka: str
     said = [document(f"d{n}", topic=str(n)) for n in range(20)]
     async with installed(kafka, redis) as here:
         service = here.service
-        await service.publish([as_sent(one) for one in said])
+        await service.publish([encode_document(one) for one in said])
         await here.rest()
         cursor = (await service.status()).cursor
-        events = await service.subscribe(Selection(), after=cursor)
+        events = await service.subscribe(Filter(), after=cursor)
         await here.lose_redis()
         with pytest.raises(Unavailable) as caught:
             await asked_until_refused(service)
         await here.rest()
-        await service.publish([as_sent(document("end", "denial", 9, topic="7"))])
+        await service.publish([encode_document(document("end", "denial", 9, topic="7"))])
         told: list[tuple[str, bool]] = []
         async with asyncio.timeout(20):
             while len(told) < 2:

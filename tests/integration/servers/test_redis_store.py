@@ -15,14 +15,14 @@ from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings
-from stream_car.ports import Claim, Event, Place
+from stream_car.ports import Claim, Emission, ShardId
 from tests.support.certificates import Certificates
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
 
-def event(oseq: int) -> Event:
-    return Event(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq)
+def event(oseq: int) -> Emission:
+    return Emission(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq)
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ async def test_the_reply_to_another_call_is_never_used(client: Client, store: Re
 
     views = RedisViews(intake=other, frontier=other)
     with pytest.raises(Unavailable):
-        await views.peek({Place("intake", 0): [b"a"], Place("frontier", 0): [b"b"]})
+        await views.peek({ShardId("intake", 0): [b"a"], ShardId("frontier", 0): [b"b"]})
 
 
 async def test_many_shards_are_read_in_one_exchange_also_by_a_server_that_forgot_the_script(client: Client) -> None:
@@ -268,20 +268,20 @@ async def test_many_shards_are_read_in_one_exchange_also_by_a_server_that_forgot
         many |= more
     views = RedisViews(intake=intake, frontier=frontier)
     few = {
-        Place("intake", 0): [b"a", b"a", b"absent"],
-        Place("intake", 1): [],
-        Place("frontier", 2): [b"1", b"2"],
+        ShardId("intake", 0): [b"a", b"a", b"absent"],
+        ShardId("intake", 1): [],
+        ShardId("frontier", 2): [b"1", b"2"],
     }
     expected = {
-        Place("intake", 0): (5, {b"a": b"1"}),
-        Place("intake", 1): (0, {}),
-        Place("frontier", 2): (7, {b"1": b"v1", b"2": b"v2"}),
+        ShardId("intake", 0): (5, {b"a": b"1"}),
+        ShardId("intake", 1): (0, {}),
+        ShardId("frontier", 2): (7, {b"1": b"v1", b"2": b"v2"}),
     }
 
     assert await views.peek(few) == expected
     await client.execute_command("SCRIPT", "FLUSH")
     assert await views.peek(few) == expected
-    assert await views.peek({Place("frontier", 2): list(many)}) == {Place("frontier", 2): (7, many)}
+    assert await views.peek({ShardId("frontier", 2): list(many)}) == {ShardId("frontier", 2): (7, many)}
 
 
 async def test_calls_cancelled_at_any_moment_mix_up_no_reply(store: RedisStore) -> None:
@@ -390,7 +390,7 @@ async def test_a_cluster_spreads_shards(redis_cluster: str) -> None:
         int(subprocess.run(["redis-cli", "-p", p, "dbsize"], capture_output=True, text=True, check=True).stdout)
         for p in ports
     ]
-    places = [Place("frontier", shard) for shard in range(16)]
+    places = [ShardId("frontier", shard) for shard in range(16)]
     found = await RedisViews(intake=store, frontier=store).peek({place: [b"a"] for place in places})
     await store.drop(range(16))
     await client.aclose()

@@ -23,14 +23,14 @@ from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.codec import decode
-from stream_car.ports import Event, Message
-from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.ports import Emission, Message
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import Attempts, Waiting
+from stream_car.queries.read_options import ImmediateRetries, ReadOptions
 from stream_car.queries.shards import ManyShards
 from tests.support.plain_index import PlainIndex
 from tests.support.servers import in_one_worker
@@ -43,7 +43,7 @@ RULESET = rule_packs.load()
 
 
 async def all_at_once(*requests: Callable[[], Awaitable[object]]) -> None:
-    """Implements `ports.Together`."""
+    """Implements `ports.Concurrency`."""
     await asyncio.gather(*(request() for request in requests))
 
 
@@ -60,12 +60,12 @@ class Hops:
         self.logs = {name: KafkaLog(reader, sender, layout.named(name)) for name in names}
         self.stores = {hop: RedisStore(client, f"{layout.prefix}.{hop}") for hop in ("intake", "frontier")}
         self.publisher = KafkaPublisher(sender, layout.named("documents"), lambda key: PARTS.of_id(key.decode()))
-        self.outlet = IntakeOutlet(
+        self.outlet = IntakeOutbox(
             PARTS,
             placements=self.logs["placements"],
             documents=self.logs["documents"],
             rejected=self.logs["rejected"],
-            together=all_at_once,
+            concurrently=all_at_once,
         )
 
     async def publish(self, lines: list[bytes]) -> None:
@@ -81,18 +81,18 @@ class Hops:
                 shard=q,
                 log=self.logs["documents"],
                 store=self.stores["intake"],
-                journal=self.outlet,
+                event_sink=self.outlet,
                 fold=IntakeFold(RULESET, PARTS, shard=q),
             )
-            marks = Marks(intake, self.outlet)
+            marks = WatermarkEmitter(intake, self.outlet)
             while await intake.run_once(37):
-                await marks.mark()
+                await marks.emit()
         for p in range(PARTS.frontiers):
             frontier = Shard(
                 shard=p,
                 log=self.logs["placements"],
                 store=self.stores["frontier"],
-                journal=self.journal(),
+                event_sink=self.journal(),
                 fold=FrontierFold(RULESET, PARTS, shard=p),
             )
             while await frontier.run_once(23):
@@ -101,9 +101,9 @@ class Hops:
     async def resolve(self, names: list[str]) -> tuple[Resolution, ...]:
         views = RedisViews(intake=self.stores["intake"], frontier=self.stores["frontier"])
         queries = Queries(shards=ManyShards(views, PARTS), index=PlainIndex(), ruleset=RULESET, generation="g")
-        return await queries.resolve(names, waiting=Waiting(after=(), patience=Attempts(3)))
+        return await queries.resolve(names, options=ReadOptions(min_revisions=(), retry=ImmediateRetries(3)))
 
-    async def changes(self) -> list[list[Event]]:
+    async def changes(self) -> list[list[Emission]]:
         return [list(await self.journal().read(p, "changes", limit=10_000)) for p in range(PARTS.frontiers)]
 
     async def lose_redis(self) -> None:

@@ -6,29 +6,29 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from stream_car.codec.placements import Mark, Placed, encode_mark
-from stream_car.core.stored import Held, Scope
+from stream_car.codec.placements import PlacementRecord, WatermarkRecord, encode_watermark
+from stream_car.core.stored import Scope, StoredDocument
 from stream_car.errors import ClaimLost
-from stream_car.ports import Claim, Event, Log, Place, Record
+from stream_car.ports import Claim, Emission, Log, Record, ShardId
 from stream_car.processing.headers import FrontierHeader
-from stream_car.processing.outbox import IntakeOutlet, Marks
-from stream_car.processing.shard import Handled, Shard, Touching
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
+from stream_car.processing.shard import AppliedRecord, HasTouchedKeys, Shard
 from stream_car.processing.state import State, Value
-from stream_car.processing.two_hop import FRONTIER, Arrival, FrontierEffects, FrontierFold, IntakeFold
-from stream_car.queries.shards import CutSource
+from stream_car.processing.two_hop import FRONTIER, FrontierEffects, FrontierFold, IntakeFold, IntakeRecord
+from stream_car.queries.shards import ManyShardsSource
 from tests.simulation.two_hops.plan import Parts
 from tests.simulation.two_hops.servers import Server, Standing, written
 
 R = TypeVar("R")
-E = TypeVar("E", bound=Touching)
+E = TypeVar("E", bound=HasTouchedKeys)
 
 
 class TrimsFirst(Shard[R, E]):
     """Events leave the outbox before they are published."""
 
-    async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
+    async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         claim = await self.store.trim(claim, events[-1].oseq)
-        await self.journal.publish(self.shard, events)
+        await self.change_log.publish(self.shard, events)
         return claim
 
 
@@ -44,7 +44,7 @@ class KeepsValues(Shard[R, E]):
 class ForgetsTheOutbox(Shard[R, E]):
     """What an earlier worker left in the outbox is taken for published."""
 
-    async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
+    async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         if self._claim is None:  # at the start
             return await self.store.trim(claim, events[-1].oseq)
         return await super()._publish(claim, events)
@@ -53,7 +53,7 @@ class ForgetsTheOutbox(Shard[R, E]):
 class TrustsTheLog(Shard[R, E]):
     """Records are numbered as they come, so that one which was skipped is never missed."""
 
-    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
+    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         return await super()._fold(structs.replace(claim, next_offset=records[0].offset), records)
 
 
@@ -67,7 +67,7 @@ class StartsAtTheGroup(Shard[R, E]):
         if fetched > self._claim.next_offset:
             self._claim = structs.replace(self._claim, next_offset=fetched)
 
-    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[Handled[R, E]]:
+    async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         _fetched(self.log)[self.shard] = records[-1].offset + 1
         return await super()._fold(claim, records)
 
@@ -83,9 +83,9 @@ def _fetched(log: Log) -> dict[int, int]:
 class PublishesBackwards(Shard[R, E]):
     """The events of a batch go out in the wrong order."""
 
-    async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
+    async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         for event in reversed(events):
-            await self.journal.publish(self.shard, [event])
+            await self.change_log.publish(self.shard, [event])
         return await self.store.trim(claim, events[-1].oseq)
 
 
@@ -118,7 +118,7 @@ class WritesTwice(Server):
     """A commit is two commands, and what cuts the file between them leaves the first."""
 
     def commit(
-        self, at: int, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, at: int, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         state = self.check(at, claim)
         half = Standing(claim, written(state.values, writes), state.outbox)
@@ -136,34 +136,42 @@ class NoOutbox(Server):
 class AppliesRepeats(FrontierFold):
     """No `in[q]`: a placement counts as often as it comes."""
 
-    def apply(self, state: State, read: Placed | Mark) -> Generator[list[bytes], None, FrontierEffects]:
-        if isinstance(read, Placed) and isinstance(header := state.others.get(FRONTIER), FrontierHeader):
-            header.oseqs[read.shard] = 0
-        return (yield from super().apply(state, read))
+    def apply(
+        self, state: State, decoded: PlacementRecord | WatermarkRecord
+    ) -> Generator[list[bytes], None, FrontierEffects]:
+        if isinstance(decoded, PlacementRecord) and isinstance(header := state.others.get(FRONTIER), FrontierHeader):
+            header.oseqs[decoded.shard] = 0
+        return (yield from super().apply(state, decoded))
 
 
 class BoundsBeyond(FrontierFold):
     """A placement is taken for the last of its input: the bound is off by one."""
 
-    def apply(self, state: State, read: Placed | Mark) -> Generator[list[bytes], None, FrontierEffects]:
-        effects = yield from super().apply(state, read)
+    def apply(
+        self, state: State, decoded: PlacementRecord | WatermarkRecord
+    ) -> Generator[list[bytes], None, FrontierEffects]:
+        effects = yield from super().apply(state, decoded)
         header = state.others[FRONTIER]
-        if isinstance(read, Placed) and read.generation == self.generation and isinstance(header, FrontierHeader):
-            header.bounds[read.shard] = max(header.bounds[read.shard], read.offset + 1)
+        if (
+            isinstance(decoded, PlacementRecord)
+            and decoded.generation == self.generation
+            and isinstance(header, FrontierHeader)
+        ):
+            header.watermarks[decoded.shard] = max(header.watermarks[decoded.shard], decoded.offset + 1)
         return effects
 
 
 class HearsEveryGeneration(FrontierFold):
     """What other rules placed is applied as well."""
 
-    def read(self, record: Record) -> Placed | Mark:
+    def read(self, record: Record) -> PlacementRecord | WatermarkRecord:
         return structs.replace(super().read(record), generation=self.generation)
 
 
 class ForwardsForEver(IntakeFold):
     """A forwarded record counts as often as it comes."""
 
-    def read(self, record: Record) -> Arrival:
+    def read(self, record: Record) -> IntakeRecord:
         read = super().read(record)
         return structs.replace(read, origin=None) if read.is_home else read
 
@@ -171,42 +179,42 @@ class ForwardsForEver(IntakeFold):
 class KeepsStrays(IntakeFold):
     """A record counts where it lies, whoever's id it has."""
 
-    def read(self, record: Record) -> Arrival:
+    def read(self, record: Record) -> IntakeRecord:
         return structs.replace(super().read(record), is_home=True)
 
 
-class MarksTooFar(Marks):
+class MarksTooFar(WatermarkEmitter):
     """A mark speaks for the record that is not applied yet, too."""
 
-    async def mark(self) -> bool:
+    async def emit(self) -> bool:
         settled = self.shard.settled
-        if settled is None or settled == self.marked:
+        if settled is None or settled == self.emitted:
             return False
         generation, shard = self.shard.generation, self.shard.shard
-        await self.outlet.mark(encode_mark(generation=generation, shard=shard, next_offset=settled + 1))
-        self.marked = settled
+        await self.outbox.emit_watermark(encode_watermark(generation=generation, shard=shard, next_offset=settled + 1))
+        self.emitted = settled
         return True
 
 
 class MarkedBeforePublished(Shard[R, E]):
     """The intake marks as soon as it has committed, before its outbox is empty."""
 
-    async def _publish(self, claim: Claim, events: Sequence[Event]) -> Claim:
-        if isinstance(self.journal, IntakeOutlet):
-            await self.journal.mark(
-                encode_mark(generation=self.generation, shard=self.shard, next_offset=claim.next_offset)
+    async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
+        if isinstance(self.change_log, IntakeOutbox):
+            await self.change_log.emit_watermark(
+                encode_watermark(generation=self.generation, shard=self.shard, next_offset=claim.next_offset)
             )
         return await super()._publish(claim, events)
 
 
-class LosesAPartition(IntakeOutlet):
+class LosesAPartition(IntakeOutbox):
     """A publication that failed half-way is taken for done."""
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         await super().publish(shard, events[:-1] if len(events) > 2 else events)
 
 
-class NeverDoubts(CutSource):
+class NeverDoubts(ManyShardsSource):
     """Every read is called exact."""
 
     @property
@@ -214,44 +222,44 @@ class NeverDoubts(CutSource):
         return True
 
 
-class CutsAtTheLast(CutSource):
+class CutsAtTheLast(ManyShardsSource):
     """The cut is what the last shard read had heard, not the least of all."""
 
-    def _note_headers(self, found: Mapping[Place, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _note_headers(self, found: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         self._cut = []
         super()._note_headers(found)
 
 
-class IgnoresRevisions(CutSource):
+class IgnoresRevisions(ManyShardsSource):
     """What is known of an id is not compared with the cut."""
 
-    def _note(self, place: Place, value: Value) -> None:
-        if not isinstance(value, Held):
+    def _note(self, place: ShardId, value: Value) -> None:
+        if not isinstance(value, StoredDocument):
             super()._note(place, value)
 
 
-class IgnoresReleases(CutSource):
+class IgnoresReleases(ManyShardsSource):
     """A document counts as changed when it was said, not when it was released."""
 
-    def _note(self, place: Place, value: Value) -> None:
-        if isinstance(value, Held):
+    def _note(self, place: ShardId, value: Value) -> None:
+        if isinstance(value, StoredDocument):
             self._seen[place.shard] = max(self._seen[place.shard], value.offset)
         else:
             super()._note(place, value)
 
 
-class IgnoresScopes(CutSource):
+class IgnoresScopes(ManyShardsSource):
     """What a scope has applied is not compared with the cut."""
 
-    def _note(self, place: Place, value: Value) -> None:
+    def _note(self, place: ShardId, value: Value) -> None:
         if not isinstance(value, Scope):
             super()._note(place, value)
 
 
-class TrustsTheIntake(CutSource):
+class TrustsTheIntake(ManyShardsSource):
     """An intake shard that fell back is believed to know all that the frontiers have heard."""
 
-    def _note_headers(self, found: Mapping[Place, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _note_headers(self, found: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         ahead = {place: (1 << 40, raw) if place.hop == "intake" else (at, raw) for place, (at, raw) in found.items()}
         super()._note_headers(ahead)
 

@@ -6,14 +6,14 @@ from typing import Protocol
 
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Entry
-from stream_car.core.walk import Walked
+from stream_car.core.walk import WalkResult
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
-from stream_car.processing.outbox import Marks
+from stream_car.processing.outbox import WatermarkEmitter
 from stream_car.queries.answers import After
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import Waiting
+from stream_car.queries.read_options import ReadOptions
 from stream_car.queries.scopes import holding
-from stream_car.queries.snapshot import Reader
+from stream_car.queries.snapshot import Snapshot
 from tests.simulation.network import Crash, Lost, Network, Pause
 from tests.simulation.two_hops.servers import Client
 from tests.simulation.two_hops.truth import Inputs
@@ -41,7 +41,7 @@ class Machine(Protocol):
 class Worker:
     """Somebody who believes that a shard is his, and what he is doing now."""
 
-    def __init__(self, random: Random, client: Client, machine: Machine, marks: Marks | None = None) -> None:
+    def __init__(self, random: Random, client: Client, machine: Machine, marks: WatermarkEmitter | None = None) -> None:
         self.random = random
         self.client = client
         self.machine = machine
@@ -72,7 +72,7 @@ class Worker:
         if what < 0.08:
             return self.machine.beat()
         if what < 0.3 and self.marks is not None:
-            return self.marks.mark()
+            return self.marks.emit()
         return self.machine.run_once(self.random.randint(1, 5))
 
     def stop(self) -> None:
@@ -86,11 +86,11 @@ class Worker:
         while finish(self.machine.run_once(100)):
             pass
         if self.marks is not None:
-            finish(self.marks.mark())
+            finish(self.marks.emit())
 
 
 class Pauses:
-    """Implements `ports.Patience`: lets the others have some turns, so often and no more."""
+    """Implements `ports.RetryPolicy`: lets the others have some turns, so often and no more."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -105,9 +105,9 @@ class Pauses:
 class Seen:
     """What one answer said, and as of which cut."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Snapshot) -> None:
         self.reader = reader
-        self.walks: dict[str, Walked | None] = {}
+        self.walks: dict[str, WalkResult | None] = {}
         self.holding: dict[str, list[Entry]] = {}
 
 
@@ -157,7 +157,7 @@ class Asker:
     ) -> None:
         """One question; raises `Violation` where the answer is called exact and is not."""
 
-        async def look(reader: Reader) -> Seen:
+        async def look(reader: Snapshot) -> Seen:
             seen = Seen(reader)
             seen.walks = dict(zip(anchors, await reader.walk(anchors), strict=True))
             for name in scopes:
@@ -165,7 +165,9 @@ class Asker:
                 seen.holding[name] = await reader.with_pages(lambda scope=scope: holding(scope, reader))  # type: ignore[misc]
             return seen
 
-        seen = await self.queries.steadily(None, look, Waiting(after=after, patience=Pauses(patience)))
+        seen = await self.queries.read_consistently(
+            None, look, ReadOptions(min_revisions=after, retry=Pauses(patience))
+        )
         self.network.seen["exact"] += 1
         self._compare(seen, after)
 

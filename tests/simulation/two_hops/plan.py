@@ -4,15 +4,15 @@ from random import Random
 
 from msgspec import Struct
 
-from stream_car.codec.placements import Mark, Placed
+from stream_car.codec.placements import PlacementRecord, WatermarkRecord
 from stream_car.ports import Message
 from stream_car.processing.effects import Effects
 from stream_car.processing.fold import TICK
-from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
-from stream_car.processing.two_hop import Arrival, FrontierEffects, FrontierFold, IntakeFold
-from stream_car.queries.shards import CutSource
+from stream_car.processing.two_hop import FrontierEffects, FrontierFold, IntakeFold, IntakeRecord
+from stream_car.queries.shards import ManyShardsSource
 from tests.simulation.two_hops.servers import Server
 from tests.simulation.world import bytes_of
 from tests.support.streams import random_stream
@@ -21,14 +21,14 @@ from tests.support.streams import random_stream
 class Parts(Struct, frozen=True, kw_only=True):
     """The real ones; a mutant replaces some."""
 
-    intake_machine: type[Shard[Arrival, Effects]] = Shard
-    frontier_machine: type[Shard[Placed | Mark, FrontierEffects]] = Shard
+    intake_machine: type[Shard[IntakeRecord, Effects]] = Shard
+    frontier_machine: type[Shard[PlacementRecord | WatermarkRecord, FrontierEffects]] = Shard
     intake: type[IntakeFold] = IntakeFold
     frontier: type[FrontierFold] = FrontierFold
     server: type[Server] = Server
-    outlet: type[IntakeOutlet] = IntakeOutlet
-    marks: type[Marks] = Marks
-    source: type[CutSource] = CutSource
+    outlet: type[IntakeOutbox] = IntakeOutbox
+    marks: type[WatermarkEmitter] = WatermarkEmitter
+    source: type[ManyShardsSource] = ManyShardsSource
 
 
 HONEST = Parts()

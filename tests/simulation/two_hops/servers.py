@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import Struct, structs
 
 from stream_car.errors import ClaimLost
-from stream_car.ports import Claim, Event, Message, Place, Record
+from stream_car.ports import Claim, Emission, Message, Record, ShardId
 from tests.simulation.network import Network
 from tests.simulation.world import Violation
 
@@ -61,7 +61,7 @@ class Standing(Struct, frozen=True):
 
     claim: Claim
     values: Mapping[bytes, bytes] = {}
-    outbox: tuple[Event, ...] = ()
+    outbox: tuple[Emission, ...] = ()
 
 
 class Server:
@@ -107,19 +107,19 @@ class Server:
         return {key: values[key] for key in keys if key in values}
 
     def commit(
-        self, at: int, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, at: int, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         state = self.check(at, claim)
         moved = structs.replace(claim, next_offset=next_offset, next_oseq=claim.next_oseq + len(outbox))
         return self.keep(at, Standing(moved, written(state.values, writes), (*state.outbox, *outbox)))
 
-    def outbox(self, at: int, claim: Claim) -> Sequence[Event]:
+    def outbox(self, at: int, claim: Claim) -> Sequence[Emission]:
         return self.check(at, claim).outbox
 
-    def trim(self, at: int, claim: Claim, upto: int) -> Claim:
+    def trim(self, at: int, claim: Claim, up_to: int) -> Claim:
         state = self.check(at, claim)
-        left = tuple(event for event in state.outbox if event.oseq > upto)
-        return self.keep(at, Standing(structs.replace(claim, trimmed=upto), state.values, left))
+        left = tuple(event for event in state.outbox if event.oseq > up_to)
+        return self.keep(at, Standing(structs.replace(claim, trimmed=up_to), state.values, left))
 
     def peek(self, at: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
         state = self.primaries[at][-1]
@@ -158,18 +158,18 @@ class Client:
         return await self.network.call(lambda: self.server.read(at, claim, keys))
 
     async def commit(
-        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Event]
+        self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
         at = self.at()
         return await self.network.call(lambda: self.server.commit(at, claim, next_offset, writes, tuple(outbox)))
 
-    async def outbox(self, claim: Claim) -> Sequence[Event]:
+    async def outbox(self, claim: Claim) -> Sequence[Emission]:
         at = self.at()
         return await self.network.call(lambda: self.server.outbox(at, claim))
 
-    async def trim(self, claim: Claim, upto: int) -> Claim:
+    async def trim(self, claim: Claim, up_to: int) -> Claim:
         at = self.at()
-        return await self.network.call(lambda: self.server.trim(at, claim, upto))
+        return await self.network.call(lambda: self.server.trim(at, claim, up_to))
 
     async def peek(self, shard: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
         at = self.at()
@@ -177,18 +177,18 @@ class Client:
 
 
 class SimViews:
-    """Implements `ports.Views`: every shard answers at a moment of its own, now and then from an old primary."""
+    """Implements `ports.SnapshotReader`: each shard answers at its own moment, now and then from an old primary."""
 
-    def __init__(self, network: Network, servers: Mapping[Place, Server]) -> None:
+    def __init__(self, network: Network, servers: Mapping[ShardId, Server]) -> None:
         self.network = network
         self.servers = servers
 
-    async def peek(self, asked: Mapping[Place, Sequence[bytes]]) -> Mapping[Place, tuple[int, dict[bytes, bytes]]]:
+    async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
         found = {}
-        places = list(asked)
+        places = list(wanted)
         self.network.random.shuffle(places)
         for place in places:
-            found[place] = await self._peek(self.servers[place], asked[place])
+            found[place] = await self._peek(self.servers[place], wanted[place])
         return found
 
     async def _peek(self, server: Server, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
@@ -198,17 +198,17 @@ class SimViews:
 
 
 class SimOutlet:
-    """Implements `ports.Outlet` for changes; first deliveries must be in order, repeats identical."""
+    """Implements `ports.EventSink` for changes; first deliveries must be in order, repeats identical."""
 
-    def __init__(self, network: Network, expected: Callable[[int], Event | None]) -> None:
+    def __init__(self, network: Network, expected: Callable[[int], Emission | None]) -> None:
         self.network = network
         self.expected = expected
-        self.events: list[Event] = []
+        self.events: list[Emission] = []
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         await self.network.call(lambda: self._publish(events))
 
-    def _publish(self, events: Sequence[Event]) -> None:
+    def _publish(self, events: Sequence[Emission]) -> None:
         for event in events:
             if event.oseq > len(self.events) + 1:
                 raise Violation(f"event {event.oseq} was published before event {len(self.events) + 1}")

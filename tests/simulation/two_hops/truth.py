@@ -16,35 +16,35 @@ from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidDocument
-from stream_car.ports import Event, Record
+from stream_car.ports import Emission, Record
 from stream_car.processing.fold import TICK
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.shard import GENERATION, LAST, Folding, Touching, digest_of
+from stream_car.processing.shard import GENERATION, LAST, FoldProtocol, HasTouchedKeys, digest_of
 from stream_car.processing.state import State, encode_value
-from stream_car.processing.two_hop import REROUTED
+from stream_car.processing.two_hop import FORWARDED
 from tests.simulation.world import SKEW, Violation
 
 R = TypeVar("R")
-E = TypeVar("E", bound=Touching)
+E = TypeVar("E", bound=HasTouchedKeys)
 Cut = tuple[int, ...]
 
 
 class Reference:
     """State and events after every record of one log partition; grows with the log."""
 
-    def __init__(self, fold: Folding[R, E], records: Sequence[Record]) -> None:
+    def __init__(self, fold: FoldProtocol[R, E], records: Sequence[Record]) -> None:
         self.records = records
         self.values: list[Mapping[bytes, bytes]] = [{}]
         self.oseqs = [1]
-        self.events: list[Event] = []
+        self.events: list[Emission] = []
         self._run = self._steps(fold)
 
-    def _steps(self, fold: Folding[R, E]) -> Generator[None, None, None]:
+    def _steps(self, fold: FoldProtocol[R, E]) -> Generator[None, None, None]:
         state = State()
         while True:
             record = self.records[len(self.values) - 1]
             read = fold.read(record)
-            for key in fold.foresee(read):
+            for key in fold.keys_needed(read):
                 state.setdefault(key, None)
             effects = _driven(state, fold.apply(state, read))
             self.events += fold.emit(read, effects, len(self.events) + 1)
@@ -71,7 +71,7 @@ class Reference:
         except (LookupError, RuntimeError, StopIteration) as broken:
             raise Violation(f"record {len(self.values) - 1} of the log cannot be folded: {broken}") from broken
 
-    def event(self, oseq: int) -> Event | None:
+    def event(self, oseq: int) -> Emission | None:
         """The event of this number, if the log has led to it."""
         while len(self.events) < oseq and len(self.values) <= len(self.records):
             self._advance()
@@ -141,7 +141,7 @@ class Inputs:
             said = self.said(partition, offset)
             if said is None or self.partitions.of_id(said.id) != partition:
                 continue
-            origin = dict(self.records[partition][offset].headers).get(REROUTED)
+            origin = dict(self.records[partition][offset].headers).get(FORWARDED)
             if origin is None or origin not in seen:
                 found.append(said)
             if origin is not None:
@@ -154,7 +154,7 @@ class Inputs:
             corpus: dict[str, Document] = {}
             for partition, upto in enumerate(cut):
                 clock = max((record.append_time for record in self.records[partition][:upto]), default=0)
-                stands = definitions.settle(self.statements(partition, upto))
+                stands = definitions.current_documents(self.statements(partition, upto))
                 corpus |= {name: document for name, document in stands.items() if document.time <= clock + SKEW}
             self._known[cut] = Known(corpus, self.ruleset)
         return self._known[cut]
@@ -176,7 +176,7 @@ class Inputs:
     def unforwarded(self) -> list[tuple[int, int]]:
         """Records in a wrong partition of which no copy came to the right one."""
         copies = {
-            (partition, dict(record.headers).get(REROUTED))
+            (partition, dict(record.headers).get(FORWARDED))
             for partition, records in enumerate(self.records)
             for record in records
         }
@@ -186,12 +186,12 @@ class Inputs:
             for offset, record in enumerate(records)
             if (said := self.said(partition, offset)) is not None
             and (home := self.partitions.of_id(said.id)) != partition
-            and REROUTED not in dict(record.headers)
+            and FORWARDED not in dict(record.headers)
             and (home, f"{partition}/{offset}".encode()) not in copies
         ]
 
 
-def replayed(events: Iterable[Event]) -> dict[str, set[str]]:
+def replayed(events: Iterable[Emission]) -> dict[str, set[str]]:
     """The members that hold in each scope, as the changes tell it. Raises `Violation` for a gap in a scope."""
     told: dict[str, set[str]] = {}
     seqs: dict[str, int] = {}

@@ -14,14 +14,14 @@ import pytest
 
 from stream_car.core import pages
 from stream_car.core.rules import Ruleset
-from stream_car.ports import Message, Place
+from stream_car.ports import Message, ShardId
 from stream_car.processing.fold import REJECTED
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import HEADER, decode_value
-from stream_car.processing.two_hop import FRONTIER, carried
+from stream_car.processing.two_hop import FRONTIER, message_of_emission
 from stream_car.queries.queries import Queries
-from stream_car.queries.shards import CutSource, ManyShards, Source
+from stream_car.queries.shards import ManyShards, ManyShardsSource, ValueSource
 from tests.simulation.network import Network
 from tests.simulation.two_hops.people import Asker, Worker
 from tests.simulation.two_hops.plan import HONEST, Parts, Publication, random_plan
@@ -57,14 +57,14 @@ class Generation:
         self.parts = parts
         self.rejected = SimLog(network, 1)
         self.inputs = Inputs(logs.documents.partitions, partitions, ruleset)
-        self.references: dict[Place, Reference] = {}
-        self.servers: dict[Place, Server] = {}
+        self.references: dict[ShardId, Reference] = {}
+        self.servers: dict[ShardId, Server] = {}
         for shard, records in enumerate(logs.documents.partitions):
             intake = parts.intake(ruleset, partitions, shard=shard, skew=SKEW)
-            self._add(Place("intake", shard), Reference(intake, records))
+            self._add(ShardId("intake", shard), Reference(intake, records))
         for shard, records in enumerate(logs.placements.partitions):
             frontier = parts.frontier(ruleset, partitions, shard=shard)
-            self._add(Place("frontier", shard), Reference(frontier, records))
+            self._add(ShardId("frontier", shard), Reference(frontier, records))
         self.changes = {
             place: SimOutlet(network, self.references[place].event) for place in self.servers if place.hop == "frontier"
         }
@@ -77,11 +77,11 @@ class Generation:
         self.workers = {place: [self.worker(place), self.worker(place)] for place in self.servers}
         self.zombies: list[tuple[Worker, int]] = []
 
-    def _add(self, place: Place, reference: Reference) -> None:
+    def _add(self, place: ShardId, reference: Reference) -> None:
         self.references[place] = reference
         self.servers[place] = self.parts.server(place.shard, lambda state: self._watch(place, state))
 
-    def _watch(self, place: Place, state: Standing) -> None:
+    def _watch(self, place: ShardId, state: Standing) -> None:
         """Every state that a store is ever in is the fold of the log before its offset."""
         at = state.claim.next_offset
         values, oseq = self.references[place].at(at)
@@ -91,21 +91,21 @@ class Generation:
         if state.claim.next_oseq != oseq:
             raise Violation(f"{place} at offset {at}: the next event is {state.claim.next_oseq}, not {oseq}")
 
-    def worker(self, place: Place) -> Worker:
+    def worker(self, place: ShardId) -> Worker:
         """A new worker for a shard."""
         parts, shard = self.parts, place.shard
         client = Client(self.network, self.servers[place])
         if place.hop == "intake":
             intake = parts.intake(self.ruleset, self.partitions, shard=shard, skew=SKEW)
             machine = parts.intake_machine(
-                shard=shard, log=self.logs.documents, store=client, journal=self.outlet, fold=intake
+                shard=shard, log=self.logs.documents, store=client, event_sink=self.outlet, fold=intake
             )
             return Worker(self.network.random, client, machine, parts.marks(machine, self.outlet))
         frontier = parts.frontier_machine(
             shard=shard,
             log=self.logs.placements,
             store=client,
-            journal=self.changes[place],
+            event_sink=self.changes[place],
             fold=parts.frontier(self.ruleset, self.partitions, shard=shard),
         )
         return Worker(self.network.random, client, frontier)
@@ -135,7 +135,7 @@ class Generation:
         if network.happens(network.rate / 8):
             self._lose(random.choice(list(self.servers)))
 
-    def _lose(self, place: Place) -> None:
+    def _lose(self, place: ShardId) -> None:
         """A shard's store is wiped, loses its last states, or has two primaries for a while."""
         random, server = self.network.random, self.servers[place]
         what = random.choice(("wipe", "rollback", "rollback", "split", "split"))
@@ -150,7 +150,7 @@ class Generation:
         for one in self.everyone():
             one.stop()
 
-    def recover(self) -> dict[Place, Worker]:
+    def recover(self) -> dict[ShardId, Worker]:
         """New workers, who meet no faults."""
         return {place: self.worker(place) for place in self.servers}
 
@@ -165,7 +165,7 @@ class Generation:
         self._check_changes()
         finish(self.asker.answer(self.inputs.ids(), self.asker.scopes(1000), [], 1))
 
-    def _check_shard(self, place: Place, state: Standing) -> None:
+    def _check_shard(self, place: ShardId, state: Standing) -> None:
         logs = self.logs.documents if place.hop == "intake" else self.logs.placements
         end = len(logs.partitions[place.shard])
         if state.claim.next_offset != end or state.outbox:
@@ -175,14 +175,14 @@ class Generation:
         if isinstance(header, Header):
             counted = sum(header.counts.values())
         elif isinstance(header, FrontierHeader):
-            counted = header.applied + header.repeated + header.foreign + header.marks
+            counted = header.applied + header.repeated + header.foreign + header.watermark_records
         if counted != end:
             raise Violation(f"{place} counts {counted} records, not {end}")
 
     def _check_rejected(self) -> None:
         """Each rejected record is kept at least once, with its bytes, and no other."""
         expected = {
-            carried(event)
+            message_of_emission(event)
             for place, reference in self.references.items()
             if place.hop == "intake"
             for event in reference.events
@@ -219,11 +219,11 @@ class Generation:
 class _Sources(ManyShards):
     """The shards, seen through the source under test."""
 
-    def __init__(self, views: SimViews, partitions: Partitions, kind: type[CutSource]) -> None:
+    def __init__(self, views: SimViews, partitions: Partitions, kind: type[ManyShardsSource]) -> None:
         super().__init__(views, partitions)
         self._kind = kind
 
-    def source(self) -> Source:
+    def source(self) -> ValueSource:
         return self._kind(self.views, self.partitions)
 
 

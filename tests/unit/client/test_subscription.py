@@ -12,15 +12,15 @@ from stream_car.client.subscription import Events, Following, Place
 from stream_car.core.changes import Cause
 from stream_car.errors import InvalidRequest, TooMuch, Unavailable
 from stream_car.http.sse import as_event
-from stream_car.subscriptions.events import ActiveDocument, Begin, DocumentChange, End, Reset, Said
+from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Event, Reset, SnapshotBegin, SnapshotEnd
 
-BEGIN = Said("snapshot-begin", Begin(generation="g", view="document"))
-END = Said("snapshot-end", End(generation="g", cursor="g:5"), "g:5")
-BEAT = Said("heartbeat", None, "g:9")
-RESET = Said("reset", Reset(reason="cursor_expired", generation="g"))
+BEGIN = Event("snapshot-begin", SnapshotBegin(generation="g", view="document"))
+END = Event("snapshot-end", SnapshotEnd(generation="g", cursor="g:5"), "g:5")
+BEAT = Event("heartbeat", None, "g:9")
+RESET = Event("reset", Reset(reason="cursor_expired", generation="g"))
 
 
-def change(oseq: int, title: str = "t", *, cursor: bool = True) -> Said:
+def change(oseq: int, title: str = "t", *, cursor: bool = True) -> Event:
     data = DocumentChange(
         id="a",
         active=False,
@@ -38,11 +38,11 @@ def change(oseq: int, title: str = "t", *, cursor: bool = True) -> Said:
         cause=Cause(id="b", revision=1),
         oseq=oseq,
     )
-    return Said("change", data, f"g:{oseq}" if cursor else None)
+    return Event("change", data, f"g:{oseq}" if cursor else None)
 
 
 TOLD = [BEGIN, change(4, "half\u2028a\u0085line\x0b\\n", cursor=False), END, change(6), BEAT, RESET]
-ITEM = Said(
+ITEM = Event(
     "snapshot",
     ActiveDocument(id="a", revision=1, type="t", time=0, order=0, title="", source="", url="", scopes=("topic=x",)),
 )
@@ -55,7 +55,7 @@ def test_events_come_out_alike_however_their_bytes_are_cut(cuts: list[int]) -> N
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(stream)], strict=True):
         heard += list(events.feed(stream[start:end]))
 
-    assert [one for one in heard if one != Said("heartbeat", None, None)] == [*TOLD, ITEM]
+    assert [one for one in heard if one != Event("heartbeat", None, None)] == [*TOLD, ITEM]
 
 
 def test_an_event_of_a_newer_service_is_left_out_and_a_broken_one_is_an_error() -> None:

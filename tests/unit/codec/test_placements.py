@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_car.codec.placements import Mark, decode_placed, encode_mark, encode_placed
+from stream_car.codec.placements import WatermarkRecord, decode_placement, encode_placement, encode_watermark
 from stream_car.core.changes import Cause
 from stream_car.core.revisions import Placement
 from stream_car.core.stored import Entry
@@ -21,18 +21,18 @@ ENTRY = Entry("n1", 2, "claim", -5, 1, 7, 1_700_000_000_000_000, 3, ('"a"', "nul
     ],
 )
 def test_a_placement_arrives_as_it_was_sent(placement: Placement) -> None:
-    value = encode_placed(placement, generation="g-1", shard=3, oseq=12)
-    found = decode_placed(value)
+    value = encode_placement(placement, generation="g-1", shard=3, oseq=12)
+    found = decode_placement(value)
 
-    assert not isinstance(found, Mark)
+    assert not isinstance(found, WatermarkRecord)
     assert (found.generation, found.shard, found.oseq, found.offset) == ("g-1", 3, 12, 9)
     assert found.placement() == placement
 
 
 def test_a_mark_arrives_as_it_was_sent() -> None:
-    found = decode_placed(encode_mark(generation="g-1", shard=3, next_offset=40))
+    found = decode_placement(encode_watermark(generation="g-1", shard=3, next_offset=40))
 
-    assert isinstance(found, Mark)
+    assert isinstance(found, WatermarkRecord)
     assert (found.generation, found.shard, found.next) == ("g-1", 3, 40)
 
 
@@ -50,6 +50,6 @@ def test_a_mark_arrives_as_it_was_sent() -> None:
 )
 def test_a_record_that_cannot_be_read_halts_the_shard(value: bytes | None, code: str) -> None:
     with pytest.raises(Halted) as caught:
-        decode_placed(value)
+        decode_placement(value)
 
     assert caught.value.code == code

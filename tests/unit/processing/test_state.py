@@ -7,10 +7,10 @@ import pytest
 from stream_car.core.changes import Cause
 from stream_car.core.frontier import place
 from stream_car.core.pages import INLINE_MAX, add
-from stream_car.core.revisions import Placement, held_key
+from stream_car.core.revisions import Placement, document_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.stored import Entry, Held, Scope
-from stream_car.core.timeline import Contradicted, everyone, scope_key
+from stream_car.core.stored import Entry, Scope, StoredDocument
+from stream_car.core.timeline import StateContradiction, all_members, scope_key
 from stream_car.processing.state import State, Value, decode_value, encode_value
 
 NAME = "topic=tea"
@@ -25,7 +25,7 @@ def written(members: int) -> dict[bytes, bytes | None]:
     scope, values = Scope(NAME), State()
     for number in range(members):
         add(scope, values.pages, entry(number))
-        values.keep(Held(entry=entry(number), retracted=False, digest=b"digest", scopes=(NAME,)))
+        values.keep(StoredDocument(entry=entry(number), retracted=False, digest=b"digest", scopes=(NAME,)))
     values.scopes[NAME] = scope
     return {key: encode_value(value) for key, value in values.items()}
 
@@ -42,15 +42,15 @@ def test_a_document_and_its_scopes_share_one_entry_whichever_is_read_first(membe
     stored = written(members)
     header = scope_key(NAME)
     pages = [key for key in stored if key.startswith(b"p:")]
-    for keys in permutations([held_key("e0"), header, held_key("e1"), *pages]):
+    for keys in permutations([document_key("e0"), header, document_key("e1"), *pages]):
         if any(keys.index(page) < keys.index(header) for page in pages):
             continue  # a page is known by its header
         state = read(stored, list(keys))
         scope = state.scopes[NAME]
         assert scope is not None
-        by_id = {member.id: member for member in everyone(scope, state.pages)}
+        by_id = {member.id: member for member in all_members(scope, state.pages)}
         for name in ("e0", "e1"):
-            held = state.held[name]
+            held = state.documents[name]
             assert held is not None
             assert held.entry is by_id[name]
             assert held.entry == entry(int(name[1:]))
@@ -59,8 +59,8 @@ def test_a_document_and_its_scopes_share_one_entry_whichever_is_read_first(membe
 
 def test_the_names_of_a_scope_are_those_of_its_members() -> None:
     stored = written(2)
-    state = read(stored, [scope_key(NAME), held_key("e0")])
-    held, scope = state.held["e0"], state.scopes[NAME]
+    state = read(stored, [scope_key(NAME), document_key("e0")])
+    held, scope = state.documents["e0"], state.scopes[NAME]
     assert held is not None
     assert scope is not None
     assert held.scopes[0] is scope.name
@@ -70,12 +70,12 @@ def test_the_names_of_a_scope_are_those_of_its_members() -> None:
 
 def test_what_is_known_by_key_is_known_by_name() -> None:
     state = State()
-    state[held_key("nobody")] = None
+    state[document_key("nobody")] = None
     state[scope_key(NAME)] = None
-    assert state.held == {"nobody": None}
+    assert state.documents == {"nobody": None}
     assert state.scope(NAME) == Scope(NAME)
     values: dict[bytes, Value] = dict(state)
-    assert values == {held_key("nobody"): None, scope_key(NAME): Scope(NAME)}
+    assert values == {document_key("nobody"): None, scope_key(NAME): Scope(NAME)}
     for key in values:
         del state[key]
     assert not state
@@ -87,8 +87,8 @@ def test_the_longest_known_is_forgotten_first() -> None:
     assert len(state) == 21
     state.shrink(16)
     assert len(state) <= 16
-    assert "e0" not in state.held
-    assert "e19" in state.held
+    assert "e0" not in state.documents
+    assert "e19" in state.documents
 
 
 @pytest.mark.parametrize("members", [3, INLINE_MAX + 1])
@@ -106,8 +106,8 @@ def test_a_member_that_is_not_where_the_state_says_is_named_as_damage(members: i
         cause=Cause(id=gone.id, revision=2, kind="corrected" if is_corrected else "retracted"),
         offset=9,
     )
-    before = [one.id for one in everyone(scope, values.pages)]
-    with pytest.raises(Contradicted, match=f"'{gone.id}' is not a member of 'topic=tea'"):
+    before = [one.id for one in all_members(scope, values.pages)]
+    with pytest.raises(StateContradiction, match=f"'{gone.id}' is not a member of 'topic=tea'"):
         place(scope, values.pages, placement, Ruleset([]))
 
-    assert [one.id for one in everyone(scope, values.pages)] == before
+    assert [one.id for one in all_members(scope, values.pages)] == before

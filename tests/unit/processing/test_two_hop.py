@@ -7,25 +7,25 @@ import msgspec
 import pytest
 
 from stream_car.codec import encode
-from stream_car.codec.placements import Placed, decode_placed, encode_mark
+from stream_car.codec.placements import PlacementRecord, decode_placement, encode_watermark
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document
 from stream_car.errors import Halted
-from stream_car.ports import Event, Message, Record
+from stream_car.ports import Emission, Message, Record
 from stream_car.processing.fold import REJECTED
 from stream_car.processing.headers import FrontierHeader
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import State
 from stream_car.processing.two_hop import (
     DOCUMENTS,
+    FORWARDED,
     FRONTIER,
     PLACEMENTS,
     REJECTED_MAX,
-    REROUTED,
     FrontierFold,
     IntakeFold,
-    carried,
     generation_of,
+    message_of_emission,
 )
 from tests.support.engines import NOW, OTHER_RULESET, RULESET, document
 
@@ -70,7 +70,7 @@ class Intake:
         self.state = State()
         self.oseq = 0
 
-    def take(self, given: Record) -> list[Event]:
+    def take(self, given: Record) -> list[Emission]:
         read = self.fold.read(given)
         events = self.fold.emit(read, driven(self.state, self.fold.apply(self.state, read)), self.oseq + 1)
         self.oseq += len(events)
@@ -101,11 +101,11 @@ class Frontier:
 def test_a_document_becomes_one_placement_a_scope_with_its_number_and_input() -> None:
     name = at_home(0)[0]
     events = Intake().take(record(5, document(name, topic="rain", place="here")))
-    sent = [decode_placed(event.value) for event in events]
+    sent = [decode_placement(event.value) for event in events]
 
     assert [(event.oseq, event.stream) for event in events] == [(1, PLACEMENTS), (2, PLACEMENTS)]
-    assert all(isinstance(one, Placed) and (one.shard, one.offset, one.id) == (0, 5, name) for one in sent)
-    assert [event.key.decode() for event in events] == [one.scope for one in sent if isinstance(one, Placed)]
+    assert all(isinstance(one, PlacementRecord) and (one.shard, one.offset, one.id) == (0, 5, name) for one in sent)
+    assert [event.key.decode() for event in events] == [one.scope for one in sent if isinstance(one, PlacementRecord)]
 
 
 def test_a_record_in_the_wrong_partition_is_forwarded_as_it_came_and_says_where_from() -> None:
@@ -113,16 +113,18 @@ def test_a_record_in_the_wrong_partition_is_forwarded_as_it_came_and_says_where_
     [event] = Intake().take(stray)
 
     assert (event.stream, event.key.decode()) == (DOCUMENTS, at_home(1)[0])
-    assert carried(event) == Message(value=stray.value, key=stray.key, headers=(("trace", b"x"), (REROUTED, b"0/5")))
+    assert message_of_emission(event) == Message(
+        value=stray.value, key=stray.key, headers=(("trace", b"x"), (FORWARDED, b"0/5"))
+    )
 
 
 def test_a_forwarded_record_counts_once_however_often_it_comes() -> None:
     name = at_home(1)[0]
     intake = Intake(shard=1)
     forwarded = [
-        record(0, document(name, topic="rain"), headers=((REROUTED, b"0/5"),)),
-        record(1, None, key=name.encode(), headers=((REROUTED, b"0/6"),)),
-        record(2, document(name, revision=2, topic="rain"), headers=((REROUTED, b"0/7"),)),
+        record(0, document(name, topic="rain"), headers=((FORWARDED, b"0/5"),)),
+        record(1, None, key=name.encode(), headers=((FORWARDED, b"0/6"),)),
+        record(2, document(name, revision=2, topic="rain"), headers=((FORWARDED, b"0/7"),)),
     ]
     for one in forwarded:
         assert intake.take(one)
@@ -133,21 +135,21 @@ def test_a_forwarded_record_counts_once_however_often_it_comes() -> None:
 
 
 def test_a_copy_that_belongs_nowhere_here_is_left_to_its_original() -> None:
-    stray = record(5, document(at_home(1)[0], topic="rain"), headers=((REROUTED, b"1/3"),))
+    stray = record(5, document(at_home(1)[0], topic="rain"), headers=((FORWARDED, b"1/3"),))
 
     assert Intake().take(stray) == []
 
 
 @pytest.mark.parametrize("origin", [b"", b"x/1", b"1", b"9/1", b"-1/2", b"1/x"])
 def test_a_header_that_names_no_partition_is_a_publishers_own_affair(origin: bytes) -> None:
-    given = record(5, document(at_home(0)[0], topic="rain"), headers=((REROUTED, origin),))
+    given = record(5, document(at_home(0)[0], topic="rain"), headers=((FORWARDED, origin),))
 
     assert [event.stream for event in Intake().take(given)] == [PLACEMENTS]
 
 
 def test_what_is_rejected_keeps_its_bytes_key_headers_and_coordinates() -> None:
     [event] = Intake().take(record(5, b"{", key=b"k", headers=(("trace", b"x"),)))
-    message = carried(event)
+    message = message_of_emission(event)
     said = dict(message.headers)
 
     assert (event.stream, message.value, message.key, said["trace"]) == (REJECTED, b"{", b"k", b"x")
@@ -157,8 +159,8 @@ def test_what_is_rejected_keeps_its_bytes_key_headers_and_coordinates() -> None:
 def test_of_a_huge_rejected_record_only_the_coordinates_are_kept() -> None:
     [event] = Intake().take(record(5, b"{" * (REJECTED_MAX + 1)))
 
-    assert carried(event).value is None
-    assert dict(carried(event).headers)["stream-car-offset"] == b"5"
+    assert message_of_emission(event).value is None
+    assert dict(message_of_emission(event).headers)["stream-car-offset"] == b"5"
 
 
 def test_a_placement_is_applied_once_and_repeats_are_dropped() -> None:
@@ -176,12 +178,12 @@ def test_a_placement_moves_the_bound_to_its_input_and_a_mark_beyond() -> None:
     [event] = intake.take(record(5, document(at_home(0)[0], topic=topic_of(0))))
     frontier.take(event.value)
 
-    assert frontier.header.bounds == [5, 0]
+    assert frontier.header.watermarks == [5, 0]
 
-    frontier.take(encode_mark(generation=frontier.fold.generation, shard=0, next_offset=6))
-    frontier.take(encode_mark(generation=frontier.fold.generation, shard=0, next_offset=4))
+    frontier.take(encode_watermark(generation=frontier.fold.generation, shard=0, next_offset=6))
+    frontier.take(encode_watermark(generation=frontier.fold.generation, shard=0, next_offset=4))
 
-    assert frontier.header.bounds == [6, 0]
+    assert frontier.header.watermarks == [6, 0]
 
 
 def test_what_another_generation_said_is_passed_over() -> None:
@@ -192,8 +194,8 @@ def test_what_another_generation_said_is_passed_over() -> None:
     frontier = Frontier()
 
     assert frontier.take(event.value) == []
-    assert frontier.take(encode_mark(generation=other.generation, shard=0, next_offset=9)) == []
-    assert (frontier.header.foreign, frontier.header.bounds) == (2, [0, 0])
+    assert frontier.take(encode_watermark(generation=other.generation, shard=0, next_offset=9)) == []
+    assert (frontier.header.foreign, frontier.header.watermarks) == (2, [0, 0])
 
 
 def test_a_placement_that_lies_in_a_wrong_partition_halts_the_shard() -> None:

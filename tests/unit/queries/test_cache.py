@@ -4,11 +4,11 @@ import pytest
 
 from stream_car import Engine, Retraction, StreamCarError
 from stream_car.queries.answers import Answer
-from stream_car.queries.cache import Cache
+from stream_car.queries.cache import AnswerCache
 from tests.support.engines import DAY, NOW, RULESET, StoppedClock, document, engine
 
 
-def cache_of(here: Engine) -> Cache:
+def cache_of(here: Engine) -> AnswerCache:
     cache = here._built.queries.cache
     assert cache is not None
     return cache
@@ -107,7 +107,7 @@ def test_a_record_that_nobody_told_of_makes_everything_untrusted() -> None:
     with filled() as here:
         here.query("moon")
         cache = cache_of(here)
-        cache.note(here.next_offset + 1, [])
+        cache.invalidate(here.next_offset + 1, [])
 
         assert len(cache) == 0
 

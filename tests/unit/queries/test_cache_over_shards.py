@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from stream_car.core.documents import Document
 from stream_car.errors import Unavailable
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Posting
+from stream_car.ports import IndexedDocument
 from stream_car.queries.answers import Answer
-from stream_car.queries.cache import CheckedCache
+from stream_car.queries.cache import ManyShardsCache
 from stream_car.queries.queries import Queries
 from tests.support.engines import RULESET, document
 from tests.unit.queries.test_shards import TWO, Hops
@@ -26,7 +26,7 @@ class Asked:
     def __init__(self, folder: Path) -> None:
         self.hops = Hops(folder)
         self.plain = self.hops.queries
-        self.cache = CheckedCache()
+        self.cache = ManyShardsCache()
         self.cached = Queries(
             shards=self.plain.shards, index=self.plain.index, ruleset=RULESET, generation="g", cache=self.cache
         )
@@ -40,7 +40,7 @@ class Asked:
     def take_in(self, *said: Document) -> None:
         """Intake and the index have it."""
         self.hops.publish(*said)
-        postings = [Posting(document=one, scopes=RULESET.scopes(one)) for one in said]
+        postings = [IndexedDocument(document=one, scopes=RULESET.scopes(one)) for one in said]
         at_once(self.plain.index.apply(postings, (), 0))
 
     def ask(self, text: str) -> tuple[Answer, Answer]:
@@ -107,7 +107,7 @@ def test_an_answer_that_could_not_be_compared_is_not_counted(asked: Asked, monke
     async def away(*_: object) -> bool:
         raise Unavailable("the store is away")
 
-    monkeypatch.setattr(asked.cache, "_stands", away)
+    monkeypatch.setattr(asked.cache, "_is_current", away)
     with pytest.raises(Unavailable):
         at_once(asked.cached.query("ash", k=3))
     assert (asked.cache.size, len(asked.cache)) == (0, 0)

@@ -9,18 +9,18 @@ from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.core.timeline import everyone
+from stream_car.core.timeline import all_members
 from stream_car.core.walk import pages_of
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.local.run_sync import at_once
-from stream_car.ports import Event, Message
-from stream_car.processing.outbox import IntakeOutlet, Marks
+from stream_car.ports import Emission, Message
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.answers import After, Resolution
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import Attempts, Waiting
+from stream_car.queries.read_options import ImmediateRetries, ReadOptions
 from stream_car.queries.shards import ManyShards, StoreViews
 from tests.support.engines import DAY, NOW, RULESET, StoppedClock, document
 from tests.support.plain_index import PlainIndex
@@ -38,25 +38,25 @@ class Hops:
             SqliteLog(folder / f"{name}.sqlite", self.clock, 2) for name in ("documents", "placements", "rejected")
         ]
         self.documents, self.placements, rejected = self.logs
-        self.outlet = IntakeOutlet(TWO, placements=self.placements, documents=self.documents, rejected=rejected)
+        self.outlet = IntakeOutbox(TWO, placements=self.placements, documents=self.documents, rejected=rejected)
         self.stores = [SqliteStore(file) for file in self.files]
         self.intake = [
             Shard(
                 shard=q,
                 log=self.documents,
                 store=self.stores[0],
-                journal=self.outlet,
+                event_sink=self.outlet,
                 fold=IntakeFold(RULESET, TWO, shard=q),
             )
             for q in range(2)
         ]
-        self.marks = [Marks(shard, self.outlet) for shard in self.intake]
+        self.marks = [WatermarkEmitter(shard, self.outlet) for shard in self.intake]
         self.frontier = [
             Shard(
                 shard=p,
                 log=self.placements,
                 store=self.stores[1],
-                journal=SqliteJournal(self.files[1]),
+                event_sink=SqliteJournal(self.files[1]),
                 fold=FrontierFold(RULESET, TWO, shard=p),
             )
             for p in range(2)
@@ -81,12 +81,12 @@ class Hops:
     def mark(self) -> None:
         """Let both intake shards say how far they are."""
         for marks in self.marks:
-            at_once(marks.mark())
+            at_once(marks.emit())
 
     def resolve(self, name: str, *after: After) -> Resolution:
         """What controls a document, with three attempts."""
-        waiting = Waiting(after=after, patience=Attempts(3))
-        [found] = at_once(self.queries.resolve([name], waiting=waiting))
+        waiting = ReadOptions(min_revisions=after, retry=ImmediateRetries(3))
+        [found] = at_once(self.queries.resolve([name], options=waiting))
         return found
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ def test_a_question_that_cannot_say_so_is_not_answered_in_flight(hops: Hops) -> 
     hops.publish(document("c", topic=topic_in(0)))
     hops.apply(0, 1)
     with pytest.raises(InvalidRequest) as caught:
-        at_once(hops.queries.steadily(None, lambda reader: reader.held("c")))
+        at_once(hops.queries.read_consistently(None, lambda reader: reader.document("c")))
 
     assert caught.value.code == "in_flight"
 
@@ -209,18 +209,18 @@ def test_a_page_that_is_gone_while_its_header_names_it_halts(hops: Hops) -> None
     scope = at_once(reader.scope(f"topic={topic}"))
     hops.files[1].connection.execute("DELETE FROM entries WHERE substr(key, 1, 2) = ?", (b"p:",))
     with pytest.raises(Halted) as caught:
-        at_once(reader.with_pages(lambda: list(everyone(scope, pages_of(reader.values)))))
+        at_once(reader.with_pages(lambda: list(all_members(scope, pages_of(reader.values)))))
 
     assert caught.value.code == "damaged"
 
 
 class Told:
-    """Implements `ports.Outlet`: changes that outlive the store."""
+    """Implements `ports.EventSink`: changes that outlive the store."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[Emission] = []
 
-    async def publish(self, shard: int, events: Sequence[Event]) -> None:
+    async def publish(self, shard: int, events: Sequence[Emission]) -> None:
         """Keep them all, repeats too."""
         self.events += events
 
@@ -231,7 +231,7 @@ class Told:
 
 def test_a_frontier_shard_that_lost_its_state_does_not_tell_again_what_was_told(hops: Hops) -> None:
     told = Told()
-    hops.frontier[0].journal = told
+    hops.frontier[0].change_log = told
     hops.publish(document("c", topic=topic_in(0)), document("d", "denial", 1, topic=topic_in(0)))
     hops.apply(0)
     hops.files[1].reset()

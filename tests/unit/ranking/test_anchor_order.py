@@ -6,31 +6,31 @@ from random import Random
 
 import pytest
 
-from stream_car.ranking.anchor_order import STEP, Course, Gist, Hit, by_scope, course
+from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, by_scope, plan_anchors
 
 MOVED = 3.0
 
 
-def ask(scores: dict[str, float], moved: str = "", *, k: int = 2, depth: int = 100, gone: str = "") -> Course:
+def ask(scores: dict[str, float], moved: str = "", *, k: int = 2, depth: int = 100, gone: str = "") -> AnchorPlan:
     """Anchors a, b, ...; those in `moved` are controlled by another document, those in `gone` are not here."""
-    steps = course([Hit(*item) for item in scores.items()], k=k, depth=depth, moved=MOVED)
-    gists: dict[str, Gist | None] | None = None
+    steps = plan_anchors([Hit(*item) for item in scores.items()], k=k, depth=depth, superseded_bonus=MOVED)
+    gists: dict[str, AnchorSummary | None] | None = None
     try:
         while True:
             batch = steps.send(gists)
             gists = {
                 one: None
                 if one in gone
-                else Gist(one, one in moved, (one + "'" if one in moved else one,), (f"s={one}",))
+                else AnchorSummary(one, one in moved, (one + "'" if one in moved else one,), (f"s={one}",))
                 for one in batch
             }
     except StopIteration as stop:
-        done: Course = stop.value
+        done: AnchorPlan = stop.value
         return done
 
 
-def order(said: Course) -> str:
-    return "".join(gist.anchor for _, gist in said.looked)
+def order(said: AnchorPlan) -> str:
+    return "".join(gist.anchor for _, gist in said.examined)
 
 
 def test_groups_stay_as_relevance_has_them_where_nothing_moved() -> None:
@@ -52,16 +52,16 @@ def test_looking_ends_where_nothing_further_could_enter() -> None:
     clear = {f"{n}": 100.0 - n for n in range(STEP)} | {"x": 50.0}
     near = {f"{n}": 100.0 - n for n in range(STEP)} | {"x": 97.0}
 
-    assert len(ask(clear).looked) == STEP
-    assert ask(clear).settled and ask(clear).left == (Hit("x", 50.0),)
-    assert len(ask(near).looked) == STEP + 1
+    assert len(ask(clear).examined) == STEP
+    assert ask(clear).is_settled and ask(clear).remaining == (Hit("x", 50.0),)
+    assert len(ask(near).examined) == STEP + 1
 
 
 def test_depth_bounds_what_is_looked_at() -> None:
     flat = {f"{n}": 1.0 for n in range(50)}
 
-    assert len(ask(flat, depth=25, k=30).looked) == 25
-    assert ask(flat, depth=25, k=30).left == ()
+    assert len(ask(flat, depth=25, k=30).examined) == 25
+    assert ask(flat, depth=25, k=30).remaining == ()
 
 
 def test_whatever_is_left_could_not_have_changed_the_answer() -> None:
@@ -88,26 +88,31 @@ def test_beliefs_are_the_posterior_of_odds_with_the_prior_of_what_moved() -> Non
     said = ask({"a": 2.0, "b": 1.0}, "b")
 
     assert order(said) == "ba"
-    assert said.beliefs == pytest.approx((exp(4) / (exp(4) + exp(2)), exp(2) / (exp(4) + exp(2))))
-    assert ask({}).beliefs == ()
-    assert ask({"a": 900.0}).beliefs == (1.0,)
+    assert said.probabilities == pytest.approx((exp(4) / (exp(4) + exp(2)), exp(2) / (exp(4) + exp(2))))
+    assert ask({}).probabilities == ()
+    assert ask({"a": 900.0}).probabilities == (1.0,)
 
 
 def test_beliefs_leave_room_for_what_was_not_looked_at() -> None:
     said = ask({f"{n}": 10.0 for n in range(STEP)} | {"x": 1.0})
 
-    assert sum(said.beliefs) == pytest.approx(STEP / (STEP + exp(-9)))
+    assert sum(said.probabilities) == pytest.approx(STEP / (STEP + exp(-9)))
 
 
 def test_anchors_of_one_scope_are_believed_together() -> None:
     one, two = (
-        Gist(name, moved=False, documents=(name,), scopes=("s=1", *more)) for name, more in (("a", ()), ("b", ("t=1",)))
+        AnchorSummary(name, is_superseded=False, documents=(name,), scopes=("s=1", *more))
+        for name, more in (("a", ()), ("b", ("t=1",)))
     )
-    said = Course(
-        ((Hit("a", 1.0), one), (Hit("b", 1.0), two), (Hit("c", 1.0), Gist("c", moved=False, documents=()))),
+    said = AnchorPlan(
+        (
+            (Hit("a", 1.0), one),
+            (Hit("b", 1.0), two),
+            (Hit("c", 1.0), AnchorSummary("c", is_superseded=False, documents=())),
+        ),
         (),
-        settled=True,
-        beliefs=(0.4, 0.4, 0.2),
+        is_settled=True,
+        probabilities=(0.4, 0.4, 0.2),
     )
 
     assert by_scope(said, "none") == pytest.approx({"s=1": 0.6, "none": 0.2, "t=1": 0.2})

@@ -4,7 +4,18 @@ from itertools import pairwise
 
 import pytest
 
-from stream_car.ranking.bm25 import COMMON, Analysed, Weighed, counted, idf, joined, proposing, rarest, score, weighed
+from stream_car.ranking.bm25 import (
+    COMMON,
+    DocumentTerms,
+    QueryWeights,
+    counted,
+    idf,
+    joined,
+    proposing,
+    query_weights,
+    rarest,
+    score,
+)
 from stream_car.ranking.settings import Settings
 
 SETTINGS = Settings(k1=1.0, b=0.5, pairs=0.5, names=0.5)
@@ -12,14 +23,14 @@ DOCUMENTS = 1000
 USUAL, RARE, NAMED = idf(DOCUMENTS, 300), idf(DOCUMENTS, 3), idf(DOCUMENTS, 1)
 
 
-def document(text: str, names: str = "") -> Analysed:
-    return Analysed(joined(text.split()), joined(names.split()), len(text.split()))
+def document(text: str, names: str = "") -> DocumentTerms:
+    return DocumentTerms(joined(text.split()), joined(names.split()), len(text.split()))
 
 
-def question(text: str, *names: str, settings: Settings = SETTINGS, average: float = 4.0) -> Weighed:
+def question(text: str, *names: str, settings: Settings = SETTINGS, average: float = 4.0) -> QueryWeights:
     said = text.split()
     having = {term: 3 if term == "rare" else 300 for term in said}
-    return weighed(said, having, dict.fromkeys(names, 1), DOCUMENTS, average, settings)
+    return query_weights(said, having, dict.fromkeys(names, 1), DOCUMENTS, average, settings)
 
 
 def test_rarer_terms_weigh_more() -> None:

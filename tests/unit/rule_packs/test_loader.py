@@ -36,12 +36,12 @@ def reason(rules: Ruleset, later: Document, earlier: Document) -> str | None:
 
 def test_the_shipped_packs_are_shipped_and_load_together() -> None:
     assert shipped() == ("compliance", "facts", "incident", "legal", "medical", "security", "standards")
-    assert {domain.name for domain in load().domains} == set(shipped())
+    assert {domain.name for domain in load().packs} == set(shipped())
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_pack_loads_alone_and_describes_itself_and_its_types(name: str) -> None:
-    (domain,) = load([name]).domains
+    (domain,) = load([name]).packs
 
     assert domain.name == name
     assert domain.description
@@ -235,7 +235,7 @@ APPENDIX = [
 
 
 def test_compliance_is_appendix_a_with_the_scopes_of_the_data() -> None:
-    (domain,) = load(["compliance"]).domains
+    (domain,) = load(["compliance"]).packs
     rows = [(r.name, r.superseding_type, r.superseded_type, ", ".join(r.scope_keys)) for r in domain.rules]
 
     assert rows == APPENDIX
@@ -276,8 +276,8 @@ def test_every_type_and_key_of_the_benchmark_data_is_known() -> None:
     found = {row for path in files for row in rows(path)}
 
     assert len(files) > 1
-    assert {kind for kind, _ in found} <= rules.domain_of.keys()
-    assert {(kind, key) for kind, keys in found for key in keys if key not in rules.domain_of[kind].keys} == set()
+    assert {kind for kind, _ in found} <= rules.pack_of.keys()
+    assert {(kind, key) for kind, keys in found for key in keys if key not in rules.pack_of[kind].keys} == set()
 
 
 # The page

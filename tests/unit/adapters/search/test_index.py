@@ -16,8 +16,8 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.memory import Tail, named_term
 from stream_car.core.documents import Document
 from stream_car.errors import StreamCarError
-from stream_car.ports import Posting
-from stream_car.ranking.bm25 import Analysed, joined
+from stream_car.ports import IndexedDocument
+from stream_car.ranking.bm25 import DocumentTerms, joined
 from stream_car.ranking.settings import Settings
 from tests.support.damage import flip
 from tests.support.repository import ROOT
@@ -25,12 +25,12 @@ from tests.support.repository import ROOT
 WORDS = ["bando", "derix", "folut", "gumak", "kivel", "lyrop", "mando", "nerix", "polut", "rumak"]
 
 
-def posting(name: str, text: str, scopes: tuple[str, ...] = ()) -> Posting:
+def posting(name: str, text: str, scopes: tuple[str, ...] = ()) -> IndexedDocument:
     document = Document(id=name, type="advisory", time=1, text=text)
-    return Posting(document=document, scopes=scopes or (f"host={name}, team=a",))
+    return IndexedDocument(document=document, scopes=scopes or (f"host={name}, team=a",))
 
 
-def written(count: int, prefix: str = "d") -> list[Posting]:
+def written(count: int, prefix: str = "d") -> list[IndexedDocument]:
     dice = random.Random(2)
     return [
         posting(f"{prefix}{n:04d}", " ".join(dice.choices(WORDS, range(1, 11), k=dice.randint(1, 200))))
@@ -44,8 +44,8 @@ async def filled(folder: Path, count: int = 30) -> None:
     index.close()
 
 
-def analysed(text: str, names: str = "") -> Analysed:
-    return Analysed(joined(text.split()), joined(names.split()), len(text.split()))
+def analysed(text: str, names: str = "") -> DocumentTerms:
+    return DocumentTerms(joined(text.split()), joined(names.split()), len(text.split()))
 
 
 def test_a_tail_forgets_what_is_removed() -> None:

@@ -51,13 +51,13 @@ def test_what_is_behind_is_counted_and_never_mistaken(tmp_path: Path) -> None:
     encoder.may_go_on.clear()
     vectors.apply([("a", "automobile"), ("b", "comet")], (), 2)
     vectors.apply([("a", "tea")], ["b"], 4)
-    assert vectors.behind() == 1
+    assert vectors.pending() == 1
 
     encoder.may_go_on.set()
     vectors.settle()
 
     assert vectors.cosines("tea", ["a", "b"], 5) == {"a": 1.0}
-    assert vectors.behind() == 0
+    assert vectors.pending() == 0
     vectors.close()
 
 
@@ -102,7 +102,7 @@ def test_a_failing_encoder_is_heard_of(tmp_path: Path) -> None:
 
     with pytest.raises(StreamCarError, match="no memory left"):
         vectors.settle()
-    assert vectors.behind() == 1
+    assert vectors.pending() == 1
     vectors.close()
 
 

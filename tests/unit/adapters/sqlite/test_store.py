@@ -10,7 +10,7 @@ from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFi
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files import checkpoints
 from stream_car.files.checkpoints import Checkpoints
-from stream_car.ports import Event
+from stream_car.ports import Emission
 from tests.support.damage import change, flip
 
 
@@ -19,8 +19,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state.sqlite"
 
 
-def event(oseq: int) -> Event:
-    return Event(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq * 10)
+def event(oseq: int) -> Emission:
+    return Emission(oseq=oseq, stream="changes", key=b"scope", value=b"event %d" % oseq * 10)
 
 
 async def write(path: Path) -> None:
