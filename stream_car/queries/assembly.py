@@ -1,4 +1,4 @@
-"""From what a walk found to what an answer shows."""
+"""Turn the results of walks into the groups and the certificate of an answer."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -16,18 +16,18 @@ from stream_car.queries.snapshot import Snapshot
 AMENDMENTS_MAX = 50
 
 
-class AmendmentsOf(Struct, frozen=True, gc=False):
-    """What amends one document: each in force, latest first, with the path to it, and how many more there are."""
+class Amendments(Struct, frozen=True, gc=False):
+    """The amendments of one document: those in force, latest first, with the path to each; `more` counts the others."""
 
-    found: tuple[tuple[Entry, tuple[Step, ...]], ...]
+    listed: tuple[tuple[Entry, tuple[Step, ...]], ...]
     more: int = 0
 
 
-NO_AMENDMENTS = AmendmentsOf(())
+NO_AMENDMENTS = Amendments(())
 
 
 def evidence_of(entry: Entry | StoredDocument, name: str, body: Document | None, *, active: bool) -> Evidence:
-    """A document as answers show it; without its body only what authority knows of it."""
+    """A document as answers show it. Without its body, title, text, source and URL stay empty."""
     return Evidence(
         id=name,
         type=entry.type,
@@ -42,78 +42,78 @@ def evidence_of(entry: Entry | StoredDocument, name: str, body: Document | None,
     )
 
 
-def steps_of(walked: WalkResult, name: str) -> tuple[Step, ...]:
-    """The path from the anchor to one of the documents that control it."""
-    return tuple(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walked.path(name))
+def steps_of(walk: WalkResult, target: str) -> tuple[Step, ...]:
+    """The path from the anchor to one of its controlling documents."""
+    return tuple(Step(id=name, rule=rule, scope=scope) for name, rule, scope in walk.path(target))
 
 
-def with_limited_list(walked: WalkResult, needed: Collection[str] = ()) -> WalkResult:
-    """The walk with as many controlling documents as a group lists, the needed ones among them; the rest is counted."""
-    if len(walked.controlling) <= LISTED_MAX:
-        return walked
-    kept = [entry for at, entry in enumerate(walked.controlling) if at < LISTED_MAX or entry.id in needed]
+def with_limited_list(walk: WalkResult, required: Collection[str] = ()) -> WalkResult:
+    """The walk with at most `LISTED_MAX` controlling documents and those in `required`; it counts the others."""
+    if len(walk.controlling) <= LISTED_MAX:
+        return walk
+    listed = [entry for at, entry in enumerate(walk.controlling) if at < LISTED_MAX or entry.id in required]
     return replace(
-        walked,
-        controlling=kept,
-        controlling_more=walked.controlling_more + len(walked.controlling) - len(kept),
+        walk,
+        controlling=listed,
+        controlling_more=walk.controlling_more + len(walk.controlling) - len(listed),
     )
 
 
-def names_in(walks: Iterable[WalkResult], amended: Mapping[str, AmendmentsOf]) -> list[str]:
-    """Every document that groups of these walks show."""
-    names = dict.fromkeys(entry.id for one in amended.values() for entry, _ in one.found)
-    for walked in walks:
-        names[walked.anchor] = None
-        names.update(dict.fromkeys(entry.id for entry in walked.controlling))
-        names.update(dict.fromkeys(one for entry in walked.controlling for one, _, _ in walked.path(entry.id)))
+def names_in(walks: Iterable[WalkResult], amendments: Mapping[str, Amendments]) -> list[str]:
+    """Every document that the groups of these walks show."""
+    names = dict.fromkeys(entry.id for amending in amendments.values() for entry, _ in amending.listed)
+    for walk in walks:
+        names[walk.anchor] = None
+        names.update(dict.fromkeys(entry.id for entry in walk.controlling))
+        names.update(dict.fromkeys(name for entry in walk.controlling for name, _, _ in walk.path(entry.id)))
     return list(names)
 
 
 def group_of(
-    walked: WalkResult, bodies: Mapping[str, Document], amended: Mapping[str, AmendmentsOf], score: float = 0.0
+    walk: WalkResult, bodies: Mapping[str, Document], amendments: Mapping[str, Amendments], score: float = 0.0
 ) -> Group:
-    """The group of an anchor: what controls it, and the superseded documents on the way."""
-    inside = {entry.id for entry in walked.controlling}
-    paths = {entry.id: steps_of(walked, entry.id) for entry in walked.controlling}
-    passed = dict.fromkeys(step.id for path in paths.values() for step in path if step.id not in inside)
-    reasons = _reasons(walked)
+    """The group of an anchor: its controlling documents, and the superseded documents on the paths to them."""
+    controlling = {entry.id for entry in walk.controlling}
+    paths = {entry.id: steps_of(walk, entry.id) for entry in walk.controlling}
+    superseded = dict.fromkeys(step.id for path in paths.values() for step in path if step.id not in controlling)
+    reasons = _reasons(walk)
     return Group(
-        anchor=evidence_of(walked.document, walked.anchor, bodies.get(walked.anchor), active=walked.is_active),
+        anchor=evidence_of(walk.document, walk.anchor, bodies.get(walk.anchor), active=walk.is_active),
         score=score,
         controlling=tuple(
             Controlling(
                 document=evidence_of(entry, entry.id, bodies.get(entry.id), active=True),
                 path=paths[entry.id],
-                amendments=_amendments(amended.get(entry.id, NO_AMENDMENTS), bodies),
-                amendments_more=amended.get(entry.id, NO_AMENDMENTS).more,
+                amendments=_shown_amendments(amendments.get(entry.id, NO_AMENDMENTS), bodies),
+                amendments_more=amendments.get(entry.id, NO_AMENDMENTS).more,
             )
-            for entry in walked.controlling
+            for entry in walk.controlling
         ),
-        controlling_more=walked.controlling_more,
-        passed=tuple(evidence_of(walked.nodes[one].entry, one, bodies.get(one), active=False) for one in passed),
+        controlling_more=walk.controlling_more,
+        passed=tuple(evidence_of(walk.nodes[name].entry, name, bodies.get(name), active=False) for name in superseded),
         complete=not reasons,
         reasons=tuple(reasons),
-        missing=walked.missing,
-        cycle=walked.cycle,
+        missing=walk.missing,
+        cycle=walk.cycle,
     )
 
 
-def _reasons(walked: WalkResult) -> list[Incomplete]:
-    """Why what a walk found may not be all."""
-    found: list[Incomplete] = ["cycle"] if walked.cycle else []
-    if walked.missing:
-        found.append("successor_missing")
-    if walked.over_budget:
-        found.append("budget")
-    if walked.controlling_more:
-        found.append("limit")
-    return found
+def _reasons(walk: WalkResult) -> list[Incomplete]:
+    """Why the result of a walk may be incomplete."""
+    reasons: list[Incomplete] = ["cycle"] if walk.cycle else []
+    if walk.missing:
+        reasons.append("successor_missing")
+    if walk.over_budget:
+        reasons.append("budget")
+    if walk.controlling_more:
+        reasons.append("limit")
+    return reasons
 
 
-def _amendments(amended: AmendmentsOf, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
+def _shown_amendments(amendments: Amendments, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
     return tuple(
         Amendment(document=evidence_of(entry, entry.id, bodies.get(entry.id), active=True), path=path)
-        for entry, path in amended.found
+        for entry, path in amendments.listed
     )
 
 
@@ -128,20 +128,24 @@ def certificate_of(
     lookups: int,
     reasons: Sequence[Incomplete] = (),
 ) -> Certificate:
-    """What an answer warrants for the anchors of these walks (Theorem 4, Definition 5)."""
-    closure = set[str]().union(*(walked.closure for walked in walks))
-    around = set[str]().union(*(walked.around for walked in walks))
-    closed = len(closure) + sum(walked.closure_more for walked in walks)
-    near = len(around | closure) + sum(walked.around_more for walked in walks)
-    kappa = max(1.0, near / closed) if closed else 1.0
-    found = dict.fromkeys(reasons)
-    for walked in walks:
-        found.update(dict.fromkeys(_reasons(walked)))
+    """What an answer warrants for the anchors of these walks (Theorem 4, Definition 5).
+
+    Let `C` be the closures of the anchors, and `N` those together with all documents that share a scope with an
+    anchor. Then `kappa = |N| / |C|` and `phi = 1 / kappa`.
+    """
+    closure = set[str]().union(*(walk.closure for walk in walks))
+    around = set[str]().union(*(walk.around for walk in walks))
+    closure_size = len(closure) + sum(walk.closure_more for walk in walks)
+    around_size = len(around | closure) + sum(walk.around_more for walk in walks)
+    kappa = max(1.0, around_size / closure_size) if closure_size else 1.0
+    all_reasons = dict.fromkeys(reasons)
+    for walk in walks:
+        all_reasons.update(dict.fromkeys(_reasons(walk)))
     return Certificate(
-        covered=tuple(walked.anchor for walked in walks),
+        covered=tuple(walk.anchor for walk in walks),
         not_covered=tuple(not_covered),
-        complete=not found,
-        reasons=tuple(found),
+        complete=not all_reasons,
+        reasons=tuple(all_reasons),
         phi=1.0 / kappa,
         kappa=kappa,
         generation=generation,
@@ -152,35 +156,34 @@ def certificate_of(
     )
 
 
-async def amendments_of(reader: Snapshot, walks: Iterable[WalkResult]) -> Mapping[str, AmendmentsOf]:
-    """The amendments of every controlling document of these walks that has some."""
-    has_links = (await reader.overview()).has_links
+async def amendments_of(snapshot: Snapshot, walks: Iterable[WalkResult]) -> Mapping[str, Amendments]:
+    """The amendments of the controlling documents of these walks, by id; documents without any are left out."""
+    has_links = (await snapshot.overview()).has_links
     controlling = {entry.id: entry for walk in walks for entry in walk.controlling}
-    names = [name for name, one in controlling.items() if has_links or reader.ruleset.is_amendable(one.type)]
+    names = [name for name, entry in controlling.items() if has_links or snapshot.ruleset.is_amendable(entry.type)]
     if not names:
         return {}
-    direct = await reader.amenders(names)
-    every = list(dict.fromkeys(one for found in direct for one in found.named))
-    followed = {one: walk for one, walk in zip(every, await reader.walk(every), strict=True) if walk is not None}
+    direct = await snapshot.amenders(names)
+    amending = list(dict.fromkeys(name for amenders in direct for name in amenders.named))
+    amending_walks = {walk.anchor: walk for walk in await snapshot.walk(amending) if walk is not None}
     return {
-        name: _listed(name, list(found.named.values()), followed, found.unnamed)
-        for name, found in zip(names, direct, strict=True)
-        if found.named or found.unnamed
+        name: _list_amendments(name, list(amenders.named.values()), amending_walks, amenders.unnamed)
+        for name, amenders in zip(names, direct, strict=True)
+        if amenders.named or amenders.unnamed
     }
 
 
-def _listed(name: str, direct: Sequence[Amender], followed: Mapping[str, WalkResult], more: int) -> AmendmentsOf:
-    best: dict[str, tuple[Entry, tuple[Step, ...]]] = {}
-    for amending in direct:
-        walk = followed.get(amending.id)
-        for entry in walk.controlling if walk is not None else ():
-            path = _path(amending, walk, entry.id) if walk is not None else ()
-            if entry.id != name and (entry.id not in best or len(path) < len(best[entry.id][1])):
-                best[entry.id] = entry, path
-    ordered = sorted(best.values(), key=lambda pair: (-pair[0].time, -pair[0].order, pair[0].id))
-    return AmendmentsOf(tuple(ordered[:AMENDMENTS_MAX]), more + max(0, len(ordered) - AMENDMENTS_MAX))
-
-
-def _path(amending: Amender, walk: WalkResult, target: str) -> tuple[Step, ...]:
-    first = Step(id=amending.id, rule=amending.rule, scope=amending.scope, effect="amend")
-    return (first, *(Step(id=one, rule=rule, scope=scope) for one, rule, scope in walk.path(target)))
+def _list_amendments(name: str, direct: Sequence[Amender], walks: Mapping[str, WalkResult], unnamed: int) -> Amendments:
+    """The documents in force that the direct amenders of `name` lead to, each with its shortest path."""
+    shortest: dict[str, tuple[Entry, tuple[Step, ...]]] = {}
+    for amender in direct:
+        walk = walks.get(amender.id)
+        if walk is None:
+            continue
+        first = Step(id=amender.id, rule=amender.rule, scope=amender.scope, effect="amend")
+        for entry in walk.controlling:
+            path = (first, *steps_of(walk, entry.id))
+            if entry.id != name and (entry.id not in shortest or len(path) < len(shortest[entry.id][1])):
+                shortest[entry.id] = entry, path
+    ordered = sorted(shortest.values(), key=lambda pair: (-pair[0].time, -pair[0].order, pair[0].id))
+    return Amendments(tuple(ordered[:AMENDMENTS_MAX]), unnamed + max(0, len(ordered) - AMENDMENTS_MAX))

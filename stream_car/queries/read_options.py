@@ -1,7 +1,7 @@
-"""How long a question may wait for shards that are on their way, and what is said when the time is up.
+"""What an answer must have seen, how long its reads may be retried, and how an inexact answer is marked.
 
-Promise: an answer that is not exact says so (`in_flight`), in the field that says why it is not
-complete; one that has no such field is not given at all.
+Promise: an answer that is not exact carries `in_flight` in its `reasons`. An answer without such a field is never
+given inexact.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,36 +25,37 @@ from stream_car.queries.answers import (
 )
 
 ATTEMPTS = 20
-_NOTHING = nullcontext()
 IN_FLIGHT: Incomplete = "in_flight"
+_NO_TIMER = nullcontext()
 
 StageTimer = Callable[[str], AbstractContextManager[None]]
 T = TypeVar("T")
-Marked = TypeVar("Marked", Certificate, Frontier, History)
+Markable = TypeVar("Markable", Certificate, Frontier, History)
 
 
 def untimed(_: str) -> AbstractContextManager[None]:
-    """Nobody measures this."""
-    return _NOTHING
+    """A `StageTimer` that measures nothing."""
+    return _NO_TIMER
 
 
 class ImmediateRetries:
-    """Implements `ports.RetryPolicy` without a clock: some attempts, one right after the other."""
+    """Implements `ports.RetryPolicy` without a clock: a fixed number of attempts, one right after the other."""
 
-    def __init__(self, left: int = ATTEMPTS) -> None:
-        self.left = left
+    def __init__(self, attempts: int = ATTEMPTS) -> None:
+        self.attempts_left = attempts
 
     async def wait(self) -> bool:
-        """One attempt less."""
-        self.left -= 1
-        return self.left > 0
+        self.attempts_left -= 1
+        return self.attempts_left > 0
 
 
 class ReadOptions(Struct, frozen=True):
-    """What an answer must have seen, how long it may wait for that and for exactness, and how it gives way.
+    """How a question is read.
 
-    `give_way` lets others go first where a question has taken long, and says whether it did. `timer` is a watch
-    to be held over a stage of the work.
+    `min_revisions`: the revisions that the answer must have seen.
+    `retry`: how long to retry until it has seen them and is exact; `None` means `ImmediateRetries()`.
+    `yield_control`: lets other work run if the question has taken long, and returns whether it did.
+    `timer`: returns a context manager that measures a stage of the work.
     """
 
     min_revisions: Sequence[After] = ()
@@ -66,28 +67,28 @@ class ReadOptions(Struct, frozen=True):
 DEFAULT_OPTIONS = ReadOptions()
 
 
-def mark_in_flight(found: T | None) -> T | None:
-    """The same answer, saying that it is not exact; `None` where it cannot say so."""
-    marked = _marked(found)
-    return marked if isinstance(marked, type(found)) else None
+def mark_in_flight(answer: T | None) -> T | None:
+    """The same answer marked as not exact; `None` if its type has no field for the mark."""
+    marked = _marked(answer)
+    return marked if isinstance(marked, type(answer)) else None
 
 
-def _marked(found: object) -> object:
-    if isinstance(found, Answer):
-        return replace(found, certificate=_incomplete(found.certificate))
-    if isinstance(found, Audit) and found.certificate is not None:
-        return replace(found, holds=False, certificate=_incomplete(found.certificate))
-    if isinstance(found, Frontier):
-        return _incomplete(found)
-    if isinstance(found, History):
-        return _incomplete(found)
-    if isinstance(found, Resolution | Explanation):
-        return replace(found, reasons=(*found.reasons, IN_FLIGHT))
-    if isinstance(found, tuple) and found:
-        marked = tuple(_marked(one) for one in found)
-        return marked if all(one is not None for one in marked) else None
+def _marked(answer: object) -> object:
+    if isinstance(answer, Answer):
+        return replace(answer, certificate=_incomplete(answer.certificate))
+    if isinstance(answer, Audit) and answer.certificate is not None:
+        return replace(answer, holds=False, certificate=_incomplete(answer.certificate))
+    if isinstance(answer, Frontier):
+        return _incomplete(answer)
+    if isinstance(answer, History):
+        return _incomplete(answer)
+    if isinstance(answer, Resolution | Explanation):
+        return replace(answer, reasons=(*answer.reasons, IN_FLIGHT))
+    if isinstance(answer, tuple) and answer:
+        items = tuple(_marked(item) for item in answer)
+        return items if all(item is not None for item in items) else None
     return None
 
 
-def _incomplete(found: Marked) -> Marked:
-    return replace(found, complete=False, reasons=(*found.reasons, IN_FLIGHT))
+def _incomplete(answer: Markable) -> Markable:
+    return replace(answer, complete=False, reasons=(*answer.reasons, IN_FLIGHT))

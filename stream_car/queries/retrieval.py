@@ -1,8 +1,8 @@
-"""From a question to the anchors that an answer is made of, and what is believed of each.
+"""From a question to the anchors of its answer, and the probability that each is the one meant.
 
-Promise: the anchors that are looked at, and their order, follow from Stage 1's scores and from what
-Stage 2 finds, by `ranking.grouping` alone; so whoever has kept the gists can tell without reading
-whether new scores lead elsewhere. Cost: one search, and one round of walks for every ten anchors.
+Promise: which anchors are examined, and in which order, follows from the scores of Stage 1 and the results of
+Stage 2 alone, by `ranking.anchor_order`. So anyone who has kept the summaries of the anchors can tell, without
+reading, whether new scores lead to another answer. Cost: one search, and one round of walks per ten anchors.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,18 @@ from stream_car.core.walk import WalkResult
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Answer, Plausible
 from stream_car.queries.assembly import with_limited_list
+from stream_car.queries.limits import DEPTH_MAX
 from stream_car.queries.snapshot import Snapshot
 from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, PlanSteps, by_scope, plan_anchors
 
-SEARCHED_MAX = 4000  # anchors asked for where many are not part of the corpus
+SEARCHED_MAX = 4 * DEPTH_MAX  # hits requested if many of them are not part of the corpus
 SCOPES_MAX = 10  # plausible scopes that an answer names
-PLAUSIBLE = 0.01  # a scope less likely is not named
-UNSCOPED = ""  # stands for the anchors that are in no scope
+PLAUSIBLE = 0.01  # scopes with a lower probability are not named
+UNSCOPED = ""  # represents the anchors without a scope
 
 
 class Question(Struct, frozen=True):
-    """A question with all that its answer depends on, the input apart."""
+    """A question with everything that its answer depends on, apart from the input."""
 
     text: str
     k: int
@@ -33,45 +34,48 @@ class Question(Struct, frozen=True):
     budget: int | None = None
 
 
-class Retrieved(Struct, frozen=True):
-    """The anchors looked at, with their walks; `is_over_budget` where the budget ended it."""
+class Retrieval(Struct, frozen=True):
+    """The examined anchors and their walks. `is_over_budget`: the budget ended the retrieval."""
 
     plan: AnchorPlan
     walks: dict[str, WalkResult]
     is_over_budget: bool
 
 
-async def retrieve(reader: Snapshot, index: AnchorIndex, question: Question, *, superseded_bonus: float) -> Retrieved:
-    """Walk from anchors until no further one could enter the answer, or the depth or the budget is reached."""
-    wanted = question.depth
+async def retrieve(snapshot: Snapshot, index: AnchorIndex, question: Question, *, superseded_bonus: float) -> Retrieval:
+    """Walk from anchors until no other anchor can enter the answer, or until the depth or the budget is reached."""
+    search_depth = question.depth
     while True:
-        hits = await reader.search(index, question.text, min(wanted, SEARCHED_MAX))
-        looked = await _walked(reader, hits, question, superseded_bonus)
-        found = len(looked.plan.examined) + len(looked.plan.remaining)
-        is_enough = looked.plan.is_settled or looked.is_over_budget or found >= question.depth
-        if is_enough or len(hits) < wanted or wanted >= SEARCHED_MAX:
-            return looked
-        wanted *= 4
+        hits = await snapshot.search(index, question.text, min(search_depth, SEARCHED_MAX))
+        retrieval = await _walk_anchors(snapshot, hits, question, superseded_bonus)
+        plan = retrieval.plan
+        is_deep_enough = len(plan.examined) + len(plan.remaining) >= question.depth
+        is_exhausted = len(hits) < search_depth or search_depth >= SEARCHED_MAX
+        if plan.is_settled or retrieval.is_over_budget or is_deep_enough or is_exhausted:
+            return retrieval
+        search_depth *= 4
 
 
-async def _walked(reader: Snapshot, hits: Sequence[Hit], question: Question, superseded_bonus: float) -> Retrieved:
+async def _walk_anchors(
+    snapshot: Snapshot, hits: Sequence[Hit], question: Question, superseded_bonus: float
+) -> Retrieval:
     walks: dict[str, WalkResult] = {}
-    step = STEP if question.budget is None else 1  # a budget is counted after every anchor
+    step = STEP if question.budget is None else 1  # the budget is checked after every anchor
     steps = plan_anchors(hits, k=question.k, depth=question.depth, superseded_bonus=superseded_bonus, step=step)
-    gists: Mapping[str, AnchorSummary | None] | None = None
-    is_stopped = False
+    summaries: Mapping[str, AnchorSummary | None] | None = None
+    is_over_budget = False
     while True:
         try:
-            batch = steps.send(gists)
+            batch = steps.send(summaries)
         except StopIteration as stop:
-            return Retrieved(stop.value, walks, is_stopped)
-        is_stopped = question.budget is not None and bool(walks) and reader.lookups >= question.budget
-        if is_stopped:
-            gists = None
+            return Retrieval(stop.value, walks, is_over_budget)
+        is_over_budget = question.budget is not None and bool(walks) and snapshot.lookups >= question.budget
+        if is_over_budget:
+            summaries = None  # ends the plan
             continue
-        found = dict(zip(batch, await reader.walk(batch), strict=True))
-        walks |= {name: walk for name, walk in found.items() if walk is not None}
-        gists = {name: summarize(walk) if walk is not None else None for name, walk in found.items()}
+        results = dict(zip(batch, await snapshot.walk(batch), strict=True))
+        walks |= {name: walk for name, walk in results.items() if walk is not None}
+        summaries = {name: summarize(walk) if walk is not None else None for name, walk in results.items()}
 
 
 def summarize(walk: WalkResult) -> AnchorSummary:
@@ -81,74 +85,84 @@ def summarize(walk: WalkResult) -> AnchorSummary:
 
 
 def replay_plan(steps: PlanSteps, summaries: Mapping[str, AnchorSummary | None]) -> AnchorPlan | None:
-    """Where this course leads by gists that are known; `None` where it asks for others."""
+    """Run a plan on known summaries; `None` if it asks for an anchor that is not among them."""
     try:
         batch = next(steps)
         while summaries.keys() >= set(batch):
             batch = steps.send({name: summaries[name] for name in batch})
     except StopIteration as stop:
-        reached: AnchorPlan = stop.value
-        return reached
+        plan: AnchorPlan = stop.value
+        return plan
     return None
 
 
-class Selected(Struct, frozen=True):
-    """What fits into an answer: documents, the walks that are shown, and those whose documents are all there."""
+class Selection(Struct, frozen=True):
+    """What fits into an answer.
+
+    `results`: ids of the controlling documents, best first. `shown`: the walks that become groups. `covered`: the
+    walks all of whose controlling documents are among the results.
+    """
 
     results: tuple[str, ...]
     shown: tuple[WalkResult, ...]
     covered: tuple[WalkResult, ...]
 
 
-def select(walks: Sequence[WalkResult], k: int) -> Selected:
+def select(walks: Sequence[WalkResult], k: int) -> Selection:
     """The first `k` controlling documents in the order of these walks."""
     results: dict[str, None] = {}
     shown: list[WalkResult] = []
     covered = 0
-    is_prefix = True
-    passed: set[str] = set()
+    is_covered = True
+    explained: set[str] = set()  # closures and results so far; an anchor in them that adds no result adds no group
     for walk in walks:
         new = [entry.id for entry in walk.controlling if entry.id not in results]
         if len(results) == k and new:
             break
-        if new or walk.anchor not in passed:
+        if new or walk.anchor not in explained:
             shown.append(walk)
         room = k - len(results)
         results.update(dict.fromkeys(new[:room]))
-        passed |= {*walk.closure, *results}
-        is_prefix = is_prefix and len(new) <= room and not walk.controlling_more
-        covered += is_prefix
-    return Selected(tuple(results), tuple(with_limited_list(walk, results) for walk in shown), tuple(walks[:covered]))
+        explained |= {*walk.closure, *results}
+        is_covered = is_covered and len(new) <= room and not walk.controlling_more
+        covered += is_covered  # only a prefix of the walks counts
+    return Selection(tuple(results), tuple(with_limited_list(walk, results) for walk in shown), tuple(walks[:covered]))
 
 
 def with_probabilities(answer: Answer, plan: AnchorPlan) -> Answer:
-    """The answer with the scores and beliefs of a course that looked at its anchors, in its order."""
+    """The answer with the scores and probabilities of a plan that examined its anchors in the same order."""
     covered = frozenset(answer.certificate.covered)
-    told = {
-        gist.anchor: (hit.score, belief) for (hit, gist), belief in zip(plan.examined, plan.probabilities, strict=True)
+    by_anchor = {
+        summary.anchor: (hit.score, probability)
+        for (hit, summary), probability in zip(plan.examined, plan.probabilities, strict=True)
     }
     groups = tuple(
-        replace(group, score=told[group.anchor.id][0], belief=_rounded(told[group.anchor.id][1]))
+        replace(group, score=score, belief=_rounded(probability))
         for group in answer.groups
+        for score, probability in [by_anchor[group.anchor.id]]
     )
-    coverage = sum(belief for anchor, (_, belief) in told.items() if anchor in covered)
+    coverage = sum(probability for anchor, (_, probability) in by_anchor.items() if anchor in covered)
     certificate = replace(answer.certificate, coverage=_rounded(coverage))
-    return replace(answer, groups=groups, certificate=certificate, scopes=_plausible(plan, covered))
+    return replace(answer, groups=groups, certificate=certificate, scopes=_plausible_scopes(plan, covered))
 
 
-def _plausible(plan: AnchorPlan, covered: frozenset[str]) -> tuple[Plausible, ...]:
-    told = [pair for pair in zip(plan.examined, plan.probabilities, strict=True) if pair[0][1].anchor in covered]
-    part = replace(
-        plan, examined=tuple(looked for looked, _ in told), probabilities=tuple(belief for _, belief in told)
+def _plausible_scopes(plan: AnchorPlan, covered: frozenset[str]) -> tuple[Plausible, ...]:
+    """The scopes that the question may mean, most likely first (Definition 8)."""
+    pairs = zip(plan.examined, plan.probabilities, strict=True)
+    covered_pairs = [(anchor, probability) for anchor, probability in pairs if anchor[1].anchor in covered]
+    covered_plan = replace(
+        plan,
+        examined=tuple(anchor for anchor, _ in covered_pairs),
+        probabilities=tuple(probability for _, probability in covered_pairs),
     )
-    coverage = by_scope(part, UNSCOPED)
+    coverage = by_scope(covered_plan, UNSCOPED)
     likely = list(by_scope(plan, UNSCOPED).items())[:SCOPES_MAX]
     return tuple(
-        Plausible(scope=scope, belief=_rounded(belief), coverage=_rounded(coverage.get(scope, 0.0)))
-        for scope, belief in likely
-        if belief >= PLAUSIBLE
+        Plausible(scope=scope, belief=_rounded(probability), coverage=_rounded(coverage.get(scope, 0.0)))
+        for scope, probability in likely
+        if probability >= PLAUSIBLE
     )
 
 
-def _rounded(belief: float) -> float:
-    return round(belief, 4)
+def _rounded(probability: float) -> float:
+    return round(probability, 4)

@@ -1,8 +1,8 @@
-"""Reads of a query: decoded values of one moment, in few rounds.
+"""The decoded values that one attempt at a question reads, all as of one cut, in few rounds.
 
-Promise: everything that one reader gives is as of the cut of its source, if that is exact in the end.
-If a shard moves between two rounds, `ShardMoved` is raised, and whoever asked begins again with a new
-reader. Cost: one exchange a round.
+Promise: everything that a `Snapshot` gives is as of the cut of its source, provided that the source is still exact
+at the end. If a shard moves between two rounds, `ShardMoved` is raised; the caller starts again with a new
+`Snapshot`. Cost: one exchange per round.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -21,13 +21,12 @@ from stream_car.queries.shards import Overview, ValueSource
 from stream_car.ranking.anchor_order import Hit
 
 T = TypeVar("T")
-R = TypeVar("R")
-BATCH = 64  # keys or bodies read before others may go first
-UNKNOWN = -1  # the version of an index that was searched at several versions, or not at all
+BATCH = 64  # keys or bodies that are read before other work may run
+UNKNOWN = -1  # version of an index that was searched at several versions, or not at all
 
 
 class Snapshot:
-    """Values as of one cut, read when they are first needed."""
+    """Values as of one cut, each read when it is first needed."""
 
     def __init__(
         self,
@@ -41,97 +40,97 @@ class Snapshot:
         self.source = source
         self.ruleset = ruleset
         self.as_of = as_of
-        self._give_way = yield_control
-        self._timed = timer
+        self._yield = yield_control
+        self._timer = timer
         self.values: Values = {}
-        self.bars: Thresholds = {}
+        self.thresholds: Thresholds = {}
         self.rounds = 0
         self.lookups = 0
         self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
-        self.version = UNKNOWN
+        self.index_version = UNKNOWN
 
     @property
     def cut(self) -> tuple[int, ...]:
-        """For each intake shard the input before which everything was seen."""
+        """For each intake shard, the offset before which all input was seen."""
         return self.source.cut
 
     async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
-        """Stage 1, remembered with the version of the index that answered: whoever keeps answers compares it."""
-        if self._give_way is not None:
-            await self.overview()  # from then on there is a moment that the search is of
-        with self._timed("search"):
-            found = await index.search(text, depth, self.gently)
+        """Run Stage 1. Keep the hits and the version of the index that gave them: the answer cache compares both."""
+        if self._yield is not None:
+            await self.overview()  # fixes the cut, so that `yield_control` notices if a shard moves during the search
+        with self._timer("search"):
+            hits = await index.search(text, depth, self.yield_hook)
         version = await index.version()
-        self.version = version if not self.searches or version == self.version else UNKNOWN
-        self.searches[text, depth] = found
+        self.index_version = version if not self.searches or version == self.index_version else UNKNOWN
+        self.searches[text, depth] = hits
         await self.yield_control()
-        return found
+        return hits
 
     @property
-    def gently(self) -> YieldControl | None:
-        """How to let others go first between pieces of a search, if this question is to."""
-        return self.yield_control if self._give_way is not None else None
+    def yield_hook(self) -> YieldControl | None:
+        """`yield_control` for the index to call between pieces of a search; `None` if this question never yields."""
+        return self.yield_control if self._yield is not None else None
 
     async def load(self, keys: Sequence[bytes]) -> None:
-        """Read the keys that are not at hand, in one round. Raises `ShardMoved`, `Halted`."""
-        lacking = [key for key in dict.fromkeys(keys) if key not in self.values]
-        if not lacking:
+        """Read the keys that were not read before, in one round. Raises `ShardMoved`, `Halted`."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self.values]
+        if not missing:
             return
-        step = BATCH if self._give_way is not None else len(lacking)
-        for at in range(0, len(lacking), step):
-            self.values.update(await self.source.read(lacking[at : at + step]))
+        step = BATCH if self._yield is not None else len(missing)
+        for at in range(0, len(missing), step):
+            self.values.update(await self.source.read(missing[at : at + step]))
             await self.yield_control()
         self.rounds += 1
-        self.lookups += len(lacking)
+        self.lookups += len(missing)
 
     async def yield_control(self) -> None:
-        """Let others go first where this question has taken long. Raises `ShardMoved` where that made it begin again.
+        """Let other work run if this question has taken long. Raises `ShardMoved` if a single shard moved meanwhile.
 
-        Before the first read there is no moment yet that what is at hand could be of.
+        Do nothing before the first read: there is no cut yet that the values in memory could belong to.
         """
-        if self._give_way is not None and self.source.cut and await self._give_way():
-            await self.source.read([])
+        if self._yield is not None and self.source.cut and await self._yield():
+            await self.source.read([])  # raises `ShardMoved` now rather than after more work
 
     async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
-        """What the index has of these documents."""
-        with self._timed("documents"):
-            if self._give_way is None:
+        """What the index has of these documents, by id."""
+        with self._timer("documents"):
+            if self._yield is None:
                 return await index.documents(names)
-            found: dict[str, Document] = {}
+            bodies: dict[str, Document] = {}
             for at in range(0, len(names), BATCH):
-                found |= await index.documents(names[at : at + BATCH])
+                bodies |= await index.documents(names[at : at + BATCH])
                 await self.yield_control()
-            return found
+            return bodies
 
     async def overview(self) -> Overview:
-        """What the shards know of themselves; free after the first round."""
+        """What the shards report about themselves. Costs nothing after the first round."""
         return await self.source.overview()
 
     async def document(self, name: str) -> StoredDocument | None:
-        """What is known of an id, retracted and waiting ones included."""
+        """What is known of an id, also if the document is retracted or pending."""
         await self.load([document_key(name)])
-        found = self.values[document_key(name)]
-        return found if isinstance(found, StoredDocument) else None
+        value = self.values[document_key(name)]
+        return value if isinstance(value, StoredDocument) else None
 
     async def scope(self, name: str) -> Scope:
-        """A scope's header; one that was never seen is empty."""
+        """The header of a scope. A scope that was never seen is empty."""
         await self.load([scope_key(name)])
-        found = self.values[scope_key(name)]
-        return found if isinstance(found, Scope) else Scope(name)
+        value = self.values[scope_key(name)]
+        return value if isinstance(value, Scope) else Scope(name)
 
     async def walk(self, anchors: Sequence[str], *, named_max: int = COUNTED_MAX) -> list[WalkResult | None]:
-        """Stage 2 for many anchors at once: each round of reads serves them all.
+        """Run Stage 2 for many anchors at once: each round of reads serves them all.
 
-        A closure names at most `named_max` members of one scope; beyond, they are counted.
+        A closure names at most `named_max` members of one scope. If there are more, they are only counted.
         """
-        with self._timed("walk"):
+        with self._timer("walk"):
             walks = await self._walks(anchors, named_max)
-            return await self._run_walks([walk.run() for walk in walks])
+            return await self._run_all([walk.run() for walk in walks])
 
     async def anchor_statuses(self, names: Sequence[str]) -> list[tuple[StoredDocument, bool] | None]:
-        """What is known of each id that is part of the corpus, and whether it is active."""
+        """For each id the stored document and whether it is active; `None` if it is not part of the corpus."""
         walks = await self._walks(names, COUNTED_MAX)
-        return await self._run_walks([walk.anchor_status() for walk in walks])
+        return await self._run_all([walk.anchor_status() for walk in walks])
 
     async def _walks(self, anchors: Sequence[str], named_max: int) -> list[Walk]:
         await self.load([document_key(name) for name in anchors])
@@ -144,42 +143,40 @@ class Snapshot:
                 has_links=has_links,
                 as_of=self.as_of,
                 named_max=named_max,
-                thresholds=self.bars,
+                thresholds=self.thresholds,
             )
             for name in anchors
         ]
 
     async def amenders(self, names: Sequence[str]) -> list[Amenders]:
-        """What amends each of these directly, by rule or by name."""
+        """What amends each of these documents directly, by rule or by link."""
         has_links = (await self.overview()).has_links
-        return await self._run_walks(
+        return await self._run_all(
             [amenders(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of) for name in names]
         )
 
-    async def _run_walks(self, every: Sequence[Generator[list[bytes], None, R]]) -> list[R]:
-        """The results of all; what they lack in one round is read at once."""
-        results: dict[int, R] = {}
-        running = list(enumerate(every))
+    async def _run_all(self, generators: Sequence[Generator[list[bytes], None, T]]) -> list[T]:
+        """Run all generators and return their results in order. The keys that they yield are read once per round."""
+        results: dict[int, T] = {}
+        running = dict(enumerate(generators))
         while running:
             wanted: list[bytes] = []
-            still = []
-            for at, one in running:
+            for at, generator in list(running.items()):
                 try:
-                    wanted += next(one)
-                    still.append((at, one))
+                    wanted += next(generator)
                 except StopIteration as stop:
                     results[at] = stop.value
+                    del running[at]
                 await self.yield_control()
-            running = still
             await self.load(wanted)
-        return [results[at] for at in range(len(every))]
+        return [results[at] for at in range(len(generators))]
 
-    async def with_pages(self, ask: Callable[[], T]) -> T:
-        """The answer of a pure function over the values; pages that it lacks are read first."""
+    async def with_pages(self, function: Callable[[], T]) -> T:
+        """Call a pure function over `values`; whenever it raises `MissingPages`, read the pages and call it again."""
         while True:
             await self.yield_control()
             try:
-                return ask()
-            except MissingPages as absent:
-                lacking = absent.keys
-            await self.load(lacking)
+                return function()
+            except MissingPages as error:
+                missing = error.keys
+            await self.load(missing)
