@@ -1,11 +1,11 @@
-"""Answers that are given again as long as asking anew would give the same.
+"""A cache of answers. Each cached answer is validated before it is given again.
 
-Promise: an answer from here equals, at the present cut, what a recomputation would say: neither a key
-that its Stage 2 read was written since, nor does Stage 1 find other anchors or find them in another
-order. Stage 1 is not predicted: where the index has changed it is asked again, and only an answer whose
-anchors really are others is dropped. Whoever applies records tells of every one; after a gap nothing
-kept is trusted. Cost: a record applied, one look-up a key that it wrote; a hit, one read of the
-shard's header, a comparison a key, and one search where the index has changed. At most `bytes_max`.
+Promise: an answer from the cache equals what would be computed at the present cut. That holds under two conditions:
+no key that its Stage 2 read has been written since, and Stage 1 finds the same anchors in the same order. The result
+of Stage 1 is not predicted: if the index has changed, the search runs again, and the answer is dropped only if its
+anchors or their order differ. Every applied record must be reported to `invalidate`; after a gap the cache is emptied.
+Cost: per applied record, one look-up for each key that it wrote. Per hit, one read of the shard's header, one
+comparison per key, and one search if the index has changed. Memory: at most `bytes_max`, by estimate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,228 +23,239 @@ from stream_car.ranking.anchor_order import AnchorPlan, AnchorSummary, Hit, plan
 from stream_car.ranking.settings import SETTINGS
 
 BYTES_MAX = 64 << 20
-EVIDENCE_BYTES = 1300  # a document in an answer with what leads to it, its words apart
+EVIDENCE_BYTES = 1300  # a document in an answer and the path to it, without its text
 KEY_BYTES = 300  # a key that an answer read
-HIT_BYTES = 150  # an anchor that was looked at
+HIT_BYTES = 150  # a hit of a search
 
 
 class CachedAnswer(Struct):
-    """An answer, and what it was worked out from: searches and keys, as of a cut and a version of the index."""
+    """An answer and what it was computed from: searches and keys, as of a cut and a version of the index."""
 
     answer: Answer
     cut: tuple[int, ...]
-    version: int
+    index_version: int
     has_links: bool
     searches: Mapping[tuple[str, int], Sequence[Hit]]
     plan: AnchorPlan
     keys: tuple[bytes, ...]
     size: int
-    marks: tuple[object, ...] = ()  # what tells the values of the keys, where nobody tells of writes
+    fingerprints: tuple[object, ...] = ()  # of the values of `keys`; only used where writes are not reported
 
 
-class _Mark(Struct, gc=False):
-    """A key that kept answers read: the offset that wrote it last since, and how many answers read it."""
+class _TrackedKey(Struct, gc=False):
+    """A key that cached answers read."""
 
-    offset: int
-    readers: int
+    last_write: int  # offset of the last record that wrote it while tracked; -1 if there was none
+    readers: int  # how many cached answers read it
 
 
 class AnswerCache:
-    """Answers of one shard and one generation, the least lately used given up first."""
+    """The answers of one shard and one generation. The least recently used is evicted first."""
 
     def __init__(self, bytes_max: int = BYTES_MAX, *, superseded_bonus: float = SETTINGS.superseded_bonus) -> None:
         self.bytes_max = bytes_max
-        self.moved = superseded_bonus
+        self.superseded_bonus = superseded_bonus
         self.size = 0
         self.hits = 0
         self.misses = 0
-        self._kept: dict[Question, CachedAnswer] = {}
-        self._written: dict[bytes, _Mark] = {}
-        self._next = 0
+        self._answers: dict[Question, CachedAnswer] = {}  # the most recently used is the last
+        self._tracked_keys: dict[bytes, _TrackedKey] = {}
+        self._next_offset = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._answers)
 
     def invalidate(self, offset: int, touched: Iterable[bytes]) -> None:
-        """A record was applied and wrote these keys."""
-        if offset != self._next:
+        """Report that the record at `offset` was applied and wrote these keys."""
+        if offset != self._next_offset:
             self.clear()
-        self._next = offset + 1
-        written = self._written
+        self._next_offset = offset + 1
+        tracked_keys = self._tracked_keys
         for key in touched:
-            if key in written:
-                written[key].offset = offset
+            if key in tracked_keys:
+                tracked_keys[key].last_write = offset
 
     def clear(self) -> None:
         """Forget every answer."""
-        self._kept.clear()
-        self._written.clear()
+        self._answers.clear()
+        self._tracked_keys.clear()
         self.size = 0
 
     async def find(self, question: Question, snapshot: Snapshot, index: AnchorIndex) -> Answer | None:
-        """The answer to this question as of the reader's cut, if it is known."""
-        kept = self._kept.pop(question, None)
-        if kept is not None:
-            self.size -= kept.size
-            is_known = False
+        """The answer to this question as of the snapshot's cut; `None` if it is not cached or no longer valid."""
+        cached = self._answers.pop(question, None)
+        if cached is not None:
+            self.size -= cached.size
+            is_valid = False
             try:
                 overview = await snapshot.overview()
-                is_known = await self._is_current(kept, overview, snapshot) and await self._found_again(
-                    question, kept, snapshot, index
+                is_valid = await self._is_current(cached, overview, snapshot) and await self._revalidate_search(
+                    question, cached, snapshot, index
                 )
             finally:
-                if not is_known:
-                    self._evict(kept)
-            if is_known:
-                self._put(question, kept)  # the latest used is the last
+                if not is_valid:
+                    self._untrack(cached)
+            if is_valid:
+                self._put(question, cached)
                 self.hits += 1
-                return _as_of_now(kept, overview, snapshot)
+                return _with_current_cut(cached, overview, snapshot)
         self.misses += 1
         return None
 
-    async def _is_current(self, kept: CachedAnswer, overview: Overview, reader: Snapshot) -> bool:
-        """Whether nothing that Stage 2 read was written since."""
-        if reader.cut != (self._next,) or kept.has_links != overview.has_links:
+    async def _is_current(self, cached: CachedAnswer, overview: Overview, snapshot: Snapshot) -> bool:
+        """Return whether no key that Stage 2 read has been written since."""
+        if snapshot.cut != (self._next_offset,) or cached.has_links != overview.has_links:
             return False
-        written, [cut] = self._written, kept.cut
-        return all((mark := written.get(key)) is not None and mark.offset < cut for key in kept.keys)
+        tracked_keys, [cut] = self._tracked_keys, cached.cut
+        return all((key := tracked_keys.get(name)) is not None and key.last_write < cut for name in cached.keys)
 
-    async def _found_again(self, asked: Question, kept: CachedAnswer, reader: Snapshot, index: AnchorIndex) -> bool:
-        """Whether Stage 1 leads to the same anchors in the same order; their scores may be new."""
-        if await index.version() == kept.version:
+    async def _revalidate_search(
+        self, question: Question, cached: CachedAnswer, snapshot: Snapshot, index: AnchorIndex
+    ) -> bool:
+        """Search again if the index has changed. Return whether the anchors and their order are the same.
+
+        If they are, the cached answer gets the new scores.
+        """
+        if await index.version() == cached.index_version:
             return True
-        found = {(text, depth): await index.search(text, depth, reader.gently) for text, depth in kept.searches}
-        if found != kept.searches:
-            course = self._followed(asked, kept, found)
-            if course is None:
+        searches = {
+            (text, depth): await index.search(text, depth, snapshot.yield_hook) for text, depth in cached.searches
+        }
+        if searches != cached.searches:
+            plan = self._replay(question, cached, searches)
+            if plan is None:
                 return False
-            kept.searches, kept.plan = found, course
-            kept.answer = with_probabilities(kept.answer, course)
-        kept.version = await index.version()
+            cached.searches, cached.plan = searches, plan
+            cached.answer = with_probabilities(cached.answer, plan)
+        cached.index_version = await index.version()
         return True
 
-    def _followed(
-        self, asked: Question, kept: CachedAnswer, found: Mapping[tuple[str, int], Sequence[Hit]]
+    def _replay(
+        self, question: Question, cached: CachedAnswer, searches: Mapping[tuple[str, int], Sequence[Hit]]
     ) -> AnchorPlan | None:
-        """Where the new scores lead, if that is where the old ones led."""
-        if len(found) != 1 or asked.budget is not None:
+        """The plan that follows from new hits, if it shows the same anchors in the same order as the cached one."""
+        if len(searches) != 1 or question.budget is not None:
             return None
-        [hits], [before] = found.values(), kept.searches.values()
-        left = {hit.id for hit in kept.plan.remaining}
-        gists: dict[str, AnchorSummary | None] = {hit.id: None for hit in before if hit.id not in left}
-        gists |= {gist.anchor: gist for _, gist in kept.plan.examined}
-        course = replay_plan(plan_anchors(hits, k=asked.k, depth=asked.depth, superseded_bonus=self.moved), gists)
-        return course if course is not None and _outline(course) == _outline(kept.plan) else None
+        [hits], [old_hits] = searches.values(), cached.searches.values()
+        remaining = {hit.id for hit in cached.plan.remaining}
+        # A hit that was neither examined nor remained is not part of the corpus: its summary is None.
+        summaries: dict[str, AnchorSummary | None] = {hit.id: None for hit in old_hits if hit.id not in remaining}
+        summaries |= {summary.anchor: summary for _, summary in cached.plan.examined}
+        steps = plan_anchors(hits, k=question.k, depth=question.depth, superseded_bonus=self.superseded_bonus)
+        plan = replay_plan(steps, summaries)
+        return plan if plan is not None and _outline(plan) == _outline(cached.plan) else None
 
     async def keep(
         self, question: Question, answer: Answer, plan: AnchorPlan, snapshot: Snapshot, index: AnchorIndex
     ) -> None:
-        """Remember an answer that this reader gave, unless state or index moved meanwhile."""
+        """Cache an answer of this snapshot, unless it is too large or state or index have changed meanwhile."""
         overview = await snapshot.overview()
-        size = _size(answer, len(snapshot.values), sum(map(len, snapshot.searches.values())))
-        if snapshot.version != await index.version() or size > self.bytes_max // 4:
+        size = _estimated_size(answer, len(snapshot.values), sum(map(len, snapshot.searches.values())))
+        if snapshot.index_version != await index.version() or size > self.bytes_max // 4:
             return
         searches, keys = dict(snapshot.searches), tuple(snapshot.values)
-        kept = CachedAnswer(answer, snapshot.cut, snapshot.version, overview.has_links, searches, plan, keys, size)
-        if not self._is_cacheable(kept, snapshot):
+        cached = CachedAnswer(
+            answer, snapshot.cut, snapshot.index_version, overview.has_links, searches, plan, keys, size
+        )
+        if not self._track(cached, snapshot):
             return
-        self._put(question, kept)
+        self._put(question, cached)
         while self.size > self.bytes_max:
-            oldest = self._kept.pop(next(iter(self._kept)))
-            self.size -= oldest.size
-            self._evict(oldest)
+            self._remove(next(iter(self._answers)))
 
-    def _put(self, asked: Question, kept: CachedAnswer) -> None:
-        """The latest, in place of one that somebody else put there meanwhile."""
-        before = self._kept.pop(asked, None)
-        if before is not None:
-            self.size -= before.size
-            self._evict(before)
-        self.size += kept.size
-        self._kept[asked] = kept
+    def _put(self, question: Question, cached: CachedAnswer) -> None:
+        self._remove(question)  # another task may have put one meanwhile
+        self.size += cached.size
+        self._answers[question] = cached
 
-    def _is_cacheable(self, kept: CachedAnswer, reader: Snapshot) -> bool:
-        """Whether what is written from now on can be compared with it."""
-        [cut] = kept.cut
-        if cut < self._next:
+    def _remove(self, question: Question) -> None:
+        cached = self._answers.pop(question, None)
+        if cached is not None:
+            self.size -= cached.size
+            self._untrack(cached)
+
+    def _track(self, cached: CachedAnswer, snapshot: Snapshot) -> bool:
+        """Track the writes to the keys of an answer. Return whether none can have been missed since its cut."""
+        [cut] = cached.cut
+        if cut < self._next_offset:
             return False
-        if cut > self._next:  # nobody told of the records before this cut, and nothing is left that they could void
+        if cut > self._next_offset:  # records before the cut were not reported; older answers may be outdated by them
             self.clear()
-            self._next = cut
-        for key in kept.keys:
-            self._written.setdefault(key, _Mark(-1, 0)).readers += 1
+            self._next_offset = cut
+        for key in cached.keys:
+            self._tracked_keys.setdefault(key, _TrackedKey(-1, 0)).readers += 1
         return True
 
-    def _evict(self, kept: CachedAnswer) -> None:
-        """Forget what only this answer had read."""
-        written = self._written
-        for key in kept.keys:
-            mark = written.get(key)
-            if mark is not None:
-                mark.readers -= 1
-                if not mark.readers:
-                    del written[key]
+    def _untrack(self, cached: CachedAnswer) -> None:
+        """Stop tracking the keys that only this answer read."""
+        tracked_keys = self._tracked_keys
+        for name in cached.keys:
+            key = tracked_keys.get(name)
+            if key is not None:
+                key.readers -= 1
+                if not key.readers:
+                    del tracked_keys[name]
 
 
-def _outline(course: AnchorPlan) -> tuple[list[str], list[str], bool]:
-    """What of a course shows in an answer, scores and beliefs apart."""
-    return [gist.anchor for _, gist in course.examined], [hit.id for hit in course.remaining], course.is_settled
+def _outline(plan: AnchorPlan) -> tuple[list[str], list[str], bool]:
+    """What an answer shows of a plan, apart from scores and probabilities."""
+    return [summary.anchor for _, summary in plan.examined], [hit.id for hit in plan.remaining], plan.is_settled
 
 
-def _as_of_now(kept: CachedAnswer, overview: Overview, reader: Snapshot) -> Answer:
-    """The same answer with the present cut, and as many waiting documents as there are now."""
-    answer = kept.answer
-    if reader.cut != kept.cut or answer.pending != overview.pending:
-        certificate = replace(answer.certificate, cut=reader.cut)
-        kept.answer = answer = replace(answer, certificate=certificate, pending=overview.pending)
-        kept.cut = reader.cut
+def _with_current_cut(cached: CachedAnswer, overview: Overview, snapshot: Snapshot) -> Answer:
+    """The same answer with the present cut and the present number of pending documents."""
+    answer = cached.answer
+    if snapshot.cut != cached.cut or answer.pending != overview.pending:
+        certificate = replace(answer.certificate, cut=snapshot.cut)
+        cached.answer = answer = replace(answer, certificate=certificate, pending=overview.pending)
+        cached.cut = snapshot.cut
     return answer
 
 
-def shown_in(answer: Answer) -> dict[str, Evidence]:
-    """The documents that an answer shows."""
+def _shown_documents(answer: Answer) -> dict[str, Evidence]:
+    """The documents that an answer shows, by id."""
     shown: dict[str, Evidence] = {}
     for group in answer.groups:
-        amending = (one.document for control in group.controlling for one in control.amendments)
-        for evidence in (group.anchor, *(one.document for one in group.controlling), *group.passed, *amending):
+        amending = (amendment.document for control in group.controlling for amendment in control.amendments)
+        for evidence in (group.anchor, *(control.document for control in group.controlling), *group.passed, *amending):
             shown[evidence.id] = evidence
     return shown
 
 
-def _size(answer: Answer, keys: int, hits: int) -> int:
-    """About how many bytes an answer takes."""
-    shown = shown_in(answer)
-    words = sum(len(one.title) + len(one.text) + len(one.source) + len(one.url) for one in shown.values())
-    return len(answer.question) + words + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys + HIT_BYTES * hits
+def _estimated_size(answer: Answer, keys: int, hits: int) -> int:
+    """About how many bytes a cached answer takes."""
+    shown = _shown_documents(answer)
+    text = sum(len(e.title) + len(e.text) + len(e.source) + len(e.url) for e in shown.values())
+    return len(answer.question) + text + EVIDENCE_BYTES * len(shown) + KEY_BYTES * keys + HIT_BYTES * hits
 
 
 class ManyShardsCache(AnswerCache):
-    """Answers of many shards and one generation."""
+    """The answers of many shards and one generation. Writes are not reported, so the values are compared instead."""
 
-    async def _is_current(self, kept: CachedAnswer, overview: Overview, reader: Snapshot) -> bool:
-        """Whether everything that Stage 2 read is as it was."""
-        if kept.has_links != overview.has_links:
+    async def _is_current(self, cached: CachedAnswer, overview: Overview, snapshot: Snapshot) -> bool:
+        if cached.has_links != overview.has_links:
             return False
-        await reader.load(kept.keys)
-        return tuple(_mark(reader.values[key]) for key in kept.keys) == kept.marks
+        await snapshot.load(cached.keys)
+        return tuple(_fingerprint(snapshot.values[key]) for key in cached.keys) == cached.fingerprints
 
     async def keep(
         self, question: Question, answer: Answer, plan: AnchorPlan, snapshot: Snapshot, index: AnchorIndex
     ) -> None:
-        """Remember an answer, unless the index was behind the state: its words would stay old."""
-        shown = shown_in(answer)
+        """Cache an answer, unless the index lags behind the state: the cached texts would stay outdated."""
+        shown = _shown_documents(answer)
         bodies = await index.documents(list(shown))
-        if all(name in bodies and bodies[name].revision == one.revision for name, one in shown.items()):
+        if all(name in bodies and bodies[name].revision == document.revision for name, document in shown.items()):
             await super().keep(question, answer, plan, snapshot, index)
 
-    def _is_cacheable(self, kept: CachedAnswer, reader: Snapshot) -> bool:
-        """What it was worked out from; pages are immutable, and their scope's header names them."""
-        if not reader.source.is_exact:
+    def _track(self, cached: CachedAnswer, snapshot: Snapshot) -> bool:
+        """Take the fingerprints of the keys that were read. Return whether the values were exact."""
+        if not snapshot.source.is_exact:
             return False
-        kept.keys = tuple(key for key in reader.values if key[:1] != b"p")
-        kept.marks = tuple(_mark(reader.values[key]) for key in kept.keys)
+        # Pages are immutable, and the header of their scope names them: it is enough to compare the header.
+        cached.keys = tuple(key for key in snapshot.values if key[:1] != b"p")
+        cached.fingerprints = tuple(_fingerprint(snapshot.values[key]) for key in cached.keys)
         return True
 
 
-def _mark(value: object) -> object:
+def _fingerprint(value: object) -> object:
     return (value.version, value.applied) if isinstance(value, Scope) else value

@@ -115,5 +115,5 @@ def test_a_small_cache_gives_answers_up_and_stays_right() -> None:
     assert all(world.cache.size <= 30_000 for world in worlds)
     assert sum(world.cache.hits for world in worlds) > 50
     for world in worlds:
-        read = Counter(key for kept in world.cache._kept.values() for key in kept.keys)
-        assert {key: mark.readers for key, mark in world.cache._written.items()} == read
+        read = Counter(key for cached in world.cache._answers.values() for key in cached.keys)
+        assert {key: mark.readers for key, mark in world.cache._tracked_keys.items()} == read

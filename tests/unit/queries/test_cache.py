@@ -122,7 +122,7 @@ def test_a_search_that_fails_leaves_no_trace_of_the_answer(monkeypatch: pytest.M
             with pytest.raises(StreamCarError):
                 here.query("moon")
 
-        assert (len(cache), cache.size, cache._written) == (0, 0, {})
+        assert (len(cache), cache.size, cache._tracked_keys) == (0, 0, {})
         assert ids(here.query("moon")) == ["c1"]
 
 
