@@ -1,14 +1,15 @@
-"""Two-stage answers against the live frontier: relevance finds anchors, authority leads on from them.
+"""Two-stage answers from the live state: relevance finds anchors, authority leads from them to what controls them.
 
-Promise: an answer is `front(cl(A_k(q)))` (Definition 3) as of one cut; superseded documents appear
-only as evidence, and the certificate says what is covered. Cost: one search, then few rounds of
-reads that serve all anchors together.
+Promise: an answer is `front(cl(A_k(q)))` (Definition 3) as of one cut. Superseded documents appear in it only as
+evidence. Its certificate says which anchors are covered. Cost: one search, then a few rounds of reads that serve all
+anchors together.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.revisions import document_key
@@ -42,22 +43,23 @@ from stream_car.queries.assembly import (
     with_limited_list,
 )
 from stream_car.queries.cache import AnswerCache
-from stream_car.queries.limits import DEPTH, DEPTH_MAX, require, require_budget, require_names, require_time
+from stream_car.queries.limits import DEPTH, require, require_budget, require_names, require_time
 from stream_car.queries.read_options import DEFAULT_OPTIONS, ImmediateRetries, ReadOptions, mark_in_flight
-from stream_car.queries.retrieval import Question, retrieve, select, with_probabilities
+from stream_car.queries.retrieval import SEARCHED_MAX, Question, retrieve, select, with_probabilities
 from stream_car.queries.shards import ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.settings import SETTINGS
 
 EDITIONS_MAX = 100
-CLOSURE_MAX = 1_000_000  # members of one scope that an audit looks at
+CLOSURE_MAX = 1_000_000  # members of one scope that a check looks at
 
 T = TypeVar("T")
+RetryReason = Literal["shard_moved", "not_exact", "not_visible"]
 
 
 class Queries:
-    """Questions about anchors and names; `ScopeQueries` answers those about scopes."""
+    """Questions about anchors and names. `ScopeQueries` answers those about scopes."""
 
     def __init__(
         self,
@@ -74,96 +76,105 @@ class Queries:
         self.ruleset = ruleset
         self.generation = generation
         self.cache = cache
-        self.superseded_bonus = superseded_bonus  # nats in favour of what something supersedes
+        self.superseded_bonus = superseded_bonus  # nats in favour of an anchor that something supersedes
 
     def reader(self, as_of: int | None = None) -> Snapshot:
-        """A reader for one attempt at a question."""
+        """A snapshot for one attempt at a question."""
         return Snapshot(self.shards.source(), self.ruleset, as_of=as_of)
 
     async def read_consistently(
         self,
         as_of: int | None,
-        ask: Callable[[Snapshot], Awaitable[T]],
+        read: Callable[[Snapshot], Awaitable[T]],
         options: ReadOptions = DEFAULT_OPTIONS,
         *,
         source: Callable[[], ValueSource] | None = None,
     ) -> T:
-        """Ask until an answer is exact and has seen what it must, or the time is up.
+        """Run `read` until its answer is final: all values belong to one cut, and the cut includes `min_revisions`.
 
-        Raises `InvalidRequest`: `pending` and `not_visible` say that `min_revisions` could not be met,
-        `in_flight` that there is no answer that could be given with that reservation.
+        Nothing locks the shards while they are read. So an attempt can fail for three reasons, all of which pass as
+        the shards go on. The whole attempt is then repeated with a new snapshot, as often as `options.retry` allows:
+
+        - `shard_moved`: a shard changed between two rounds of reads, which ended the attempt.
+        - `not_exact`: a value read includes input that is not before the cut.
+        - `not_visible`: some shard has not applied one of `options.min_revisions` yet.
+
+        After the last attempt, an answer that is not exact is returned marked as `in_flight`.
+
+        Raises:
+            InvalidRequest: `not_visible` if that was the reason to the end. `in_flight` if the last attempt gave no
+                answer, or one that has no field for the mark. `pending`, at once, if one of `min_revisions` takes
+                effect in the future.
         """
         require_time(as_of)
-        patience = options.retry or ImmediateRetries()
+        retry = options.retry or ImmediateRetries()
         while True:
-            reader = Snapshot(
+            snapshot = Snapshot(
                 (source or self.shards.source)(),
                 self.ruleset,
                 as_of=as_of,
                 yield_control=options.yield_control,
                 timer=options.timer,
             )
-            found: T | None = None
-            is_seen = True
+            answer: T | None = None
+            retry_reason: RetryReason = "shard_moved"
             with suppress(ShardMoved):
-                found = await ask(reader)
-                is_seen = await self._has_seen(reader, options.min_revisions)
-                if is_seen and reader.source.is_exact:
-                    return found
-            if not await patience.wait():
-                break
-        if not is_seen:
-            names = ", ".join(f"revision {one.revision} of {one.id}" for one in options.min_revisions)
-            raise InvalidRequest("not_visible", f"not every one of {names} has been applied in time; ask again")
-        marked = mark_in_flight(found)
-        if marked is None:
-            raise InvalidRequest("in_flight", "the shards moved faster than they could be read; ask again")
-        return marked
+                answer = await read(snapshot)
+                if not await self._has_seen(snapshot, options.min_revisions):
+                    retry_reason = "not_visible"
+                elif not snapshot.source.is_exact:
+                    retry_reason = "not_exact"
+                else:
+                    return answer
+            if not await retry.wait():
+                return _after_last_attempt(answer, retry_reason, options.min_revisions)
 
-    async def _has_seen(self, reader: Snapshot, after: Sequence[After]) -> bool:
-        """Whether the cut lies beyond these statements, so that every shard they joined or left has them.
+    async def _has_seen(self, snapshot: Snapshot, min_revisions: Sequence[After]) -> bool:
+        """Return whether the cut includes these revisions, so that every shard they joined or left has applied them.
 
-        Raises `InvalidRequest` (`pending`) for one that waits for its time.
+        Raises `InvalidRequest` (`pending`) for a revision that takes effect in the future.
         """
-        await reader.load([document_key(one.id) for one in after])
-        for one in after:
-            held = await reader.document(one.id)
-            if held is None or held.revision < one.revision:
+        await snapshot.load([document_key(minimum.id) for minimum in min_revisions])
+        for minimum in min_revisions:
+            stored = await snapshot.document(minimum.id)
+            if stored is None or stored.revision < minimum.revision:
                 return False
-            if held.pending is not None:
+            if stored.pending is not None:
                 raise InvalidRequest(
-                    "pending", f"{one.id!r} takes effect later than now; until then it changes nothing"
+                    "pending",
+                    f"Document {minimum.id!r} takes effect in the future and changes no answer until then. "
+                    "Omit it from `min_revisions`.",
                 )
-            if reader.cut[self.shards.intake_of(one.id)] <= held.applied:
+            if snapshot.cut[self.shards.intake_of(minimum.id)] <= stored.applied:
                 return False
         return True
 
     async def search(self, text: str, k: int = 5, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Evidence, ...]:
-        """What relevance alone would answer: the best `k` anchors, void or not."""
+        """The best `k` anchors by relevance alone (Stage 1), active or not."""
         require(text, k, k)
 
-        async def ask(reader: Snapshot) -> tuple[Evidence, ...]:
-            hits, walks = await self._anchors(reader, text, k)
-            bodies = await reader.bodies(self.index, [hit.id for hit in hits])
+        async def read(snapshot: Snapshot) -> tuple[Evidence, ...]:
+            hits, walks = await self._anchors(snapshot, text, k)
+            bodies = await snapshot.bodies(self.index, [hit.id for hit in hits])
             return tuple(
                 evidence_of(walk.document, walk.anchor, bodies.get(walk.anchor), active=walk.is_active)
                 for walk in walks
             )
 
-        return await self.read_consistently(None, ask, options)
+        return await self.read_consistently(None, read, options)
 
     async def _anchors(
-        self, reader: Snapshot, text: str, depth: int, named_max: int = COUNTED_MAX
+        self, snapshot: Snapshot, text: str, depth: int, named_max: int = COUNTED_MAX
     ) -> tuple[list[Hit], list[WalkResult]]:
-        """The first `depth` hits that are part of the corpus then, with their walks."""
-        asked = depth
+        """The first `depth` hits that are part of the corpus as of the snapshot, with their walks."""
+        search_depth = depth
         while True:
-            found = await reader.search(self.index, text, min(asked, DEPTH_MAX * 4))
-            walks = await reader.walk([hit.id for hit in found], named_max=named_max)
-            here = [(hit, walk) for hit, walk in zip(found, walks, strict=True) if walk is not None][:depth]
-            if len(here) == depth or len(found) < asked or asked >= DEPTH_MAX * 4:
-                return [hit for hit, _ in here], [walk for _, walk in here]
-            asked *= 4
+            hits = await snapshot.search(self.index, text, min(search_depth, SEARCHED_MAX))
+            walks = await snapshot.walk([hit.id for hit in hits], named_max=named_max)
+            present = [(hit, walk) for hit, walk in zip(hits, walks, strict=True) if walk is not None][:depth]
+            if len(present) == depth or len(hits) < search_depth or search_depth >= SEARCHED_MAX:
+                return [hit for hit, _ in present], [walk for _, walk in present]
+            search_depth *= 4
 
     async def query(
         self,
@@ -177,51 +188,58 @@ class Queries:
     ) -> Answer:
         """The `k` best controlling documents of the first `depth` anchors, group by group.
 
-        `as_of` is a valid time (microseconds UTC). Once Stage 2 has read `budget` keys it looks at no
-        further anchor; the certificate says what was left out. Raises `InvalidRequest`.
+        `as_of` is a valid time in microseconds UTC. After Stage 2 has read `budget` keys, no further anchor is
+        examined; the certificate lists what was left out. Raises `InvalidRequest`.
         """
         require(text, k, depth)
         require_budget(budget)
-        asked = Question(text, k, depth, as_of, budget)
-        answer = await self.read_consistently(as_of, lambda reader: self._cached_answer(reader, asked), options)
-        behind, unread = await self.index.vectors_pending(), await self.index.ignored_terms(text)
-        return replace(answer, behind=behind, unread=unread) if behind or unread else answer
-
-    async def _cached_answer(self, reader: Snapshot, asked: Question) -> Answer:
-        """The answer from the cache if there is one that still stands; otherwise it is worked out, and kept."""
-        cache = self.cache
-        if cache is None:
-            return (await self._answer(reader, asked))[0]
-        known = await cache.find(asked, reader, self.index)
-        if known is not None:
-            return known
-        answer, course = await self._answer(reader, asked)
-        await cache.keep(asked, answer, course, reader, self.index)
+        question = Question(text, k, depth, as_of, budget)
+        answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
+        vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
+        if vectors_pending or ignored_terms:
+            return replace(answer, behind=vectors_pending, unread=ignored_terms)
         return answer
 
-    async def _answer(self, reader: Snapshot, asked: Question) -> tuple[Answer, AnchorPlan]:
-        looked = await retrieve(reader, self.index, asked, superseded_bonus=self.superseded_bonus)
-        told = select([looked.walks[gist.anchor] for _, gist in looked.plan.examined], asked.k)
-        amended = await amendments_of(reader, told.shown)
-        bodies = await reader.bodies(self.index, names_in(told.shown, amended))
-        groups = tuple(group_of(walk, bodies, amended) for walk in told.shown)
-        best = {c.document.id: c.document for group in groups for c in group.controlling}
-        left = [gist.anchor for _, gist in looked.plan.examined[len(told.covered) :]]
-        left += [hit.id for hit in looked.plan.remaining]
-        reasons: list[Incomplete] = ["no_anchor"] if not looked.walks else ["budget"] if looked.is_over_budget else []
-        waiting = (await reader.overview()).pending
+    async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
+        """The cached answer if it is still valid; otherwise compute the answer and cache it."""
+        cache = self.cache
+        if cache is None:
+            return (await self._answer(snapshot, question))[0]
+        cached = await cache.find(question, snapshot, self.index)
+        if cached is not None:
+            return cached
+        answer, plan = await self._answer(snapshot, question)
+        await cache.keep(question, answer, plan, snapshot, self.index)
+        return answer
+
+    async def _answer(self, snapshot: Snapshot, question: Question) -> tuple[Answer, AnchorPlan]:
+        retrieval = await retrieve(snapshot, self.index, question, superseded_bonus=self.superseded_bonus)
+        plan = retrieval.plan
+        selection = select([retrieval.walks[summary.anchor] for _, summary in plan.examined], question.k)
+        amendments = await amendments_of(snapshot, selection.shown)
+        bodies = await snapshot.bodies(self.index, names_in(selection.shown, amendments))
+        groups = tuple(group_of(walk, bodies, amendments) for walk in selection.shown)
+        documents = {control.document.id: control.document for group in groups for control in group.controlling}
+        not_covered = [summary.anchor for _, summary in plan.examined[len(selection.covered) :]]
+        not_covered += [hit.id for hit in plan.remaining]
+        reasons: list[Incomplete] = []
+        if not retrieval.walks:
+            reasons = ["no_anchor"]
+        elif retrieval.is_over_budget:
+            reasons = ["budget"]
+        pending = (await snapshot.overview()).pending
         answer = Answer(
-            question=asked.text,
-            results=tuple(best[name] for name in told.results),
+            question=question.text,
+            results=tuple(documents[name] for name in selection.results),
             groups=groups,
-            certificate=self._certificate(reader, told.covered, left, reasons),
-            pending=waiting,
+            certificate=self._certificate(snapshot, selection.covered, not_covered, reasons),
+            pending=pending,
         )
-        return with_probabilities(answer, looked.plan), looked.plan
+        return with_probabilities(answer, plan), plan
 
     def _certificate(
         self,
-        reader: Snapshot,
+        snapshot: Snapshot,
         walks: Sequence[WalkResult],
         not_covered: Sequence[str],
         reasons: Sequence[Incomplete] = (),
@@ -230,50 +248,50 @@ class Queries:
             walks,
             not_covered,
             generation=self.generation,
-            cut=reader.cut,
-            as_of=reader.as_of,
-            rounds=reader.rounds,
-            lookups=reader.lookups,
+            cut=snapshot.cut,
+            as_of=snapshot.as_of,
+            rounds=snapshot.rounds,
+            lookups=snapshot.lookups,
             reasons=reasons,
         )
 
     async def resolve(
         self, names: Sequence[str], *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> tuple[Resolution, ...]:
-        """What controls these now: document ids, chunk ids (`doc#chunk`) or records, in that order of reading."""
+        """What controls each of these now: document ids, chunk ids (`doc#chunk`) or records."""
         require_names(names)
-        return await self.read_consistently(as_of, lambda reader: self._resolve(reader, names), options)
+        return await self.read_consistently(as_of, lambda snapshot: self._resolve(snapshot, names), options)
 
-    async def _resolve(self, reader: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
-        await reader.load([document_key(name) for name in names])
-        read = [await self.resolve_name(reader, name) for name in names]
-        ids = list(dict.fromkeys(one for found in read for one in found.ids))
-        walks = {one.anchor: with_limited_list(one) for one in await reader.walk(ids) if one is not None}
-        amended = await amendments_of(reader, walks.values())
-        bodies = await reader.bodies(self.index, names_in(walks.values(), amended))
-        groups = {name: group_of(walk, bodies, amended) for name, walk in walks.items()}
-        return tuple(_resolution(found, groups) for found in read)
+    async def _resolve(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
+        await snapshot.load([document_key(name) for name in names])
+        resolved_names = [await self.resolve_name(snapshot, name) for name in names]
+        ids = list(dict.fromkeys(document_id for resolved in resolved_names for document_id in resolved.ids))
+        walks = {walk.anchor: with_limited_list(walk) for walk in await snapshot.walk(ids) if walk is not None}
+        amendments = await amendments_of(snapshot, walks.values())
+        bodies = await snapshot.bodies(self.index, names_in(walks.values(), amendments))
+        groups = {name: group_of(walk, bodies, amendments) for name, walk in walks.items()}
+        return tuple(_resolution(resolved, groups) for resolved in resolved_names)
 
-    async def resolve_name(self, reader: Snapshot, name: str) -> "ResolvedName":
-        """What a name stands for: an exact id, then a chunk of one, then a record."""
-        held = await reader.document(name)
-        if held is not None:
-            return ResolvedName(name, "id", (name,), _standing(held))
+    async def resolve_name(self, snapshot: Snapshot, name: str) -> "ResolvedName":
+        """The documents that a name refers to. The first that exists wins: exact id, chunk of an id, record."""
+        stored = await snapshot.document(name)
+        if stored is not None:
+            return ResolvedName(name, "id", (name,), _status_of(stored))
         owner = name.rpartition("#")[0]
         if owner:
-            held = await reader.document(owner)
-            if held is not None:
-                return ResolvedName(name, "chunk", (owner,), _standing(held))
+            stored = await snapshot.document(owner)
+            if stored is not None:
+                return ResolvedName(name, "chunk", (owner,), _status_of(stored))
         for record in (name, owner):
-            scope = await reader.scope(record_scope(record)) if record else None
+            scope = await snapshot.scope(record_scope(record)) if record else None
             if scope is not None and (scope.entries or scope.directory):
-                every = await self._members(reader, scope)
-                entries = sorted(every, key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
-                return ResolvedName(name, "record", tuple(entry.id for entry in entries), "active")
+                members = await self._members(snapshot, scope)
+                editions = sorted(members, key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
+                return ResolvedName(name, "record", tuple(entry.id for entry in editions), "active")
         return ResolvedName(name, "", (), "unknown")
 
-    async def _members(self, reader: Snapshot, scope: Scope) -> list[Entry]:
-        return await reader.with_pages(lambda: list(all_members(scope, pages_of(reader.values))))
+    async def _members(self, snapshot: Snapshot, scope: Scope) -> list[Entry]:
+        return await snapshot.with_pages(lambda: list(all_members(scope, pages_of(snapshot.values))))
 
     async def check(
         self,
@@ -284,102 +302,111 @@ class Queries:
         as_of: int | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> Audit:
-        """Whether a retrieved set meets both conditions of Theorem 4, and what would repair it.
+        """Check whether a retrieved set meets both conditions of Theorem 4, and what would repair it.
 
-        Frontier inclusion is judged for `A_depth(question)`, without a question for the set itself.
+        Frontier inclusion is judged for the anchors `A_depth(question)`, or without a question for the set itself.
         """
         require_names(ids)
         if question is not None:
             require(question, 1, depth)
-        return await self.read_consistently(as_of, lambda reader: self._check(reader, ids, question, depth), options)
+        return await self.read_consistently(
+            as_of, lambda snapshot: self._check(snapshot, ids, question, depth), options
+        )
 
-    async def _check(self, reader: Snapshot, ids: Sequence[str], question: str | None, depth: int) -> Audit:
-        await reader.load([document_key(name) for name in ids])
-        read = {name: await self.resolve_name(reader, name) for name in dict.fromkeys(ids)}
-        members = list(dict.fromkeys(one for found in read.values() for one in found.ids))
-        found = await reader.walk(members, named_max=CLOSURE_MAX)
-        walks = {name: walk for name, walk in zip(members, found, strict=True) if walk is not None}
-        inside = set(walks)
+    async def _check(self, snapshot: Snapshot, ids: Sequence[str], question: str | None, depth: int) -> Audit:
+        await snapshot.load([document_key(name) for name in ids])
+        by_name = {name: await self.resolve_name(snapshot, name) for name in dict.fromkeys(ids)}
+        members = list(dict.fromkeys(document_id for resolved in by_name.values() for document_id in resolved.ids))
+        results = await snapshot.walk(members, named_max=CLOSURE_MAX)
+        walks = {name: walk for name, walk in zip(members, results, strict=True) if walk is not None}
+        present = set(walks)
         anchors = list(walks.values())
-        if question is not None:  # a set of fewer than are named lacks one of these in any case
-            named_max = CLOSURE_MAX if len(inside) >= LATEST_MAX else COUNTED_MAX
-            _, anchors = await self._anchors(reader, question, depth, named_max)
-        violations = [*_ignored(walks, inside), *_excluded(anchors, inside)]
-        wanted = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
-        wanted.update(dict.fromkeys(entry.id for walk in (*walks.values(), *anchors) for entry in walk.controlling))
-        unknown = _with_status(read, "unknown")
-        retracted = _with_status(read, "retracted")
-        pending = tuple(name for name, named in read.items() if named.ids and not inside.intersection(named.ids))
-        pending = tuple(name for name in pending if name not in retracted)
+        if question is not None:
+            # Of a scope too large to name, a walk still names LATEST_MAX controlling documents. A smaller set lacks
+            # one of them in any case, so only a larger set needs all the names.
+            named_max = CLOSURE_MAX if len(present) >= LATEST_MAX else COUNTED_MAX
+            _, anchors = await self._anchors(snapshot, question, depth, named_max)
+        violations = [*_ignored_superseders(walks, present), *_frontier_exclusions(anchors, present)]
+        repaired = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
+        repaired.update(dict.fromkeys(entry.id for walk in (*walks.values(), *anchors) for entry in walk.controlling))
+        unknown = tuple(name for name, resolved in by_name.items() if resolved.status == "unknown")
+        retracted = tuple(name for name, resolved in by_name.items() if resolved.status == "retracted")
+        pending = tuple(
+            name
+            for name, resolved in by_name.items()
+            if resolved.ids and present.isdisjoint(resolved.ids) and resolved.status != "retracted"
+        )
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
+        has_unlisted = any(walk.controlling_more for walk in anchors)  # the set may lack a document that is not named
         return Audit(
-            holds=not (violations or unknown or retracted or pending or stranded or _is_cut(anchors)),
+            holds=not (violations or unknown or retracted or pending or stranded or has_unlisted),
             violations=tuple(violations),
-            repaired=tuple(wanted),
+            repaired=tuple(repaired),
             unknown=unknown,
             retracted=retracted,
             pending=pending,
             stranded=stranded,
-            certificate=self._certificate(reader, anchors, ()),
+            certificate=self._certificate(snapshot, anchors, ()),
         )
 
 
-def _is_cut(walks: Sequence[WalkResult]) -> bool:
-    """Whether there are controlling documents that a walk counted and did not name."""
-    return any(walk.controlling_more for walk in walks)
+def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisions: Sequence[After]) -> T:
+    """Return the answer marked `in_flight`. Raises `InvalidRequest` if there is no such answer."""
+    if retry_reason == "not_visible":
+        names = ", ".join(f"revision {minimum.revision} of {minimum.id}" for minimum in min_revisions)
+        raise InvalidRequest("not_visible", f"Not all of {names} were applied in time. Try again.")
+    marked = mark_in_flight(answer)
+    if marked is None:
+        raise InvalidRequest("in_flight", "The shards changed faster than they could be read. Try again.")
+    return marked
 
 
-def _with_status(read: "dict[str, ResolvedName]", status: Status) -> tuple[str, ...]:
-    return tuple(name for name, named in read.items() if named.status == status)
+class ResolvedName(Struct, frozen=True):
+    """A name, the documents that it refers to, and how it was read (`via`)."""
+
+    name: str
+    via: Via
+    ids: tuple[str, ...]
+    status: Status
 
 
-class ResolvedName:
-    """A name as it was read: the documents that it stands for, and how it was understood."""
-
-    def __init__(self, name: str, via: Via, ids: tuple[str, ...], status: Status) -> None:
-        self.name = name
-        self.via = via
-        self.ids = ids
-        self.status: Status = status
-
-
-def _standing(held: StoredDocument) -> Status:
-    if held.retracted:
+def _status_of(stored: StoredDocument) -> Status:
+    if stored.retracted:
         return "retracted"
-    return "pending" if held.pending is not None else "active"
+    return "pending" if stored.pending is not None else "active"
 
 
-def _resolution(found: ResolvedName, groups: dict[str, Group]) -> Resolution:
-    mine = tuple(groups[name] for name in found.ids if name in groups)
-    status = found.status
+def _resolution(resolved: ResolvedName, groups: dict[str, Group]) -> Resolution:
+    own_groups = tuple(groups[name] for name in resolved.ids if name in groups)
+    status = resolved.status
     if status == "active":
-        if not mine:
+        if not own_groups:
             status = "pending"
-        elif not any(group.anchor.active for group in mine):
+        elif not any(group.anchor.active for group in own_groups):
             status = "void"
-    return Resolution(asked=found.name, status=status, via=found.via, groups=mine)
+    return Resolution(asked=resolved.name, status=status, via=resolved.via, groups=own_groups)
 
 
-def _ignored(walks: dict[str, WalkResult], inside: set[str]) -> list[Violation]:
-    """Theorem 4 (ii): superseded members none of whose superseders is in the set."""
-    found = []
+def _ignored_superseders(walks: dict[str, WalkResult], present: set[str]) -> list[Violation]:
+    """Theorem 4 (ii): superseded members of the set without any of their superseders in the set."""
+    violations = []
     for name, walk in walks.items():
-        above = walk.closure - {name} | {one for one in walk.cycle if one == name}
-        if (above or walk.closure_more) and not above & inside:
-            repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(above))
+        superseders = walk.closure - {name} | ({name} & set(walk.cycle))
+        if (superseders or walk.closure_more) and superseders.isdisjoint(present):
+            repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(superseders))
             path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.via else ()
-            found.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
-    return found
+            violations.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
+    return violations
 
 
-def _excluded(anchors: Sequence[WalkResult], inside: set[str]) -> list[Violation]:
-    """Theorem 4 (i): anchors some of whose controlling documents the set lacks."""
-    found = []
-    told: set[str] = set()
+def _frontier_exclusions(anchors: Sequence[WalkResult], present: set[str]) -> list[Violation]:
+    """Theorem 4 (i): anchors with controlling documents that the set lacks. Each document is reported once."""
+    violations = []
+    reported: set[str] = set()
     for walk in anchors:
-        lacking = [entry.id for entry in walk.controlling if entry.id not in inside and entry.id not in told]
-        told.update(lacking)
-        if lacking:
-            path = steps_of(walk, lacking[0])
-            found.append(Violation(condition="frontier_inclusion", id=walk.anchor, add=tuple(lacking), path=path))
-    return found
+        missing = [entry.id for entry in walk.controlling if entry.id not in present and entry.id not in reported]
+        reported.update(missing)
+        if missing:
+            path = steps_of(walk, missing[0])
+            violations.append(Violation(condition="frontier_inclusion", id=walk.anchor, add=tuple(missing), path=path))
+    return violations
