@@ -92,19 +92,19 @@ class Queries:
     ) -> T:
         """Run `read` until its answer is final: all values belong to one cut, and the cut includes `min_revisions`.
 
-        Nothing locks the shards while they are read. So an attempt can fail for three reasons, all of which pass as
-        the shards go on. The whole attempt is then repeated with a new snapshot, as often as `options.retry` allows:
+        Nothing locks the shards while they are read. So an attempt can fail for three reasons, which pass with time.
+        The whole attempt is then repeated with a new snapshot, for as long as `options.retry` allows:
 
-        - `shard_moved`: a shard changed between two rounds of reads, which ended the attempt.
+        - `shard_moved`: a shard moved between two rounds of reads, which ended the attempt.
         - `not_exact`: a value read includes input that is not before the cut.
         - `not_visible`: some shard has not applied one of `options.min_revisions` yet.
 
-        After the last attempt, an answer that is not exact is returned marked as `in_flight`.
+        If the last attempt gave an answer that is not exact, it is returned marked as `in_flight`.
 
         Raises:
-            InvalidRequest: `not_visible` if that was the reason to the end. `in_flight` if the last attempt gave no
-                answer, or one that has no field for the mark. `pending`, at once, if one of `min_revisions` takes
-                effect in the future.
+            InvalidRequest: `not_visible` if the last attempt failed for that reason. `in_flight` if it gave no
+                answer, or one that has no field for the mark. `pending`, without a retry, if one of `min_revisions`
+                takes effect in the future.
         """
         require_time(as_of)
         retry = options.retry or ImmediateRetries()

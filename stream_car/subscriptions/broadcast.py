@@ -1,30 +1,30 @@
-"""Tells all who wait that the engine has gone on.
+"""Wake every task that waits for the engine to go on.
 
-Promise: whoever listens before looking misses no ring, however long the look takes.
+Promise: a task that calls `listen` before it looks for news misses no notification, however long the look takes.
 """
 
 import asyncio
 
 
 class Broadcast:
-    """Rings for everybody at once."""
+    """A notification that reaches all listeners at once."""
 
     def __init__(self) -> None:
         self._next: asyncio.Future[None] | None = None
 
     def listen(self) -> asyncio.Future[None]:
-        """The next ring, from now on."""
+        """The next notification after this call."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         return self._next
 
     def notify(self) -> None:
-        """Wake everybody."""
-        ringing, self._next = self._next, None
-        if ringing is not None:
-            ringing.set_result(None)
+        """Wake all listeners."""
+        signal, self._next = self._next, None
+        if signal is not None:
+            signal.set_result(None)
 
     async def wait(self, signal: "asyncio.Future[None]", seconds: float) -> bool:
-        """Whether it rang, waiting for at most so long."""
+        """Wait for a notification, at most `seconds`. Return whether it came."""
         done, _ = await asyncio.wait([signal], timeout=seconds)
         return bool(done)
