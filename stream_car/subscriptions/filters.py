@@ -1,6 +1,6 @@
-"""Which changes and documents a subscriber asked for: pure functions of what is known of them.
+"""Which changes and documents a subscription selects: pure functions of what is known of them.
 
-Promise: a document is asked for by its own id, types and scopes, whichever scope a change came from.
+Promise: a document is selected by its own id, types and scopes, whichever scope a change came from.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from stream_car.subscriptions.events import Filter
 
 
 class Mention(Struct, frozen=True, gc=False):
-    """A document that a change speaks of."""
+    """A document that a change mentions."""
 
     id: str
     why: str
@@ -26,58 +26,60 @@ class Mention(Struct, frozen=True, gc=False):
     order: int = 0
 
 
-def read(selection: Filter, ruleset: Ruleset) -> Filter:
-    """A selection with its scope parts named and spelled as in the names of scopes, however they were written."""
+def normalize(selection: Filter, ruleset: Ruleset) -> Filter:
+    """A selection with its scope parts spelled as in the names of scopes."""
     return replace(selection, parts=frozenset(ruleset.normalize_part(key, value) for key, value in selection.parts))
 
 
 class FilterMatcher:
-    """A selection, read by the rules."""
+    """Decides what a normalized selection selects under a rule set."""
 
     def __init__(self, selection: Filter, ruleset: Ruleset) -> None:
-        self.filter = selection
+        self.selection = selection
         self.ruleset = ruleset
 
     def matches_any(self, members: Iterable[tuple[str, str]]) -> bool:
-        """Whether one of these is asked for: id and type; of the target of a link only the id is known."""
-        chosen = self.filter
-        if not (chosen.ids or chosen.types or chosen.domains):
+        """Return whether any of these (id, type) is selected. The type is empty for the target of a link."""
+        selection = self.selection
+        if not (selection.ids or selection.types or selection.domains):
             return True
         return any(
-            (not chosen.ids or name in chosen.ids) and (not kind or self._is_chosen_type(kind))
+            (not selection.ids or name in selection.ids) and (not kind or self._selects_type(kind))
             for name, kind in members
         )
 
-    def matches(self, held: StoredDocument) -> bool:
-        """Whether a document is what the subscriber asked for: those without a scope cannot be followed."""
-        return held.is_present and bool(held.scopes) and self.is_selected(held)
+    def matches(self, stored: StoredDocument) -> bool:
+        """Return whether a document is present and selected. A document without a scope never is: it has no changes."""
+        return stored.is_present and bool(stored.scopes) and self.is_selected(stored)
 
-    def is_selected(self, held: StoredDocument) -> bool:
-        """Whether its id, its type and its scopes are."""
-        chosen, name = self.filter, held.entry.id
-        if chosen.ids and name not in chosen.ids and chosen.ids.isdisjoint(held.records):
+    def is_selected(self, stored: StoredDocument) -> bool:
+        """Return whether a document, present or not, is selected by its id, type and scopes."""
+        selection, name = self.selection, stored.entry.id
+        if selection.ids and name not in selection.ids and selection.ids.isdisjoint(stored.records):
             return False
-        if not self._is_chosen_type(held.type):
+        if not self._selects_type(stored.type):
             return False
-        return not chosen.parts or any(has_parts(scope, chosen.parts) for scope in held.scopes)
+        return not selection.parts or any(has_parts(scope, selection.parts) for scope in stored.scopes)
 
-    def was_selected(self, one: Mention, scope: str) -> bool:
-        """Whether the subscriber may know a document that is gone, or is no longer what it asked for."""
-        chosen, parts = self.filter, scope_parts(scope)
-        is_named = not chosen.ids or one.id in chosen.ids or (parts[0][0] == RECORD and parts[0][1] in chosen.ids)
-        if not is_named or not chosen.parts <= set(parts):
+    def was_selected(self, mention: Mention, scope: str) -> bool:
+        """Return whether a document that is absent or no longer selected may have been selected in this scope."""
+        selection, parts = self.selection, scope_parts(scope)
+        is_named = (
+            not selection.ids or mention.id in selection.ids or (parts[0][0] == RECORD and parts[0][1] in selection.ids)
+        )
+        if not is_named or not selection.parts <= set(parts):
             return False
-        types = [kind for kind in one.types if kind]
-        return any(self._is_chosen_type(kind) for kind in types) if types else bool(chosen.ids)
+        types = [kind for kind in mention.types if kind]
+        return any(self._selects_type(kind) for kind in types) if types else bool(selection.ids)
 
-    def _is_chosen_type(self, kind: str) -> bool:
-        chosen = self.filter
-        if chosen.types and kind not in chosen.types:
+    def _selects_type(self, kind: str) -> bool:
+        selection = self.selection
+        if selection.types and kind not in selection.types:
             return False
-        domain = self.ruleset.pack_of.get(kind)
-        return not chosen.domains or (domain is not None and domain.name in chosen.domains)
+        pack = self.ruleset.pack_of.get(kind)
+        return not selection.domains or (pack is not None and pack.name in selection.domains)
 
 
 def has_parts(scope: str, parts: frozenset[tuple[str, str]]) -> bool:
-    """Whether a scope's name has all these pairs."""
+    """Return whether the name of a scope has all these pairs."""
     return not parts or parts <= set(scope_parts(scope))

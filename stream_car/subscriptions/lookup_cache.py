@@ -1,8 +1,9 @@
-"""What was found out about the documents of a change, for everybody who tells of it.
+"""What was looked up about the documents of a change, shared by all subscriptions that emit the change.
 
-Promise: a fact was looked up after its change. Whoever tells facts in the order in which they were looked up,
-and nothing that it has read itself before, ends with what is true: `number` says how old a fact is, and older
-ones than it has told are looked up anew. Cost: the newest changes are remembered, up to `CHANGES_MAX` of them.
+Promise: a lookup is made after its change, and lookups are numbered in the order in which they are made. A
+subscription that emits only lookups newer than all that it emitted before, and newer than all that it read itself,
+ends with the current status of each document. An older lookup is made again.
+Cost: memory for the lookups of the latest `CHANGES_MAX` changes.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ CHANGES_MAX = 2000
 
 
 class LookedUpDocument(Struct, frozen=True, gc=False):
-    """A document that a change speaks of, and how it stands."""
+    """A document that a change mentions, and its status when it was looked up; no `document` if it is not present."""
 
     mention: Mention
     document: StoredDocument | None
@@ -28,30 +29,30 @@ class LookedUpDocument(Struct, frozen=True, gc=False):
 
 
 class CachedLookup(Struct, frozen=True, gc=False):
-    """The facts of one change, and which look-up it was."""
+    """The documents of one change, and the number of the lookup."""
 
     number: int
     documents: Sequence[LookedUpDocument]
 
 
 class LookupCache:
-    """Of the changes that were looked up last. `turn` is held by whoever reads what it will tell."""
+    """The latest lookups. A subscription holds `lock` while it reads anything that it will emit."""
 
-    def __init__(self, turn: "AbstractAsyncContextManager[object] | None" = None) -> None:
-        self.turn: AbstractAsyncContextManager[object] = turn if turn is not None else nullcontext()
-        self.number = 0
-        self._known: dict[tuple[int, int], CachedLookup] = {}
+    def __init__(self, lock: "AbstractAsyncContextManager[object] | None" = None) -> None:
+        self.lock: AbstractAsyncContextManager[object] = lock if lock is not None else nullcontext()
+        self.number = 0  # of the latest lookup
+        self._lookups: dict[tuple[int, int], CachedLookup] = {}
 
-    def get(self, shard: int, oseq: int, since: int) -> CachedLookup | None:
-        """What is known of a change's documents, if it was looked up after the fact of this number."""
-        found = self._known.get((shard, oseq))
-        return found if found is not None and found.number > since else None
+    def get(self, shard: int, oseq: int, after: int) -> CachedLookup | None:
+        """The lookup of a change if its number is greater than `after`."""
+        lookup = self._lookups.get((shard, oseq))
+        return lookup if lookup is not None and lookup.number > after else None
 
-    def put(self, shard: int, oseq: int, facts: Sequence[LookedUpDocument]) -> CachedLookup:
-        """Remember what was looked up just now."""
+    def put(self, shard: int, oseq: int, documents: Sequence[LookedUpDocument]) -> CachedLookup:
+        """Remember a lookup that was made just now."""
         self.number += 1
-        self._known.pop((shard, oseq), None)
-        looked = self._known[shard, oseq] = CachedLookup(self.number, facts)
-        if len(self._known) > CHANGES_MAX:
-            del self._known[next(iter(self._known))]
-        return looked
+        self._lookups.pop((shard, oseq), None)  # so that the latest is the last
+        lookup = self._lookups[shard, oseq] = CachedLookup(self.number, documents)
+        if len(self._lookups) > CHANGES_MAX:
+            del self._lookups[next(iter(self._lookups))]
+        return lookup

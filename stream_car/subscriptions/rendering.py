@@ -1,8 +1,10 @@
-"""From the state and the changes of it to what a subscriber is told.
+"""Turn the state and its changes into the notices of one subscription.
 
-Promise: scope changes are told as they are; document changes and snapshots say what holds as of the
-reader's values. A run of very many members is told piece by piece, each as it stands then.
+Promise: scope changes are emitted unchanged. Document changes and snapshots report what holds as of the values read.
+A run of very many members is emitted in pieces, each member with its status at that time.
 Cost: one round of reads for all documents of a change, and one search for their titles.
+
+In this package `state` is a `queries.snapshot.Snapshot`; "snapshot" alone is the first part of a subscription.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,13 +27,13 @@ from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Noti
 from stream_car.subscriptions.filters import FilterMatcher, Mention, has_parts
 from stream_car.subscriptions.lookup_cache import LookedUpDocument
 
-IsAhead = Callable[[bytes], bool]  # whether a snapshot has yet to come to a key
+IsAhead = Callable[[bytes], bool]  # whether the snapshot has not reached this key yet
 
 decode_change = msgspec.json.Decoder(FrontierChange).decode
 
 
 class Expansion(Struct, frozen=True):
-    """A run of members that is told piece by piece; `min_revisions` is the last one told."""
+    """A run whose members are emitted in pieces; `after` is the last member emitted."""
 
     change: FrontierChange
     run: Run
@@ -40,174 +42,177 @@ class Expansion(Struct, frozen=True):
 
 
 class Renderer:
-    """Puts into words what one subscriber asked for."""
+    """Renders notices of what one subscription selects."""
 
-    def __init__(self, chooser: FilterMatcher, index: AnchorIndex, generation: str) -> None:
-        self.matcher = chooser
+    def __init__(self, matcher: FilterMatcher, index: AnchorIndex, generation: str) -> None:
+        self.matcher = matcher
         self.index = index
         self.generation = generation
 
     # Scopes
 
     def scope_change(self, shard: int, event: Emission, is_ahead: IsAhead) -> Iterator[Notice]:
-        """A change of a scope that is asked for, as it is."""
+        """The change of a scope, unchanged, if the scope and one of its members are selected."""
         name = event.key.decode()
-        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.filter.parts):
+        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.selection.parts):
             return
         change = decode_change(event.value)
-        members = ((one.id, one.type) for one in (*change.entered, *change.left))
+        members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
             position = f"{self.generation}/{shard}/{event.oseq}"
             yield Notice("change", Told(position=position, oseq=event.oseq, change=change))
 
-    async def scope_state(self, reader: Snapshot, scope: Scope) -> list[Notice]:
-        """The members that a scope does not void; nothing where nothing is asked for."""
-        if not has_parts(scope.name, self.matcher.filter.parts):
+    async def scope_state(self, state: Snapshot, scope: Scope) -> list[Notice]:
+        """The members that a scope does not void; nothing if none of them is selected."""
+        if not has_parts(scope.name, self.matcher.selection.parts):
             return []
         if keys_of(scope.name) == LINK:
             [(_, target)] = scope_parts(scope.name)
             if not size(scope) or not self.matcher.matches_any([(target, "")]):
                 return []
             return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, void=target))]
-        entries = await reader.with_pages(lambda: holding(scope, reader))
+        entries = await state.with_pages(lambda: holding(scope, state))
         if not entries or not self.matcher.matches_any((entry.id, entry.type) for entry in entries):
             return []
         return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, members=tuple(map(as_member, entries))))]
 
     # Documents
 
-    async def active_documents(self, reader: Snapshot, names: Sequence[str]) -> list[Notice]:
-        """Those of these documents that are asked for and in force."""
-        known = [held for name in names if (held := await reader.document(name)) is not None]
-        chosen = [held.entry.id for held in known if self.matcher.matches(held)]
-        looked = zip(chosen, await reader.anchor_statuses(chosen), strict=True)
-        active = {name: found[0] for name, found in looked if found is not None and found[1]}
+    async def active_documents(self, state: Snapshot, names: Sequence[str]) -> list[Notice]:
+        """Those of these documents that are selected and active."""
+        known = [stored for name in names if (stored := await state.document(name)) is not None]
+        selected = [stored.entry.id for stored in known if self.matcher.matches(stored)]
+        statuses = zip(selected, await state.anchor_statuses(selected), strict=True)
+        active = {name: status[0] for name, status in statuses if status is not None and status[1]}
         bodies = await self.index.documents(list(active))
-        told = []
-        for name, held in active.items():
+        notices = []
+        for name, stored in active.items():
             body = bodies.get(name)
-            told.append(
+            notices.append(
                 Notice(
                     "snapshot",
                     ActiveDocument(
                         id=name,
-                        revision=held.revision,
-                        type=held.type,
-                        time=held.time,
-                        order=held.order,
+                        revision=stored.revision,
+                        type=stored.type,
+                        time=stored.time,
+                        order=stored.order,
                         title=body.title if body is not None else "",
                         source=body.source if body is not None else "",
                         url=body.url if body is not None else "",
-                        scopes=held.scopes,
+                        scopes=stored.scopes,
                     ),
                 )
             )
-        return told
+        return notices
 
-    async def look_up(self, reader: Snapshot, change: FrontierChange) -> list[LookedUpDocument]:
-        """How the documents stand that a change names one by one."""
+    async def look_up(self, state: Snapshot, change: FrontierChange) -> list[LookedUpDocument]:
+        """The present status of the documents that a change names one by one."""
         mentions = _mentions(change)
         if keys_of(change.scope) == LINK:
             for target in list(mentions):
-                editions = await editions_of(reader, target)
+                editions = await editions_of(state, target)
                 mentions.update((name, Mention(name, mentions[target].why, "link")) for name in editions)
-                if await reader.document(target) is None:
-                    del mentions[target]  # the name of a record, or of nothing that is here
-        return await self._facts(reader, list(mentions.values()))
+                if await state.document(target) is None:
+                    del mentions[target]  # a record's name, or a document that was never published
+        return await self._look_up(state, list(mentions.values()))
 
     async def expand(
-        self, reader: Snapshot, expansion: Expansion, most: int, is_ahead: IsAhead
+        self, state: Snapshot, expansion: Expansion, limit: int, is_ahead: IsAhead
     ) -> tuple[list[Notice], Expansion | None]:
-        """The next members of a run, as they stand now, and what is left of it."""
+        """The next `limit` members of a run with their present status, and the rest of the run."""
         change, run = expansion.change, expansion.run
-        scope = await reader.scope(change.scope)
-        found = await reader.with_pages(lambda: list(islice(_beyond(scope, reader, expansion), most + 1)))
-        some = found[:most]
-        mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in some]
-        told = self.document_changes(await self._facts(reader, mentions), change, expansion.oseq, is_ahead)
-        if len(found) <= most:
-            return told, None
-        last = some[-1]
-        return told, Expansion(change, run, expansion.oseq, (last.time, last.order, last.id))
+        scope = await state.scope(change.scope)
+        entries = await state.with_pages(lambda: list(islice(_run_members(scope, state, expansion), limit + 1)))
+        batch = entries[:limit]
+        mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in batch]
+        notices = self.document_changes(await self._look_up(state, mentions), change, expansion.oseq, is_ahead)
+        if len(entries) <= limit:
+            return notices, None
+        last = batch[-1]
+        return notices, Expansion(change, run, expansion.oseq, (last.time, last.order, last.id))
 
-    async def _facts(self, reader: Snapshot, mentions: Sequence[Mention]) -> list[LookedUpDocument]:
-        looked = await reader.anchor_statuses([one.id for one in mentions])
-        bodies = await self.index.documents([one.id for one in mentions])
-        facts = []
-        for one, found in zip(mentions, looked, strict=True):
-            held, body = found[0] if found is not None else None, bodies.get(one.id)
-            is_active = found is not None and found[1]
-            words = (body.title, body.source, body.url) if body is not None else ()
-            facts.append(LookedUpDocument(one, held, is_active, *words))
-        return facts
+    async def _look_up(self, state: Snapshot, mentions: Sequence[Mention]) -> list[LookedUpDocument]:
+        names = [mention.id for mention in mentions]
+        statuses = await state.anchor_statuses(names)
+        bodies = await self.index.documents(names)
+        documents = []
+        for mention, status in zip(mentions, statuses, strict=True):
+            stored, is_active = status if status is not None else (None, False)
+            body = bodies.get(mention.id)
+            texts = (body.title, body.source, body.url) if body is not None else ()
+            documents.append(LookedUpDocument(mention, stored, is_active, *texts))
+        return documents
 
     def document_changes(
-        self, facts: Sequence[LookedUpDocument], change: FrontierChange, oseq: int, is_ahead: IsAhead
+        self, documents: Sequence[LookedUpDocument], change: FrontierChange, oseq: int, is_ahead: IsAhead
     ) -> list[Notice]:
-        """What became of those documents that are asked for."""
-        told = []
-        for fact in facts:
-            one, held = fact.mention, fact.document
-            is_asked_for = held is not None and self.matcher.is_selected(held)
-            if is_ahead(b"d:" + one.id.encode()):
+        """What became of those of these documents that are or were selected."""
+        notices = []
+        for document in documents:
+            mention, stored = document.mention, document.document
+            if is_ahead(b"d:" + mention.id.encode()):
                 continue
-            if not is_asked_for and not self.matcher.was_selected(one, change.scope):
+            is_selected = stored is not None and self.matcher.is_selected(stored)
+            if not is_selected and not self.matcher.was_selected(mention, change.scope):
                 continue
             data = DocumentChange(
-                id=one.id,
-                active=fact.is_active,
-                revision=held.revision if held is not None else one.revision,
-                type=held.type if held is not None else one.types[-1] if one.types else "",
-                selected=held is not None and self.matcher.matches(held),
-                time=held.time if held is not None else one.time,
-                order=held.order if held is not None else one.order,
-                title=fact.title,
-                source=fact.source,
-                url=fact.url,
-                why=one.why,
-                rule=one.rule,
+                id=mention.id,
+                active=document.is_active,
+                revision=stored.revision if stored is not None else mention.revision,
+                type=stored.type if stored is not None else mention.types[-1] if mention.types else "",
+                selected=stored is not None and self.matcher.matches(stored),
+                time=stored.time if stored is not None else mention.time,
+                order=stored.order if stored is not None else mention.order,
+                title=document.title,
+                source=document.source,
+                url=document.url,
+                why=mention.why,
+                rule=mention.rule,
                 scope=change.scope,
                 cause=change.cause,
                 oseq=oseq,
             )
-            told.append(Notice("change", data))
-        return told
+            notices.append(Notice("change", data))
+        return notices
 
 
 def runs_of(change: FrontierChange, oseq: int) -> tuple[Expansion, ...]:
-    """The runs that are to be told after the documents that a change names."""
+    """The runs to emit after the documents that a change names one by one."""
     return tuple(Expansion(change, run, oseq) for run in (*change.left_runs, *change.entered_runs))
 
 
-async def editions_of(reader: Snapshot, name: str) -> list[str]:
-    """The documents that are editions of a record."""
-    return [entry.id for entry in await members_of(reader, await reader.scope(record_scope(name)))]
+async def editions_of(state: Snapshot, name: str) -> list[str]:
+    """The ids of the editions of a record."""
+    return [entry.id for entry in await members_of(state, await state.scope(record_scope(name)))]
 
 
-async def members_of(reader: Snapshot, scope: Scope) -> list[Entry]:
-    """All members of a scope, void ones too."""
-    return await reader.with_pages(lambda: list(all_members(scope, pages_of(reader.values))))
+async def members_of(state: Snapshot, scope: Scope) -> list[Entry]:
+    """All members of a scope, void ones included."""
+    return await state.with_pages(lambda: list(all_members(scope, pages_of(state.values))))
 
 
 def _mentions(change: FrontierChange) -> dict[str, Mention]:
-    """The members that a change lists; of one that left and entered, both types and what it is now."""
-    found: dict[str, Mention] = {}
-    for one in (*change.left, *change.entered):
-        before = found.get(one.id)
-        types = (*(before.types if before is not None else ()), one.type)
-        found[one.id] = Mention(one.id, one.why, one.rule, types, one.revision, one.time, one.order)
-    return found
+    """The members that a change lists, by id. A member that left and entered has both types and its new values."""
+    mentions: dict[str, Mention] = {}
+    for member in (*change.left, *change.entered):
+        earlier = mentions.get(member.id)
+        types = (*(earlier.types if earlier is not None else ()), member.type)
+        mentions[member.id] = Mention(
+            member.id, member.why, member.rule, types, member.revision, member.time, member.order
+        )
+    return mentions
 
 
-def _beyond(scope: Scope, reader: Snapshot, expansion: Expansion) -> Iterator[Entry]:
-    """The members of a run behind the last one told, in order. Raises `MissingPages` for the next page only."""
+def _run_members(scope: Scope, state: Snapshot, expansion: Expansion) -> Iterator[Entry]:
+    """The members of a run after the last one emitted, in order. Raises `MissingPages` for the next page only."""
     run, after = expansion.run, expansion.after
     if scope.directory:
-        pages = pages_of(reader.values)
-        sheets = page_entries_between(scope, pages, run.type, run.start, run.end)
-        left = [sheet for sheet in sheets if after is None or sheet.last > after]
-        entries = (entry for sheet in left for entry in page_of(scope, pages, sheet))
+        pages = pages_of(state.values)
+        page_entries = page_entries_between(scope, pages, run.type, run.start, run.end)
+        unread = [page_entry for page_entry in page_entries if after is None or page_entry.last > after]
+        entries = (entry for page_entry in unread for entry in page_of(scope, pages, page_entry))
     else:
         entries = (entry for entry in scope.entries if entry.type == run.type)
     for entry in entries:

@@ -1,18 +1,39 @@
-"""Subscriptions: what is in force now, then every change of it, as one stream that can be taken up again.
+"""Subscriptions: what is in force now, then every change of it, as one stream that can be resumed.
 
-Promise: a snapshot and what follows fit together without a gap: whoever puts what is active and drops
-what is not has, at the end of the snapshot and whenever it has caught up, exactly the state of now. The
-journal is read from the subscriber's own cursor when the subscriber asks, so a slow one costs the engine
-nothing. A cursor is one number for each shard that tells changes. Scope changes are told once each, each
-shard's in order; document changes say what holds now, may repeat, and the last one is true.
+Promise: snapshot and changes fit together without a gap. A subscriber that keeps what is active and drops what is not
+has exactly the current state at the end of the snapshot, and whenever it has caught up. The change log is read from
+the subscription's own cursor when the subscriber wants more, so a slow subscriber costs the engine nothing. A cursor
+is one number per shard that emits changes. Scope changes are emitted once each, in the order of their shard. Document
+changes report what holds now; they may repeat, and the last one is right. A step that raises emits nothing and
+changes nothing.
+Cost: a step reads at most `EVENTS_AT_ONCE` events per shard or `ITEMS_AT_ONCE` items: a few milliseconds or less.
+Only a small snapshot is read in one step, up to `FEW_MAX` items.
 
-How snapshot and tail fit: the next keys are read as of some number of each shard; first the changes up to
-these numbers are told, of keys that the snapshot has passed, and then these keys. Shards may move while
-they are read: what does not fit together is read again. Cost: a step reads at most `EVENTS_AT_ONCE` events
-a shard or `ITEMS_AT_ONCE` items, a few milliseconds or less.
+A snapshot is read page by page, in the order of keys. A page is as of some number `up_to` of each shard. First the
+changes up to these numbers are emitted for the keys that earlier pages have passed, then the page. Shards may move
+while they are read; what does not fit together is read again.
+
+A subscription is a state machine. Its states are the members of `Phase`, because "state" means the engine's state
+here; `Subscription.step` takes one step.
+
+| phase     | a step                                                     | next phase                               |
+| --------- | ---------------------------------------------------------- | ---------------------------------------- |
+| STARTING  | emits `snapshot-begin`; the cursor becomes the last change | READING                                  |
+| READING   | reads the next page, then continues as ALIGNING            | ALIGNING                                 |
+| ALIGNING  | emits changes of passed keys, up to the page's `up_to`     | EXPANDING if a change has runs           |
+|           | and, once there, emits the page                            | READING if it was not the last page      |
+|           | and, after the last page, `snapshot-end`                   | FOLLOWING if it was the last page        |
+| EXPANDING | emits the next members of a run, with their status now     | after the last run, ALIGNING if there is |
+|           |                                                            | a page, else FOLLOWING                   |
+| FOLLOWING | emits the next changes that the state shows                | EXPANDING if a change has runs           |
+
+If no condition for a next phase holds, the phase stays the same. A subscription begins as STARTING with a snapshot, and
+as FOLLOWING without one. Only the document view has runs. The last notice of a change carries the cursor to resume
+from, except within a snapshot, which cannot be resumed.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum, auto
 
 import msgspec
 from msgspec import Struct
@@ -28,23 +49,23 @@ from stream_car.processing.fold import CHANGES
 from stream_car.queries.shards import Reached, ShardMoved, Shards
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import Filter, Notice, SnapshotBegin, SnapshotEnd
-from stream_car.subscriptions.filters import FilterMatcher, read
+from stream_car.subscriptions.filters import FilterMatcher, normalize
 from stream_car.subscriptions.lookup_cache import CachedLookup, LookupCache
 from stream_car.subscriptions.rendering import Expansion, Renderer, decode_change, editions_of, members_of, runs_of
 
 EVENTS_AT_ONCE = 32
 ITEMS_AT_ONCE = 32
-FEW_MAX = 1000  # items of a snapshot that are told at once
+FEW_MAX = 1000  # a snapshot of fewer items is read as one page, if they can be listed without reading all
 
 Cursor = tuple[int, ...]
 
 
-async def at_rest() -> None:
-    """Where the index goes on with the state there is nothing to wait for."""
+async def _already_settled() -> None:
+    """The default of `settle`: the index advances together with the state, so there is nothing to wait for."""
 
 
 class SubscriptionSources(Struct, frozen=True):
-    """What a subscription reads. `settle` returns when the index has what the state had when it was called."""
+    """What a subscription reads. `settle` returns when the index has everything that the state had at the call."""
 
     shards: Shards
     listing: KeyListing
@@ -52,50 +73,74 @@ class SubscriptionSources(Struct, frozen=True):
     index: AnchorIndex
     ruleset: Ruleset
     generation: str
-    shards_with_changes: int = 1  # how many shards tell changes
-    settle: Callable[[], Awaitable[None]] = at_rest
+    shards_with_changes: int = 1  # how many shards emit changes
+    settle: Callable[[], Awaitable[None]] = _already_settled
     lookups: LookupCache = msgspec.field(default_factory=LookupCache)
-    items: int = ITEMS_AT_ONCE  # of a snapshot that are read at once; at most that
+    items: int = ITEMS_AT_ONCE  # items of a snapshot that a step reads; at most `ITEMS_AT_ONCE`
 
 
 class Expired(Exception):
-    """The changes after the cursor are no longer kept."""
+    """The changes after the cursor have been deleted."""
+
+
+class Phase(Enum):
+    """The states of a subscription; the module docstring has the table."""
+
+    STARTING = auto()
+    READING = auto()
+    ALIGNING = auto()
+    EXPANDING = auto()
+    FOLLOWING = auto()
 
 
 class _Page(Struct, frozen=True):
-    """Items of a snapshot as of these numbers, which are told when the changes up to there are; the last key."""
+    """Items of a snapshot as of `up_to`. `boundary` is the last key of the page; `None` if it is the last page."""
 
     notices: list[Notice]
-    upto: Cursor
+    up_to: Cursor
     boundary: bytes | None
 
 
 class _Progress(Struct, frozen=True):
-    """Where a subscriber is. `boundary` is the last key that its snapshot has told, if there is one.
+    """How far a subscription is.
 
-    `facts`: what is told next was looked up after the fact of this number.
+    `cursor`: for each shard, the last change that counts as emitted.
+    `boundary`: the last key that the snapshot has emitted, or `b""`; `None` outside of a snapshot.
+    `runs`: runs of the last change that are still to be emitted.
+    `page`: a page that was read and not emitted yet.
+    `last_lookup`: whatever is emitted next must be looked up after the lookup of this number.
     """
 
     cursor: Cursor
-    is_new: bool  # the snapshot is to begin
+    is_new: bool  # the snapshot has not begun
     boundary: bytes | None = None
     runs: tuple[Expansion, ...] = ()
     page: _Page | None = None
-    facts: int = 0
+    last_lookup: int = 0
+
+    @property
+    def phase(self) -> Phase:
+        if self.is_new:
+            return Phase.STARTING
+        if self.runs:
+            return Phase.EXPANDING
+        if self.boundary is None:
+            return Phase.FOLLOWING
+        return Phase.READING if self.page is None else Phase.ALIGNING
 
 
 class Subscription:
-    """One subscriber's place in the stream: ask for a `step` until it `has_caught_up`, and again after a change."""
+    """One subscriber's place in the stream. Call `step` until it `has_caught_up`, and again after the next change."""
 
     def __init__(
         self, sources: SubscriptionSources, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool
     ) -> None:
         self.sources = sources
-        self.selection = read(selection, sources.ruleset)
-        self._at_once = min(sources.items, ITEMS_AT_ONCE)
-        self.has_moved = False  # whether the last step came further; if not, ask again after a moment
-        self._teller = Renderer(FilterMatcher(self.selection, sources.ruleset), sources.index, sources.generation)
-        self._at = _Progress(tuple(cursor), with_snapshot)
+        self.selection = normalize(selection, sources.ruleset)
+        self.has_moved = False  # whether the last step made progress; if not, wait a moment before the next step
+        self._items_max = min(sources.items, ITEMS_AT_ONCE)
+        self._renderer = Renderer(FilterMatcher(self.selection, sources.ruleset), sources.index, sources.generation)
+        self._progress = _Progress(tuple(cursor), with_snapshot)
 
     @property
     def generation(self) -> str:
@@ -104,249 +149,263 @@ class Subscription:
 
     @property
     def cursor(self) -> Cursor:
-        """For each shard the number of the last change told."""
-        return self._at.cursor
+        """For each shard the number of the last change emitted."""
+        return self._progress.cursor
 
     def position(self, cursor: Cursor) -> str:
-        """A cursor as subscribers have it."""
+        """A cursor in the form that subscribers get: `generation:number.number...`."""
         return f"{self.generation}:{'.'.join(map(str, cursor))}"
 
     @property
     def is_beginning(self) -> bool:
-        """Whether the snapshot is not yet told to its end."""
-        return self._at.is_new or self._at.boundary is not None
+        """Whether the snapshot is not complete yet."""
+        return self._progress.is_new or self._progress.boundary is not None
 
     async def step(self) -> list[Notice]:
-        """The next notices. Raises `Expired` where changes that were not told yet are gone.
+        """The next notices. If it raises, the subscription is where it was before.
 
-        Whatever it raises, nothing counts as told.
+        Raises:
+            Expired: changes that were not emitted yet have been deleted. Start again with a snapshot.
         """
-        before = self._at
+        before = self._progress
         try:
-            told = await self._step()
+            notices = await self._step()
         except ShardMoved:
-            told, self._at = [], before
+            notices, self._progress = [], before  # the next step reads again
         except BaseException:
-            self._at = before
+            self._progress = before
             raise
-        self.has_moved = self._at is not before
-        return told
+        self.has_moved = self._progress is not before
+        return notices
 
     async def _step(self) -> list[Notice]:
-        at = self._at
-        if at.is_new:
-            self._at = _Progress(await self._last(), is_new=False, boundary=b"")
-            return [Notice("snapshot-begin", SnapshotBegin(generation=self.generation, view=self.selection.view))]
-        if at.runs:
-            return self._within_snapshot(await self._expand(at.runs[0]))
-        if at.boundary is None:
-            return await self._tail(await self._last())
-        if at.page is None:
-            async with self.sources.lookups.turn:
-                page = await self._page(at.boundary)
-                at = self._at = replace(at, page=page, facts=self.sources.lookups.number)
-        assert at.page is not None
-        known = tuple(map(min, at.page.upto, await self._last()))
-        told = self._within_snapshot(await self._tail(known))
-        if self._at.runs or self._at.cursor != at.page.upto:  # going on behind it would miss the rest
-            return told
-        return told + self._turned(at.page)
+        progress = self._progress
+        match progress.phase:
+            case Phase.STARTING:
+                self._progress = _Progress(await self._last(), is_new=False, boundary=b"")
+                return [Notice("snapshot-begin", SnapshotBegin(generation=self.generation, view=self.selection.view))]
+            case Phase.FOLLOWING:
+                return await self._changes(await self._last())
+            case Phase.EXPANDING:
+                return self._without_cursors(await self._expand(progress.runs[0]))
+            case Phase.READING:
+                await self._read_page()
+                return await self._align()
+            case Phase.ALIGNING:
+                return await self._align()
 
-    def _within_snapshot(self, notices: list[Notice]) -> list[Notice]:
-        """Nobody can go on in the middle of a snapshot."""
-        return notices if self._at.boundary is None else [Notice(one.event, one.data) for one in notices]
+    async def _align(self) -> list[Notice]:
+        """Emit the changes up to the page's numbers; once they are reached, emit the page."""
+        page = self._progress.page
+        assert page is not None
+        readable = tuple(map(min, page.up_to, await self._last()))  # the change log may lag behind the state
+        notices = self._without_cursors(await self._changes(readable))
+        if self._progress.runs or self._progress.cursor != page.up_to:  # emitting the page now would skip changes
+            return notices
+        self._progress = replace(self._progress, boundary=page.boundary, page=None)
+        notices += page.notices
+        if page.boundary is None:
+            end = SnapshotEnd(generation=self.generation, cursor=self.position(self.cursor))
+            notices.append(Notice("snapshot-end", end, self.cursor))
+        return notices
 
-    def _turned(self, page: _Page) -> list[Notice]:
-        """A page's items, and the end of the snapshot behind the last."""
-        self._at = replace(self._at, boundary=page.boundary, page=None)
-        if page.boundary is not None:
-            return page.notices
-        end = SnapshotEnd(generation=self.generation, cursor=self.position(self.cursor))
-        return [*page.notices, Notice("snapshot-end", end, self.cursor)]
+    def _without_cursors(self, notices: list[Notice]) -> list[Notice]:
+        """The same notices; within a snapshot without cursors, because it cannot be resumed there."""
+        if self._progress.boundary is None:
+            return notices
+        return [Notice(notice.event, notice.data) for notice in notices]
 
-    async def has_caught_up(self) -> bool:
-        """Whether everything up to now is told; if not, ask for another step, also after one that told nothing."""
-        at = self._at
-        is_telling = at.is_new or at.boundary is not None or at.runs
-        return not is_telling and at.cursor == await self._last()
-
-    async def _last(self) -> Cursor:
-        """For each shard the last change; where a journal is read that lags behind the cursor, the cursor."""
-        last = [await self.sources.change_log.last(shard) for shard in range(self.sources.shards_with_changes)]
-        return tuple(map(max, last, self._at.cursor))
-
-    def _reader(self) -> Snapshot:
-        return Snapshot(self.sources.shards.source(), self.sources.ruleset)
-
-    def _is_ahead(self, key: bytes) -> bool:
-        """Whether the snapshot has yet to come to this key."""
-        return self._at.boundary is not None and key > self._at.boundary
-
-    # What changes
-
-    async def _tail(self, upto: Cursor) -> list[Notice]:
-        """The next changes, up to these numbers."""
-        told: list[Notice] = []
-        for shard, last in enumerate(upto):
-            if self.cursor[shard] < last and not self._at.runs:
-                told += await self._tail_of(shard, last)
-        return told
-
-    async def _tail_of(self, shard: int, last: int) -> list[Notice]:
-        journal, after = self.sources.change_log, self.cursor[shard]
-        events = await journal.read(shard, CHANGES, after=after, limit=EVENTS_AT_ONCE)
-        if after < await journal.deleted_up_to(shard):  # asked after reading, for they may have gone just before it
-            raise Expired
-        known = [event for event in events if event.oseq <= last]
-        is_all = len(events) < EVENTS_AT_ONCE or len(known) < len(events)
-        if self.selection.view == "scope":
-            told = [one for event in known for one in self._scope_change(shard, event)]
-        else:
-            told = await self._document_changes(shard, known)
-        if is_all and not self._at.runs and (not known or self.cursor[shard] == known[-1].oseq):
-            self._pass(shard, last)
-        return told
-
-    def _pass(self, shard: int, oseq: int) -> None:
-        cursor = (*self.cursor[:shard], oseq, *self.cursor[shard + 1 :])
-        self._at = replace(self._at, cursor=cursor)
-
-    def _scope_change(self, shard: int, event: Emission) -> list[Notice]:
-        self._pass(shard, event.oseq)
-        return self._on_from_here(list(self._teller.scope_change(shard, event, self._is_ahead)))
-
-    async def _document_changes(self, shard: int, events: Sequence[Emission]) -> list[Notice]:
-        """What became of the documents, as far as the state that was read has come; the rest is told later."""
-        told: list[Notice] = []
-        for event, change, looked in await self._looked(shard, events):
-            some = self._teller.document_changes(looked.documents, change, event.oseq, self._is_ahead)
-            self._pass(shard, event.oseq)
-            self._at = replace(self._at, facts=looked.number)
-            if runs := runs_of(change, event.oseq):
-                self._at = replace(self._at, runs=runs)
-                return told + some
-            told += self._on_from_here(some)
-        return told
-
-    async def _looked(
-        self, shard: int, events: Sequence[Emission]
-    ) -> list[tuple[Emission, FrontierChange, CachedLookup]]:
-        """The changes with how their documents stand, which somebody else may have looked up before."""
-        facts, since, found = self.sources.lookups, self._at.facts, []
-        reader: Snapshot | None = None
-        async with facts.turn:
-            for event in events:
-                change = decode_change(event.value)
-                known = facts.get(shard, event.oseq, since)
-                if known is None and reader is None:
-                    await self.sources.settle()
-                    reader = self._reader()
-                    await reader.overview()
-                if known is None and reader is not None:
-                    if not self._has_applied(reader.source.reached, shard, event.oseq, change.cause.id, change.offset):
-                        break
-                    known = facts.put(shard, event.oseq, await self._teller.look_up(reader, change))
-                assert known is not None
-                since = known.number
-                found.append((event, change, known))
-        return found
-
-    def _has_applied(self, reached: Reached | None, shard: int, oseq: int, cause: str, offset: int) -> bool:
-        """Whether the state shows this change: one that was lost may be on its way back."""
-        if reached is None:
-            return True
-        return reached.changes[shard] >= oseq and reached.applied[self.sources.shards.intake_of(cause)] > offset
-
-    async def _expand(self, expansion: Expansion) -> list[Notice]:
-        """The next members of a run, as they stand now; behind the last one of all one may go on."""
-        async with self.sources.lookups.turn:
-            reader = self._reader()
-            await self._upto(reader)
-            told, left = await self._teller.expand(reader, expansion, self._at_once, self._is_ahead)
-            runs = ((left,) if left is not None else ()) + self._at.runs[1:]
-            self._at = replace(self._at, runs=runs, facts=self.sources.lookups.number)
-        return told if runs else self._on_from_here(told)
-
-    def _on_from_here(self, notices: list[Notice]) -> list[Notice]:
-        """Whoever has heard the last of these may go on behind it."""
+    def _with_cursor(self, notices: list[Notice]) -> list[Notice]:
+        """The same notices; the last one gets the cursor from which a subscriber that has received it can resume."""
         if not notices:
             return notices
         last = notices[-1]
         return [*notices[:-1], Notice(last.event, last.data, self.cursor)]
 
+    async def has_caught_up(self) -> bool:
+        """Whether everything up to now is emitted. If not, take another step, even after a step without notices."""
+        return self._progress.phase is Phase.FOLLOWING and self.cursor == await self._last()
+
+    async def _last(self) -> Cursor:
+        """For each shard the last change in the log; or the cursor, if the log read here lags behind the cursor."""
+        last = [await self.sources.change_log.last(shard) for shard in range(self.sources.shards_with_changes)]
+        return tuple(map(max, last, self.cursor))
+
+    def _state(self) -> Snapshot:
+        return Snapshot(self.sources.shards.source(), self.sources.ruleset)
+
+    def _is_ahead(self, key: bytes) -> bool:
+        """Whether the snapshot has not reached this key yet; a later page will show it with all its changes."""
+        return self._progress.boundary is not None and key > self._progress.boundary
+
+    # Changes
+
+    async def _changes(self, up_to: Cursor) -> list[Notice]:
+        """The next changes up to these numbers. Stops after a change with runs."""
+        notices: list[Notice] = []
+        for shard, last in enumerate(up_to):
+            if self.cursor[shard] < last and not self._progress.runs:
+                notices += await self._changes_of(shard, last)
+        return notices
+
+    async def _changes_of(self, shard: int, last: int) -> list[Notice]:
+        change_log, after = self.sources.change_log, self.cursor[shard]
+        read = await change_log.read(shard, CHANGES, after=after, limit=EVENTS_AT_ONCE)
+        if after < await change_log.deleted_up_to(shard):  # checked after the read: they may be deleted just before it
+            raise Expired
+        events = [event for event in read if event.oseq <= last]
+        is_all = len(read) < EVENTS_AT_ONCE or len(events) < len(read)
+        if self.selection.view == "scope":
+            notices = [notice for event in events for notice in self._scope_change(shard, event)]
+        else:
+            notices = await self._document_changes(shard, events)
+        if is_all and not self._progress.runs and (not events or self.cursor[shard] == events[-1].oseq):
+            self._advance(shard, last)
+        return notices
+
+    def _advance(self, shard: int, oseq: int) -> None:
+        cursor = (*self.cursor[:shard], oseq, *self.cursor[shard + 1 :])
+        self._progress = replace(self._progress, cursor=cursor)
+
+    def _scope_change(self, shard: int, event: Emission) -> list[Notice]:
+        self._advance(shard, event.oseq)
+        return self._with_cursor(list(self._renderer.scope_change(shard, event, self._is_ahead)))
+
+    async def _document_changes(self, shard: int, events: Sequence[Emission]) -> list[Notice]:
+        """What became of the documents of these changes, as far as the state shows them; the others come later."""
+        notices: list[Notice] = []
+        for event, change, lookup in await self._look_up(shard, events):
+            changes = self._renderer.document_changes(lookup.documents, change, event.oseq, self._is_ahead)
+            self._advance(shard, event.oseq)
+            self._progress = replace(self._progress, last_lookup=lookup.number)
+            if runs := runs_of(change, event.oseq):
+                self._progress = replace(self._progress, runs=runs)
+                return notices + changes
+            notices += self._with_cursor(changes)
+        return notices
+
+    async def _look_up(
+        self, shard: int, events: Sequence[Emission]
+    ) -> list[tuple[Emission, FrontierChange, CachedLookup]]:
+        """The changes with the status of their documents, which another subscription may have looked up already.
+
+        Stops before the first change that the state does not show.
+        """
+        lookups, last_lookup, results = self.sources.lookups, self._progress.last_lookup, []
+        state: Snapshot | None = None
+        async with lookups.lock:
+            for event in events:
+                change = decode_change(event.value)
+                lookup = lookups.get(shard, event.oseq, last_lookup)
+                if lookup is None:
+                    if state is None:
+                        await self.sources.settle()
+                        state = self._state()
+                        await state.overview()
+                    if not self._shows(state.source.reached, shard, event.oseq, change):
+                        break
+                    lookup = lookups.put(shard, event.oseq, await self._renderer.look_up(state, change))
+                last_lookup = lookup.number
+                results.append((event, change, lookup))
+        return results
+
+    def _shows(self, reached: Reached | None, shard: int, oseq: int, change: FrontierChange) -> bool:
+        """Whether the state shows a change; not so while a state that was lost is being rebuilt."""
+        if reached is None:
+            return True
+        intake = self.sources.shards.intake_of(change.cause.id)
+        return reached.changes[shard] >= oseq and reached.applied[intake] > change.offset
+
+    async def _expand(self, expansion: Expansion) -> list[Notice]:
+        """The next members of a run with their status now. The last member of the last run gets the cursor."""
+        async with self.sources.lookups.lock:
+            state = self._state()
+            await self._up_to(state)  # raises `ShardMoved` if the state is too old
+            notices, rest = await self._renderer.expand(state, expansion, self._items_max, self._is_ahead)
+            runs = ((rest,) if rest is not None else ()) + self._progress.runs[1:]
+            self._progress = replace(self._progress, runs=runs, last_lookup=self.sources.lookups.number)
+        return notices if runs else self._with_cursor(notices)
+
     # The snapshot
 
-    async def _page(self, boundary: bytes) -> _Page:
-        """The next items. Raises `ShardMoved` where they must be read again."""
-        page = await self._few() if not boundary else None
-        return page if page is not None else await self._next_page(boundary)
+    async def _read_page(self) -> None:
+        """Read the next page of the snapshot. Raises `ShardMoved` if it must be read again."""
+        boundary = self._progress.boundary
+        assert boundary is not None
+        lookups = self.sources.lookups
+        async with lookups.lock:
+            page = await self._small_snapshot() if not boundary else None
+            if page is None:
+                page = await self._next_page(boundary)
+            self._progress = replace(self._progress, page=page, last_lookup=lookups.number)
 
     async def _next_page(self, boundary: bytes) -> _Page:
         first, end = (b"s:", b"s;") if self.selection.view == "scope" else (b"d:", b"d;")
 
-        async def listed() -> Sequence[bytes]:
-            return await self.sources.listing.keys(max(boundary, first), end, self._at_once)
+        async def list_keys() -> Sequence[bytes]:
+            return await self.sources.listing.keys(max(boundary, first), end, self._items_max)
 
-        keys = await listed()
-        reader = self._reader()
-        await reader.load(keys)
-        await self._require_whole(reader, keys, listed)
-        told = await self._items(reader, keys)
-        return _Page(told, await self._upto(reader), keys[-1] if len(keys) == self._at_once else None)
+        keys = await list_keys()
+        state = self._state()
+        await state.load(keys)
+        await self._require_all_listed(state, keys, list_keys)
+        notices = await self._items(state, keys)
+        return _Page(notices, await self._up_to(state), keys[-1] if len(keys) == self._items_max else None)
 
-    async def _few(self) -> _Page | None:
-        """The whole snapshot at once, where the selection leads to few items without reading all."""
-        chosen = self.selection
-        reader = self._reader()
-        if chosen.view == "document" and chosen.ids:
+    async def _small_snapshot(self) -> _Page | None:
+        """The whole snapshot as one page, if the selection leads to few items without reading all; else `None`."""
+        selection = self.selection
+        state = self._state()
+        if selection.view == "document" and selection.ids:
             await self.sources.settle()
-            names = {*chosen.ids, *[one for name in chosen.ids for one in await editions_of(reader, name)]}
+            names = {*selection.ids, *[edition for name in selection.ids for edition in await editions_of(state, name)]}
             if len(names) > FEW_MAX:
                 return None
-            told = await self._teller.active_documents(reader, sorted(names))
-            return _Page(told, await self._upto(reader), None)
-        if not chosen.parts:
+            notices = await self._renderer.active_documents(state, sorted(names))
+            return _Page(notices, await self._up_to(state), None)
+        if not selection.parts:
             return None
 
-        async def listed() -> Sequence[bytes]:
-            found = await self.sources.index.scopes(sorted(chosen.parts), FEW_MAX)
-            return [scope_key(name) for name in sorted({scope_name(sorted(chosen.parts)), *found})]
+        async def list_keys() -> Sequence[bytes]:
+            parts = sorted(selection.parts)
+            names = await self.sources.index.scopes(parts, FEW_MAX)
+            return [scope_key(name) for name in sorted({scope_name(parts), *names})]
 
-        keys = await listed()
+        keys = await list_keys()
         if len(keys) >= FEW_MAX:
             return None
-        await reader.load(keys)
-        await self._require_whole(reader, keys, listed)
-        scopes = [scope for key in keys if isinstance(scope := reader.values[key], Scope)]
+        await state.load(keys)
+        await self._require_all_listed(state, keys, list_keys)
+        scopes = [scope for key in keys if isinstance(scope := state.values[key], Scope)]
         if sum(size(scope) for scope in scopes) >= FEW_MAX:
             return None
-        if chosen.view == "scope":
-            told = await self._items(reader, keys)
+        if selection.view == "scope":
+            notices = await self._items(state, keys)
         else:
-            ids = {entry.id for scope in scopes for entry in await members_of(reader, scope)}
-            told = await self._teller.active_documents(reader, sorted(ids))
-        return _Page(told, await self._upto(reader), None)
+            ids = {entry.id for scope in scopes for entry in await members_of(state, scope)}
+            notices = await self._renderer.active_documents(state, sorted(ids))
+        return _Page(notices, await self._up_to(state), None)
 
-    async def _require_whole(
-        self, reader: Snapshot, keys: Sequence[bytes], listed: Callable[[], Awaitable[Sequence[bytes]]]
+    async def _require_all_listed(
+        self, state: Snapshot, keys: Sequence[bytes], list_keys: Callable[[], Awaitable[Sequence[bytes]]]
     ) -> None:
-        """Raises `ShardMoved` where the state that was read has more keys than were listed."""
-        await reader.overview()
+        """Raise `ShardMoved` if the state has keys that were not listed before it was read."""
+        await state.overview()
         await self.sources.settle()
-        if keys != await listed():
-            raise ShardMoved("keys came while they were read; ask again")
+        if keys != await list_keys():
+            raise ShardMoved("Keys were added while they were read. Try again.")
 
-    async def _upto(self, reader: Snapshot) -> Cursor:
-        """The numbers that the values read first are as of. Raises `ShardMoved` where the cursor is beyond them."""
-        await reader.overview()
-        reached = reader.source.reached
-        upto = reached.changes if reached is not None else await self._last()
-        if any(map(int.__lt__, upto, self.cursor)):
-            raise ShardMoved("the state that was read is older than what was told; ask again")
-        return upto
+    async def _up_to(self, state: Snapshot) -> Cursor:
+        """For each shard the last change that the values show. Raises `ShardMoved` if the cursor is beyond it."""
+        await state.overview()
+        reached = state.source.reached
+        up_to = reached.changes if reached is not None else await self._last()
+        if any(map(int.__lt__, up_to, self.cursor)):
+            raise ShardMoved("The state is older than the changes already emitted. Try again.")
+        return up_to
 
-    async def _items(self, reader: Snapshot, keys: Sequence[bytes]) -> list[Notice]:
+    async def _items(self, state: Snapshot, keys: Sequence[bytes]) -> list[Notice]:
         if self.selection.view == "document":
-            return await self._teller.active_documents(reader, [key[2:].decode() for key in keys])
-        scopes = [scope for key in keys if isinstance(scope := reader.values[key], Scope)]
-        return [notice for scope in scopes for notice in await self._teller.scope_state(reader, scope)]
+            return await self._renderer.active_documents(state, [key[2:].decode() for key in keys])
+        scopes = [scope for key in keys if isinstance(scope := state.values[key], Scope)]
+        return [notice for scope in scopes for notice in await self._renderer.scope_state(state, scope)]
