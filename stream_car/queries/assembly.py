@@ -1,4 +1,4 @@
-"""Turn the results of walks into the groups and the certificate of an answer."""
+"""Turn the results of walks into the groups and the certificate of an answer, and the violations of a check."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Document
 from stream_car.core.stored import Entry, StoredDocument
 from stream_car.core.walk import WalkResult
-from stream_car.queries.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step
+from stream_car.queries.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step, Violation
 from stream_car.queries.snapshot import Snapshot
 
 AMENDMENTS_MAX = 50
@@ -187,3 +187,28 @@ def _list_amendments(name: str, direct: Sequence[Amender], walks: Mapping[str, W
                 shortest[entry.id] = entry, path
     ordered = sorted(shortest.values(), key=lambda pair: (-pair[0].time, -pair[0].order, pair[0].id))
     return Amendments(tuple(ordered[:AMENDMENTS_MAX]), unnamed + max(0, len(ordered) - AMENDMENTS_MAX))
+
+
+def ignored_superseders(walks: dict[str, WalkResult], present: set[str]) -> list[Violation]:
+    """Theorem 4 (ii): superseded members of the set without any of their superseders in the set."""
+    violations = []
+    for name, walk in walks.items():
+        superseders = walk.closure - {name} | ({name} & set(walk.cycle))
+        if (superseders or walk.closure_more) and superseders.isdisjoint(present):
+            repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(superseders))
+            path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.via else ()
+            violations.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
+    return violations
+
+
+def frontier_exclusions(anchors: Sequence[WalkResult], present: set[str]) -> list[Violation]:
+    """Theorem 4 (i): anchors with controlling documents that the set lacks. Each document is reported once."""
+    violations = []
+    reported: set[str] = set()
+    for walk in anchors:
+        missing = [entry.id for entry in walk.controlling if entry.id not in present and entry.id not in reported]
+        reported.update(missing)
+        if missing:
+            path = steps_of(walk, missing[0])
+            violations.append(Violation(condition="frontier_inclusion", id=walk.anchor, add=tuple(missing), path=path))
+    return violations

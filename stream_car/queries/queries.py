@@ -7,6 +7,7 @@ anchors together.
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -31,15 +32,15 @@ from stream_car.queries.answers import (
     Resolution,
     Status,
     Via,
-    Violation,
 )
 from stream_car.queries.assembly import (
     amendments_of,
     certificate_of,
     evidence_of,
+    frontier_exclusions,
     group_of,
+    ignored_superseders,
     names_in,
-    steps_of,
     with_limited_list,
 )
 from stream_car.queries.cache import AnswerCache
@@ -222,18 +223,15 @@ class Queries:
         documents = {control.document.id: control.document for group in groups for control in group.controlling}
         not_covered = [summary.anchor for _, summary in plan.examined[len(selection.covered) :]]
         not_covered += [hit.id for hit in plan.remaining]
-        reasons: list[Incomplete] = []
+        reasons: list[Incomplete] = ["budget"] if retrieval.is_over_budget else []
         if not retrieval.walks:
             reasons = ["no_anchor"]
-        elif retrieval.is_over_budget:
-            reasons = ["budget"]
-        pending = (await snapshot.overview()).pending
         answer = Answer(
             question=question.text,
             results=tuple(documents[name] for name in selection.results),
             groups=groups,
             certificate=self._certificate(snapshot, selection.covered, not_covered, reasons),
-            pending=pending,
+            pending=(await snapshot.overview()).pending,
         )
         return with_probabilities(answer, plan), plan
 
@@ -285,13 +283,9 @@ class Queries:
         for record in (name, owner):
             scope = await snapshot.scope(record_scope(record)) if record else None
             if scope is not None and (scope.entries or scope.directory):
-                members = await self._members(snapshot, scope)
-                editions = sorted(members, key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
+                editions = await snapshot.with_pages(partial(_latest_editions, scope, snapshot))
                 return ResolvedName(name, "record", tuple(entry.id for entry in editions), "active")
         return ResolvedName(name, "", (), "unknown")
-
-    async def _members(self, snapshot: Snapshot, scope: Scope) -> list[Entry]:
-        return await snapshot.with_pages(lambda: list(all_members(scope, pages_of(snapshot.values))))
 
     async def check(
         self,
@@ -326,7 +320,7 @@ class Queries:
             # one of them in any case, so only a larger set needs all the names.
             named_max = CLOSURE_MAX if len(present) >= LATEST_MAX else COUNTED_MAX
             _, anchors = await self._anchors(snapshot, question, depth, named_max)
-        violations = [*_ignored_superseders(walks, present), *_frontier_exclusions(anchors, present)]
+        violations = [*ignored_superseders(walks, present), *frontier_exclusions(anchors, present)]
         repaired = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
         repaired.update(dict.fromkeys(entry.id for walk in (*walks.values(), *anchors) for entry in walk.controlling))
         unknown = tuple(name for name, resolved in by_name.items() if resolved.status == "unknown")
@@ -370,6 +364,10 @@ class ResolvedName(Struct, frozen=True):
     status: Status
 
 
+def _latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
+    return sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
+
+
 def _status_of(stored: StoredDocument) -> Status:
     if stored.retracted:
         return "retracted"
@@ -385,28 +383,3 @@ def _resolution(resolved: ResolvedName, groups: dict[str, Group]) -> Resolution:
         elif not any(group.anchor.active for group in own_groups):
             status = "void"
     return Resolution(asked=resolved.name, status=status, via=resolved.via, groups=own_groups)
-
-
-def _ignored_superseders(walks: dict[str, WalkResult], present: set[str]) -> list[Violation]:
-    """Theorem 4 (ii): superseded members of the set without any of their superseders in the set."""
-    violations = []
-    for name, walk in walks.items():
-        superseders = walk.closure - {name} | ({name} & set(walk.cycle))
-        if (superseders or walk.closure_more) and superseders.isdisjoint(present):
-            repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(superseders))
-            path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.via else ()
-            violations.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
-    return violations
-
-
-def _frontier_exclusions(anchors: Sequence[WalkResult], present: set[str]) -> list[Violation]:
-    """Theorem 4 (i): anchors with controlling documents that the set lacks. Each document is reported once."""
-    violations = []
-    reported: set[str] = set()
-    for walk in anchors:
-        missing = [entry.id for entry in walk.controlling if entry.id not in present and entry.id not in reported]
-        reported.update(missing)
-        if missing:
-            path = steps_of(walk, missing[0])
-            violations.append(Violation(condition="frontier_inclusion", id=walk.anchor, add=tuple(missing), path=path))
-    return violations

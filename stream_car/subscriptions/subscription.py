@@ -4,8 +4,7 @@ Promise: snapshot and changes fit together without a gap. A subscriber that keep
 has exactly the current state at the end of the snapshot, and whenever it has caught up. The change log is read from
 the subscription's own cursor when the subscriber wants more, so a slow subscriber costs the engine nothing. A cursor
 is one number per shard that emits changes. Scope changes are emitted once each, in the order of their shard. Document
-changes report what holds now; they may repeat, and the last one is right. A step that raises emits nothing and
-changes nothing.
+changes report what holds now; they may repeat, and the last one is right.
 Cost: a step reads at most `EVENTS_AT_ONCE` events per shard or `ITEMS_AT_ONCE` items: a few milliseconds or less.
 Only a small snapshot is read in one step, up to `FEW_MAX` items.
 
@@ -13,8 +12,7 @@ A snapshot is read page by page, in the order of keys. A page is as of some numb
 changes up to these numbers are emitted for the keys that earlier pages have passed, then the page. Shards may move
 while they are read; what does not fit together is read again.
 
-A subscription is a state machine. Its states are the members of `Phase`, because "state" means the engine's state
-here; `Subscription.step` takes one step.
+A subscription is a state machine over the phases below; "state" alone means the state of the engine.
 
 | phase     | a step                                                     | next phase                               |
 | --------- | ---------------------------------------------------------- | ---------------------------------------- |
@@ -23,8 +21,7 @@ here; `Subscription.step` takes one step.
 | ALIGNING  | emits changes of passed keys, up to the page's `up_to`     | EXPANDING if a change has runs           |
 |           | and, once there, emits the page                            | READING if it was not the last page      |
 |           | and, after the last page, `snapshot-end`                   | FOLLOWING if it was the last page        |
-| EXPANDING | emits the next members of a run, with their status now     | after the last run, ALIGNING if there is |
-|           |                                                            | a page, else FOLLOWING                   |
+| EXPANDING | emits the next members of a run, with their status now     | after the last run ALIGNING or FOLLOWING |
 | FOLLOWING | emits the next changes that the state shows                | EXPANDING if a change has runs           |
 
 If no condition for a next phase holds, the phase stays the same. A subscription begins as STARTING with a snapshot, and
@@ -162,10 +159,9 @@ class Subscription:
         return self._progress.is_new or self._progress.boundary is not None
 
     async def step(self) -> list[Notice]:
-        """The next notices. If it raises, the subscription is where it was before.
+        """The next notices. A step that raises emits nothing and changes nothing.
 
-        Raises:
-            Expired: changes that were not emitted yet have been deleted. Start again with a snapshot.
+        Raises `Expired` if changes that were not emitted yet have been deleted: start again with a snapshot.
         """
         before = self._progress
         try:
@@ -189,10 +185,8 @@ class Subscription:
             case Phase.EXPANDING:
                 return self._without_cursors(await self._expand(progress.runs[0]))
             case Phase.READING:
-                await self._read_page()
-                return await self._align()
-            case Phase.ALIGNING:
-                return await self._align()
+                await self._read_page()  # continues as ALIGNING
+        return await self._align()
 
     async def _align(self) -> list[Notice]:
         """Emit the changes up to the page's numbers; once they are reached, emit the page."""
@@ -213,14 +207,13 @@ class Subscription:
         """The same notices; within a snapshot without cursors, because it cannot be resumed there."""
         if self._progress.boundary is None:
             return notices
-        return [Notice(notice.event, notice.data) for notice in notices]
+        return [replace(notice, cursor=None) for notice in notices]
 
     def _with_cursor(self, notices: list[Notice]) -> list[Notice]:
         """The same notices; the last one gets the cursor from which a subscriber that has received it can resume."""
-        if not notices:
-            return notices
-        last = notices[-1]
-        return [*notices[:-1], Notice(last.event, last.data, self.cursor)]
+        if notices:
+            notices[-1] = replace(notices[-1], cursor=self.cursor)
+        return notices
 
     async def has_caught_up(self) -> bool:
         """Whether everything up to now is emitted. If not, take another step, even after a step without notices."""
@@ -276,10 +269,10 @@ class Subscription:
         notices: list[Notice] = []
         for event, change, lookup in await self._look_up(shard, events):
             changes = self._renderer.document_changes(lookup.documents, change, event.oseq, self._is_ahead)
+            runs = runs_of(change, event.oseq)
             self._advance(shard, event.oseq)
-            self._progress = replace(self._progress, last_lookup=lookup.number)
-            if runs := runs_of(change, event.oseq):
-                self._progress = replace(self._progress, runs=runs)
+            self._progress = replace(self._progress, last_lookup=lookup.number, runs=runs)
+            if runs:
                 return notices + changes
             notices += self._with_cursor(changes)
         return notices
@@ -292,7 +285,7 @@ class Subscription:
         Stops before the first change that the state does not show.
         """
         lookups, last_lookup, results = self.sources.lookups, self._progress.last_lookup, []
-        state: Snapshot | None = None
+        state: Snapshot | None = None  # read only if a lookup is missing
         async with lookups.lock:
             for event in events:
                 change = decode_change(event.value)
@@ -311,10 +304,8 @@ class Subscription:
 
     def _shows(self, reached: Reached | None, shard: int, oseq: int, change: FrontierChange) -> bool:
         """Whether the state shows a change; not so while a state that was lost is being rebuilt."""
-        if reached is None:
-            return True
         intake = self.sources.shards.intake_of(change.cause.id)
-        return reached.changes[shard] >= oseq and reached.applied[intake] > change.offset
+        return reached is None or (reached.changes[shard] >= oseq and reached.applied[intake] > change.offset)
 
     async def _expand(self, expansion: Expansion) -> list[Notice]:
         """The next members of a run with their status now. The last member of the last run gets the cursor."""
@@ -326,17 +317,15 @@ class Subscription:
             self._progress = replace(self._progress, runs=runs, last_lookup=self.sources.lookups.number)
         return notices if runs else self._with_cursor(notices)
 
-    # The snapshot
+    # Snapshot
 
     async def _read_page(self) -> None:
         """Read the next page of the snapshot. Raises `ShardMoved` if it must be read again."""
-        boundary = self._progress.boundary
+        boundary, lookups = self._progress.boundary, self.sources.lookups
         assert boundary is not None
-        lookups = self.sources.lookups
         async with lookups.lock:
-            page = await self._small_snapshot() if not boundary else None
-            if page is None:
-                page = await self._next_page(boundary)
+            page = None if boundary else await self._small_snapshot()
+            page = page or await self._next_page(boundary)
             self._progress = replace(self._progress, page=page, last_lookup=lookups.number)
 
     async def _next_page(self, boundary: bytes) -> _Page:
