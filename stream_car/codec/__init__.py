@@ -1,7 +1,7 @@
-"""Bytes to values and values to bytes: the strict decoder of documents, and the encoder.
+"""Convert bytes to values and values to bytes: the strict decoder of documents, and the encoder.
 
-Promise: what `decode` accepts, `encode` writes and `decode` reads back equal; what it refuses, it refuses
-everywhere alike, with a stable code. Format versions live here.
+Promise: `encode` writes every statement that `decode` accepts, and `decode` reads it back equal. What `decode`
+rejects is rejected everywhere, with the same stable code. The format versions are defined here.
 """
 
 from stream_car.codec.decode import FORMAT, decode

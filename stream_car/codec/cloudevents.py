@@ -1,10 +1,12 @@
-"""Documents in CloudEvents 1.0, structured or in binary mode.
+"""Documents in CloudEvents 1.0 envelopes, in structured or binary mode.
 
-Structured: an object with `specversion` and `data` is an envelope and `data` is the document. In binary mode the
-value is the document and headers of the record are the envelope: `ce_specversion`, `ce_type` and so on. Nothing
-is unwrapped twice. Where the document lacks them, `type`, `time` and `source` come from the envelope, and `id`
-from its `subject` or else its `id`. Everything else in an envelope is about the delivery and is dropped: kept, it
-would make a second delivery of one document look like a conflict.
+In structured mode the value is an object with `specversion` and `data`, and `data` is the document. In binary
+mode the value is the document, and headers of the record (`ce_specversion`, `ce_type`, ...) are the envelope.
+Only one envelope is unwrapped: an envelope inside another is read as a document.
+
+If the document has no `type`, `time` or `source`, the envelope's is used. If it has no `id`, the envelope's
+`subject` is used, or else the envelope's `id`. Everything else in an envelope describes the delivery and is
+dropped: if it were kept, a second delivery of the same document would look like a conflict.
 """
 
 from collections.abc import Sequence
@@ -14,46 +16,51 @@ from stream_car.errors import InvalidDocument
 
 VERSION = "1.0"
 PREFIX = "ce_"
-_LENT = ("type", "time", "source")
-_NAMES = ("subject", "id")
+_SHARED_FIELDS = ("type", "time", "source")
+_ID_FIELDS = ("subject", "id")
 
 
-def unwrap(said: dict[str, Any], headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
-    """The document in a record's value, with what its envelope lends. Raises `InvalidDocument`."""
-    if headers and (attributes := _in_headers(headers)):
-        return _lent(attributes) | said
-    if "specversion" not in said or ("data" not in said and "data_base64" not in said):
-        return said
-    if said["specversion"] != VERSION:
-        raise InvalidDocument("version", f"the envelope must be CloudEvents {VERSION}")
-    if "data" not in said:
-        raise InvalidDocument("field", "send the document as a JSON object in `data`, not as `data_base64`")
-    document = said["data"]
+def unwrap(value: dict[str, Any], headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
+    """Return the document in a record's value, completed with the fields of its envelope.
+
+    Raises:
+        InvalidDocument: the envelope is malformed (`version`, `field`, `encoding`, `not_object`).
+    """
+    if headers and (envelope := _envelope_in_headers(headers)):
+        return _fields_from(envelope) | value
+    if "specversion" not in value or ("data" not in value and "data_base64" not in value):
+        return value
+    if value["specversion"] != VERSION:
+        raise InvalidDocument("version", f"The envelope must be CloudEvents {VERSION}.")
+    if "data" not in value:
+        raise InvalidDocument("field", "Send the document as a JSON object in `data`, not as `data_base64`.")
+    document = value["data"]
     if document.__class__ is not dict:
-        raise InvalidDocument("not_object", "the `data` of the envelope must be a JSON object")
-    return _lent(said) | document
+        raise InvalidDocument("not_object", "The `data` of the envelope must be a JSON object.")
+    return _fields_from(value) | document
 
 
-def _lent(envelope: dict[str, Any]) -> dict[str, Any]:
-    lent = {field: envelope[field] for field in _LENT if field in envelope}
-    for field in _NAMES:
-        if field in envelope:
-            lent["id"] = envelope[field]
+def _fields_from(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Return the document fields that an envelope supplies."""
+    fields = {name: envelope[name] for name in _SHARED_FIELDS if name in envelope}
+    for name in _ID_FIELDS:
+        if name in envelope:
+            fields["id"] = envelope[name]
             break
-    return lent
+    return fields
 
 
-def _in_headers(headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
-    """The attributes of an event in binary mode; empty where `ce_specversion` does not say that it is one."""
+def _envelope_in_headers(headers: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
+    """Return the attributes of an event in binary mode, or nothing if there is no `ce_specversion` header."""
     names = [name for name, _ in headers if name.startswith(PREFIX)]
     if f"{PREFIX}specversion" not in names:
         return {}
     if len(set(names)) != len(names):
-        raise InvalidDocument("field", f"a header of CloudEvents (`{PREFIX}...`) is there twice")
+        raise InvalidDocument("field", f"A CloudEvents header (`{PREFIX}...`) occurs twice. Send it once.")
     try:
-        found = {name.removeprefix(PREFIX): text.decode() for name, text in headers if name.startswith(PREFIX)}
+        envelope = {name.removeprefix(PREFIX): text.decode() for name, text in headers if name.startswith(PREFIX)}
     except UnicodeDecodeError:
-        raise InvalidDocument("encoding", f"headers of CloudEvents (`{PREFIX}...`) must be UTF-8") from None
-    if found["specversion"] != VERSION:
-        raise InvalidDocument("version", f"`{PREFIX}specversion` must be {VERSION}")
-    return found
+        raise InvalidDocument("encoding", f"CloudEvents headers (`{PREFIX}...`) must be UTF-8.") from None
+    if envelope["specversion"] != VERSION:
+        raise InvalidDocument("version", f"`{PREFIX}specversion` must be {VERSION}.")
+    return envelope

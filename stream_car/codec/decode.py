@@ -1,22 +1,22 @@
-"""What a publisher sent, to a statement: the strict decoder.
+"""Decode what a publisher sent into a statement, strictly.
 
-Promise: equal bytes get equal verdicts everywhere; every refusal is an `InvalidDocument` with a stable
-code, and it names the document as soon as its id is known. What needs more than one document (conflicts,
-unknown types, the number of scopes, the future, cycles, routing) is judged by the intake. Cost: about
-10 microseconds for 1 KB.
+Promise: equal bytes get equal verdicts everywhere. Every rejection is an `InvalidDocument` with a stable code,
+and it names the document as soon as its id is known. Checks that need more than one document (conflicts, unknown
+types, the number of scopes, times in the future, cycles, routing) belong to the intake fold. Cost: about 10
+microseconds for 1 KB.
 
-Fields. `id`, `type`, `time` must be there. `order`, `revision`, `scope`, `supersedes`, `superseded_by`,
-`amends`, `title`, `text`, `source`, `url` may be; null is not a way to leave one out. Every other field is
-an attribute, and so is every member of the object `attributes`; a name in both places is refused (`field`).
-`v` is the major version of this format: absent or 1. Ids and links are opaque and kept byte for byte,
-because a record's key must equal its id; a scope is kept in normal form C, and where that changed a
-word the publisher's spelling stays in the attribute `scope_original`. A time finer than microseconds is
-cut and stays in `time_original`.
+Fields. `id`, `type` and `time` are required. `order`, `revision`, `scope`, `supersedes`, `superseded_by`,
+`amends`, `title`, `text`, `source` and `url` are optional; leave a field out instead of sending null. Every other
+field is an attribute, and so is every member of the object `attributes`; a name that occurs in both places is
+rejected (`field`). `v` is the major version of this format: absent or 1. Ids and links are opaque and kept byte for
+byte, because a record's key must equal its id. A scope is kept in normal form C; if that changed a key or a value,
+the attribute `scope_original` keeps the publisher's spelling. A time finer than microseconds is truncated, and the
+attribute `time_original` keeps it in full.
 
-Retractions. `retracted: true` needs nothing but the id, and a `revision` to retract another than the one
-then stored. The rest of such an object must be sound JSON and is not read.
+Retractions. `retracted: true` needs only the id. With a `revision` it retracts that revision, otherwise the one
+that is stored. The rest of the object must be valid JSON and is ignored.
 
-A document may come in a CloudEvent, structured or in binary mode: `envelopes` says what it lends.
+A document may come in a CloudEvents envelope; `cloudevents` describes which fields the envelope supplies.
 """
 
 from collections.abc import Sequence
@@ -25,18 +25,18 @@ from typing import Any
 
 from stream_car.codec.cloudevents import unwrap
 from stream_car.codec.json_scan import DEFAULTS, GREATEST, Limits, parse
-from stream_car.codec.times import finer_than_microseconds, parse_time
-from stream_car.codec.unicode import has_control, is_normal, normalize, shown
+from stream_car.codec.times import is_finer_than_microseconds, parse_time
+from stream_car.codec.unicode import has_control, is_normal, normalize, quote
 from stream_car.core.documents import Document, Retraction, ScopeMap, Statement
 from stream_car.errors import InvalidDocument
 
 FORMAT = 1
 
-_LINKS = ("supersedes", "superseded_by", "amends")
-_LINES = ("type", "title", "source", "url")
-_OTHERS = ("id", "time", "order", "revision", "scope", "text", "retracted", "attributes", "v")
-_FIELDS = frozenset((*_LINKS, *_LINES, *_OTHERS))
-_RESERVED_KEYS = frozenset({"document", "amended"})  # the scopes in which explicit links are kept
+_LINK_FIELDS = ("supersedes", "superseded_by", "amends")
+_LINE_FIELDS = ("type", "title", "source", "url")
+_OTHER_FIELDS = ("id", "time", "order", "revision", "scope", "text", "retracted", "attributes", "v")
+_FIELDS = frozenset((*_LINK_FIELDS, *_LINE_FIELDS, *_OTHER_FIELDS))
+_RESERVED_KEYS = frozenset({"document", "amended"})  # the keys of the scopes that hold explicit links
 
 
 def decode(
@@ -46,237 +46,252 @@ def decode(
     headers: Sequence[tuple[str, bytes]] = (),
     limits: Limits = DEFAULTS,
 ) -> Statement:
-    """The document or retraction that a record holds; raises `InvalidDocument` and nothing else.
+    """Return the document or retraction that a record holds.
 
-    A null value retracts the document that the key names. Headers are weighed, and those of CloudEvents read.
+    A null value retracts the document that the key names. All headers count towards the limits; only those of
+    CloudEvents are read.
+
+    Raises:
+        InvalidDocument: the record can never be accepted. Nothing else is raised, whatever the input.
     """
     name: str | None = None
     try:
         if headers:
-            _require_light(headers, limits)
+            _require_small_headers(headers, limits)
         if value is None:
             return Retraction(id=_key_id(key, limits))
-        said = unwrap(parse(value, limits), headers)
-        version = said.get("v", FORMAT)
+        fields = unwrap(parse(value, limits), headers)
+        version = fields.get("v", FORMAT)
         if version.__class__ is not int or version != FORMAT:
-            raise InvalidDocument("version", f"`v` must be {FORMAT} or absent; this reader knows no other format")
-        name = _id(said.get("id"), "`id`", limits)
+            raise InvalidDocument("version", f"`v` must be {FORMAT} or absent. No other format is supported.")
+        name = _id(fields.get("id"), "`id`", limits)
         if key is not None and key != name.encode():
-            raise InvalidDocument("key", "the record's key must be the document's id in UTF-8, or absent")
-        retracted = said.get("retracted", False)
+            raise InvalidDocument("key", "The record's key must be the document's id in UTF-8, or absent.")
+        retracted = fields.get("retracted", False)
         if retracted is True:
-            return Retraction(id=name, revision=_revision(said) if "revision" in said else None)
+            return Retraction(id=name, revision=_revision(fields) if "revision" in fields else None)
         if retracted is not False:
-            raise InvalidDocument("type", "`retracted` must be true or false")
-        return _document(name, said, limits)
-    except InvalidDocument as refusal:
+            raise InvalidDocument("type", "`retracted` must be true or false.")
+        return _document(name, fields, limits)
+    except InvalidDocument as error:
         if name is None:
             raise
-        raise InvalidDocument(refusal.code, refusal.reason, name) from None
+        raise InvalidDocument(error.code, error.reason, name) from None
 
 
-def _document(name: str, said: dict[str, Any], limits: Limits) -> Document:
-    time_text = said.get("time")
+def _document(name: str, fields: dict[str, Any], limits: Limits) -> Document:
+    time_text = fields.get("time")
     if time_text.__class__ is not str:
-        raise InvalidDocument("time", "`time` must be an RFC 3339 text such as 2024-01-31T09:30:00Z")
+        raise InvalidDocument("time", "`time` must be an RFC 3339 string such as 2024-01-31T09:30:00Z.")
     try:
         time = parse_time(time_text)
     except ValueError as error:
-        raise InvalidDocument("time", f"`time` is {shown(time_text)}: {error}") from None
-    kind = _line(said, "type")
-    if not kind or _exceeds(kind, limits.id):
-        raise InvalidDocument("type", f"`type` must be a text of 1 to {limits.id} bytes")
-    text = said.get("text", "")
+        raise InvalidDocument("time", f"`time` is {quote(time_text)}. {error}") from None
+    type_name = _line(fields, "type")
+    if not type_name or _exceeds(type_name, limits.id):
+        raise InvalidDocument("type", f"`type` must be a string of 1 to {limits.id} bytes.")
+    text = fields.get("text", "")
     if text.__class__ is not str:
-        raise InvalidDocument("type", "`text` must be a string")
+        raise InvalidDocument("type", "`text` must be a string.")
     if "\0" in text:
-        raise InvalidDocument("control_char", "`text` holds a NUL character")
+        raise InvalidDocument("control_char", "`text` contains a NUL character. Remove it.")
     if _exceeds(text, limits.text):
-        raise InvalidDocument("size", f"`text` may have {limits.text} bytes; cut it and keep the rest behind `url`")
-    attributes = _attributes(said)
-    if finer_than_microseconds(time_text):
-        _keep(attributes, "time_original", time_text)
+        reason = (
+            f"`text` is longer than {limits.text} bytes. Shorten it, and put the address of the full text in `url`."
+        )
+        raise InvalidDocument("size", reason)
+    attributes = _attributes(fields)
+    if is_finer_than_microseconds(time_text):
+        _keep_original(attributes, "time_original", time_text)
     scope: tuple[ScopeMap, ...] = ()
-    if "scope" in said:
-        scope = _scope(said["scope"], limits)
-        if _respelled(said["scope"]):
-            _keep(attributes, "scope_original", said["scope"])
-    supersedes, superseded_by, amends = _links(said, name, limits)
+    if "scope" in fields:
+        scope = _scope(fields["scope"], limits)
+        if not _is_normal_scope(fields["scope"]):
+            _keep_original(attributes, "scope_original", fields["scope"])
+    supersedes, superseded_by, amends = _links(fields, name, limits)
     return Document(
         id=name,
-        type=intern(kind),  # types are few: each is kept once in memory
+        type=intern(type_name),  # there are few types: keep each once in memory
         time=time,
-        order=_integer(said["order"], "`order`") if "order" in said else 0,
-        revision=_revision(said) if "revision" in said else 1,
+        order=_integer(fields["order"], "`order`") if "order" in fields else 0,
+        revision=_revision(fields) if "revision" in fields else 1,
         scope=scope,
         supersedes=supersedes,
         superseded_by=superseded_by,
         amends=amends,
         attributes=attributes,
-        title=_line(said, "title"),
+        title=_line(fields, "title"),
         text=text,
-        source=_line(said, "source"),
-        url=_line(said, "url"),
+        source=_line(fields, "source"),
+        url=_line(fields, "url"),
     )
 
 
-def _require_light(headers: Sequence[tuple[str, bytes]], limits: Limits) -> None:
+def _require_small_headers(headers: Sequence[tuple[str, bytes]], limits: Limits) -> None:
     if (
         len(headers) > limits.headers
         or sum(len(name.encode(errors="surrogatepass")) + len(content) for name, content in headers)
         > limits.header_bytes
     ):
         raise InvalidDocument(
-            "size", f"a record may have {limits.headers} headers of {limits.header_bytes} bytes together"
+            "size", f"A record may have at most {limits.headers} headers with {limits.header_bytes} bytes in total."
         )
 
 
 def _key_id(key: bytes | None, limits: Limits) -> str:
     if key is None:
-        raise InvalidDocument("empty", "a null value retracts the document its key names, and there is no key")
+        reason = "A null value retracts the document that the key names. Send a key, or a value."
+        raise InvalidDocument("empty", reason)
     try:
-        return _id(key.decode(), "the key", limits)
+        return _id(key.decode(), "The key", limits)
     except UnicodeDecodeError:
-        raise InvalidDocument("encoding", "the key of a retraction must be the id in UTF-8") from None
+        raise InvalidDocument("encoding", "The key of a retraction must be the document's id in UTF-8.") from None
 
 
 def _id(text: Any, what: str, limits: Limits) -> str:
     if text.__class__ is not str or not text or _exceeds(text, limits.id):
-        raise InvalidDocument("id", f"{what} must be a text of 1 to {limits.id} bytes")
+        raise InvalidDocument("id", f"{what} must be a string of 1 to {limits.id} bytes.")
     if has_control(text):
-        raise InvalidDocument("control_char", f"{what} holds a control character")
+        raise InvalidDocument("control_char", f"{what} contains a control character. Remove it.")
     return text
 
 
-def _line(said: dict[str, Any], field: str) -> str:
-    text = said.get(field, "")
+def _line(fields: dict[str, Any], field: str) -> str:
+    text = fields.get(field, "")
     if text.__class__ is not str:
-        raise InvalidDocument("type", f"`{field}` must be a string")
+        raise InvalidDocument("type", f"`{field}` must be a string.")
     if has_control(text):
-        raise InvalidDocument("control_char", f"`{field}` must be one line without control characters")
+        raise InvalidDocument("control_char", f"`{field}` must be a single line without control characters.")
     return text
 
 
 def _integer(number: Any, what: str) -> int:
     if number.__class__ is not int:
-        raise InvalidDocument("type", f"{what} must be an integer, written without quotes, point or exponent")
+        reason = f"{what} must be an integer, written without quotes, decimal point or exponent."
+        raise InvalidDocument("type", reason)
     return number
 
 
-def _revision(said: dict[str, Any]) -> int:
-    revision = _integer(said["revision"], "`revision`")
+def _revision(fields: dict[str, Any]) -> int:
+    revision = _integer(fields["revision"], "`revision`")
     if not 1 <= revision <= GREATEST:
-        raise InvalidDocument("range", "revisions count from 1")
+        raise InvalidDocument("range", "`revision` must be from 1 to 2^53-1.")
     return revision
 
 
-def _links(said: dict[str, Any], name: str, limits: Limits) -> list[tuple[str, ...]]:
-    """The ids that each kind of link names, each once."""
+def _links(fields: dict[str, Any], name: str, limits: Limits) -> list[tuple[str, ...]]:
+    """Return for each of `_LINK_FIELDS` the ids that it names, without repeats."""
     links: list[tuple[str, ...]] = []
-    room = limits.links
-    for field in _LINKS:
-        if field not in said:
+    remaining = limits.links
+    for field in _LINK_FIELDS:
+        if field not in fields:
             links.append(())
             continue
-        named = said[field]
-        if named.__class__ is not list:
-            raise InvalidDocument("type", f"`{field}` must be a list of ids")
-        room -= len(named)
-        if room < 0:
-            raise InvalidDocument("size", f"a document may name {limits.links} others")
-        ids = dict.fromkeys([_id(other, f"a member of `{field}`", limits) for other in named])
+        targets = fields[field]
+        if targets.__class__ is not list:
+            raise InvalidDocument("type", f"`{field}` must be a list of ids.")
+        remaining -= len(targets)
+        if remaining < 0:
+            raise InvalidDocument("size", f"A document may have at most {limits.links} links in total.")
+        ids = dict.fromkeys([_id(target, f"A member of `{field}`", limits) for target in targets])
         if name in ids:
-            raise InvalidDocument("self", f"`{field}` names the document itself")
+            raise InvalidDocument("self", f"`{field}` names the document itself. Remove that id.")
         links.append(tuple(ids))
     return links
 
 
-def _attributes(said: dict[str, Any]) -> dict[str, Any]:
-    unknown = {} if said.keys() <= _FIELDS else {field: said[field] for field in said if field not in _FIELDS}
-    if "attributes" not in said:
+def _attributes(fields: dict[str, Any]) -> dict[str, Any]:
+    unknown = {} if fields.keys() <= _FIELDS else {name: fields[name] for name in fields if name not in _FIELDS}
+    if "attributes" not in fields:
         return unknown
-    explicit = said["attributes"]
+    explicit = fields["attributes"]
     if explicit.__class__ is not dict:
-        raise InvalidDocument("type", "`attributes` must be an object")
-    for field in explicit:
-        if field in unknown:
-            raise InvalidDocument("field", f"{shown(field)} stands both beside and in `attributes`")
+        raise InvalidDocument("type", "`attributes` must be an object.")
+    for name in explicit:
+        if name in unknown:
+            reason = f"{quote(name)} occurs both as a field and in `attributes`. Send it in one place."
+            raise InvalidDocument("field", reason)
     return unknown | explicit
 
 
-def _keep(attributes: dict[str, Any], name: str, original: Any) -> None:
+def _keep_original(attributes: dict[str, Any], name: str, original: Any) -> None:
     if name in attributes:
-        raise InvalidDocument("field", f"the attribute `{name}` is where the publisher's own spelling is kept")
+        reason = f"The attribute `{name}` is reserved for the publisher's original spelling. Rename yours."
+        raise InvalidDocument("field", reason)
     attributes[name] = original
 
 
-def _scope(said: Any, limits: Limits) -> tuple[ScopeMap, ...]:
-    """The maps in normal form, each once. An empty map claims nothing and is dropped."""
-    if said.__class__ is dict:
-        said = [said]
-    elif said.__class__ is not list:
-        raise InvalidDocument("scope", "`scope` must be a map, or a list of maps, from keys to values")
-    parts: dict[frozenset[tuple[str, tuple[str, ...]]], ScopeMap] = {}
-    for claimed in said:
-        if claimed.__class__ is not dict:
-            raise InvalidDocument("scope", "each member of `scope` must be a map from keys to values")
-        part = _scope_map(claimed, limits)
-        if len(said) == 1:
-            return (part,) if part else ()
-        if part:
-            parts.setdefault(frozenset(part.items()), part)
-    return tuple(parts.values())
+def _scope(scope: Any, limits: Limits) -> tuple[ScopeMap, ...]:
+    """Return the maps of a scope in normal form, without repeats. An empty map claims nothing and is dropped."""
+    if scope.__class__ is dict:
+        scope = [scope]
+    elif scope.__class__ is not list:
+        raise InvalidDocument("scope", "`scope` must be a map from keys to values, or a list of such maps.")
+    maps: dict[frozenset[tuple[str, tuple[str, ...]]], ScopeMap] = {}
+    for member in scope:
+        if member.__class__ is not dict:
+            raise InvalidDocument("scope", "Each member of `scope` must be a map from keys to values.")
+        scope_map = _scope_map(member, limits)
+        if len(scope) == 1:
+            return (scope_map,) if scope_map else ()
+        if scope_map:
+            maps.setdefault(frozenset(scope_map.items()), scope_map)
+    return tuple(maps.values())
 
 
-def _scope_map(claimed: dict[str, Any], limits: Limits) -> dict[str, tuple[str, ...]]:
-    part: dict[str, tuple[str, ...]] = {}
-    for key, values in claimed.items():
+def _scope_map(member: dict[str, Any], limits: Limits) -> dict[str, tuple[str, ...]]:
+    scope_map: dict[str, tuple[str, ...]] = {}
+    for key, value in member.items():
         name = _scope_key(key, limits)
         if name in _RESERVED_KEYS:
-            raise InvalidDocument("scope", f"the scope key `{name}` is reserved; use `supersedes` or `amends`")
-        if name in part:
-            raise InvalidDocument("duplicate_key", f"the scope key {shown(name)} comes twice in normal form")
-        if values.__class__ is str:
-            part[name] = (_scope_value(values, name, limits),)
+            raise InvalidDocument("scope", f"The scope key `{name}` is reserved. Use `supersedes` or `amends`.")
+        if name in scope_map:
+            raise InvalidDocument("duplicate_key", f"The scope key {quote(name)} occurs twice in normal form.")
+        if value.__class__ is str:
+            scope_map[name] = (_scope_value(value, name, limits),)
             continue
-        if values.__class__ is not list or not values:
-            raise InvalidDocument("scope", f"the scope key {shown(name)} needs a text or a list of texts")
-        found = tuple([_scope_value(value, name, limits) for value in values])
-        part[name] = found if len(found) == 1 else tuple(dict.fromkeys(found))
-    return part
+        if value.__class__ is not list or not value:
+            raise InvalidDocument("scope", f"The scope key {quote(name)} needs a string or a list of strings.")
+        values = tuple([_scope_value(item, name, limits) for item in value])
+        scope_map[name] = values if len(values) == 1 else tuple(dict.fromkeys(values))
+    return scope_map
 
 
 def _scope_key(key: str, limits: Limits) -> str:
     if key.isascii() and key.isidentifier() and len(key) <= limits.id:
         return key
     if not key or any(sign in key for sign in '=," \u00a0'):
-        raise InvalidDocument("scope", f'the scope key {shown(key)} must be a word without spaces and any of = , "')
-    return _word(key, "the scope key", limits.id)
+        reason = f"The scope key {quote(key)} must be a word without spaces, commas, quotation marks or '='."
+        raise InvalidDocument("scope", reason)
+    return _word(key, "The scope key", limits.id)
 
 
-def _scope_value(value: Any, name: str, limits: Limits) -> str:
+def _scope_value(value: Any, key: str, limits: Limits) -> str:
     if value.__class__ is not str or not value:
-        raise InvalidDocument("scope", f"each value of the scope key {shown(name)} must be a text that is not empty")
-    return _word(value, "the scope value", limits.scope_value)
+        raise InvalidDocument("scope", f"Each value of the scope key {quote(key)} must be a non-empty string.")
+    return _word(value, "The scope value", limits.scope_value)
 
 
-def _word(text: str, what: str, most: int) -> str:
-    """The text in normal form; its size counts before, because long runs of accents are slow to sort, and after."""
-    if not _exceeds(text, most):
+def _word(text: str, what: str, limit: int) -> str:
+    """Return a text in normal form.
+
+    The size is checked before normalizing, because long runs of accents are slow to sort, and again afterwards.
+    """
+    if not _exceeds(text, limit):
         word = normalize(text, what)
-        if word is text or not _exceeds(word, most):
+        if word is text or not _exceeds(word, limit):
             return word
-    raise InvalidDocument("size", f"{what} {shown(text)} may have {most} bytes")
+    raise InvalidDocument("size", f"{what} {quote(text)} is longer than {limit} bytes. Shorten it.")
 
 
-def _exceeds(text: str, most: int) -> bool:
-    return len(text) > most // 4 and len(text.encode()) > most
+def _exceeds(text: str, limit: int) -> bool:
+    return len(text) > limit // 4 and len(text.encode()) > limit
 
 
-def _respelled(said: Any) -> bool:
-    """Whether normal form changed any key or value of an accepted scope."""
-    for claimed in [said] if said.__class__ is dict else said:
-        for key, values in claimed.items():
-            if not is_normal(key) or not all(map(is_normal, [values] if values.__class__ is str else values)):
-                return True
-    return False
+def _is_normal_scope(scope: Any) -> bool:
+    """Return whether every key and value of an accepted scope was already in normal form."""
+    for member in [scope] if scope.__class__ is dict else scope:
+        for key, value in member.items():
+            if not is_normal(key) or not all(map(is_normal, [value] if value.__class__ is str else value)):
+                return False
+    return True

@@ -1,8 +1,8 @@
-"""Statements to bytes: canonical JSON, and the digest that tells a repeat from a conflict.
+"""Encode statements as canonical JSON, and compute the digest that tells a repeat from a conflict.
 
-Promise: `decode(encode(statement))` equals the statement whenever that statement could have been decoded;
-equal statements give equal bytes. What JSON cannot carry unchanged is refused here; everything else is
-judged by `decode`. Cost: about 5 microseconds for 1 KB.
+Promise: `decode(encode(statement))` equals the statement if that statement could have been decoded. Equal
+statements give equal bytes. Values that JSON would change are rejected here; everything else is judged by
+`decode`. Cost: about 5 microseconds for 1 KB.
 """
 
 from collections.abc import Mapping
@@ -21,109 +21,113 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 
 
 def encode(statement: Statement) -> bytes:
-    """The publisher's JSON of a statement: keys sorted, defaults left out, attributes in an object of their own.
+    """Return a statement as a publisher would write it: keys sorted, defaults omitted, attributes in `attributes`.
 
-    Raises `InvalidDocument` for what JSON cannot say: a time outside the years 0001 to 9999, half a
-    surrogate pair, attributes that are no JSON values.
+    Raises:
+        InvalidDocument: JSON cannot hold it: a time outside the years 0001 to 9999 (`time`), half a surrogate pair
+            (`encoding`), or an attribute that is not a JSON value (`type`, `number`).
     """
     if isinstance(statement, Retraction):
-        said: dict[str, Any] = {"id": statement.id, "retracted": True}
+        fields: dict[str, Any] = {"id": statement.id, "retracted": True}
         if statement.revision is not None:
-            said["revision"] = statement.revision
-        return _bytes(said, statement.id)
-    said = _content(statement)
+            fields["revision"] = statement.revision
+        return _json(fields, statement.id)
+    fields = _content(statement)
     try:
-        said["time"] = format_time(statement.time)
+        fields["time"] = format_time(statement.time)
     except (TypeError, ValueError) as error:
-        raise InvalidDocument("time", f"`time` must be microseconds: {error}", statement.id) from None
+        raise InvalidDocument("time", f"`time` must be in microseconds. {error}", statement.id) from None
     if statement.revision != 1:
-        said["revision"] = statement.revision
-    value = _bytes(said, statement.id)
+        fields["revision"] = statement.revision
+    value = _json(fields, statement.id)
     if statement.attributes:
-        _require_json(said["attributes"], statement.id)
+        _require_json(fields["attributes"], statement.id)
     return value
 
 
-def encode_mapping(said: Mapping[str, object]) -> bytes:
-    """The JSON of fields that a program wrote down as a mapping; `decode` judges them.
+def encode_mapping(mapping: Mapping[str, object]) -> bytes:
+    """Return the JSON of a document that a program wrote as a mapping. `decode` judges its fields.
 
-    Raises `InvalidDocument` where the values are no JSON values.
+    Raises:
+        InvalidDocument: a value is not a JSON value (`type`, `number`, `encoding`).
     """
-    name = said.get("id")
+    name = mapping.get("id")
     document_id = name if isinstance(name, str) else None
-    value = _bytes(dict(said), document_id)
-    _require_json(dict(said), document_id)
+    value = _json(dict(mapping), document_id)
+    _require_json(dict(mapping), document_id)
     return value
 
 
 def content_digest(document: Document) -> bytes:
-    """16 bytes that are equal exactly for documents of equal content, whatever their revision and spelling.
+    """Return 16 bytes that are equal exactly for documents of equal content, whatever their revision and spelling.
 
-    The order in which scopes, their values and links are listed says nothing and does not count. Fields
-    at their default do not count either, so that a field added later changes no digest.
+    The order of scopes, of their values and of links does not count. Fields at their default do not count either,
+    so a field that is added later does not change the digest of older documents.
     """
-    said = _content(document)
-    said["time"] = document.time
-    if len(document.scope) > 1 or any(len(values) > 1 for part in document.scope for values in part.values()):
-        said["scope"] = _sorted_scope(document.scope)
-    for field in ("supersedes", "superseded_by", "amends"):
-        if field in said:
-            said[field] = sorted(said[field])
-    return blake2b(_bytes(said, document.id), digest_size=16).digest()
+    fields = _content(document)
+    fields["time"] = document.time
+    if len(document.scope) > 1 or any(len(values) > 1 for member in document.scope for values in member.values()):
+        fields["scope"] = _sorted_scope(document.scope)
+    for name in ("supersedes", "superseded_by", "amends"):
+        if name in fields:
+            fields[name] = sorted(fields[name])
+    return blake2b(_json(fields, document.id), digest_size=16).digest()
 
 
 def _content(document: Document) -> dict[str, Any]:
-    """The fields that are not at their default, but for time and revision."""
-    said: dict[str, Any] = {"id": document.id, "type": document.type}
+    """Return the fields that are not at their default, except time and revision."""
+    fields: dict[str, Any] = {"id": document.id, "type": document.type}
     if document.order:
-        said["order"] = document.order
+        fields["order"] = document.order
     if document.scope:
-        said["scope"] = document.scope
+        fields["scope"] = document.scope
     if document.supersedes:
-        said["supersedes"] = document.supersedes
+        fields["supersedes"] = document.supersedes
     if document.superseded_by:
-        said["superseded_by"] = document.superseded_by
+        fields["superseded_by"] = document.superseded_by
     if document.amends:
-        said["amends"] = document.amends
+        fields["amends"] = document.amends
     if document.attributes:
-        said["attributes"] = dict(document.attributes)
+        fields["attributes"] = dict(document.attributes)
     if document.title:
-        said["title"] = document.title
+        fields["title"] = document.title
     if document.text:
-        said["text"] = document.text
+        fields["text"] = document.text
     if document.source:
-        said["source"] = document.source
+        fields["source"] = document.source
     if document.url:
-        said["url"] = document.url
-    return said
+        fields["url"] = document.url
+    return fields
 
 
 def _sorted_scope(scope: tuple[ScopeMap, ...]) -> list[list[tuple[str, list[str]]]]:
-    return sorted(sorted((key, sorted(values)) for key, values in part.items()) for part in scope)
+    return sorted(sorted((key, sorted(values)) for key, values in member.items()) for member in scope)
 
 
-def _bytes(said: dict[str, Any], name: str | None) -> bytes:
+def _json(fields: dict[str, Any], name: str | None) -> bytes:
     try:
-        return _encode(said)
+        return _encode(fields)
     except UnicodeEncodeError:
-        raise InvalidDocument("encoding", "a text holds half a surrogate pair; send whole characters", name) from None
+        reason = "A string contains half a surrogate pair. Send whole characters."
+        raise InvalidDocument("encoding", reason, name) from None
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidDocument("type", f"this is no JSON value: {error}", name) from None
+        raise InvalidDocument("type", f"A value is not a JSON value: {error}.", name) from None
 
 
-def _require_json(said: Any, name: str | None) -> None:
-    """Refuse what the encoder would silently turn into something else. The tree is known to be finite."""
-    waiting = [said]
-    while waiting:
-        value = waiting.pop()
+def _require_json(tree: Any, name: str | None) -> None:
+    """Reject what the encoder silently turns into something else. The tree is finite, since it has been encoded."""
+    pending = [tree]
+    while pending:
+        value = pending.pop()
         if value.__class__ is dict:
             if any(key.__class__ is not str for key in value):
-                raise InvalidDocument("type", "the keys of an object must be strings", name)
-            waiting += value.values()
+                raise InvalidDocument("type", "The keys of an object must be strings.", name)
+            pending += value.values()
         elif value.__class__ in (list, tuple):
-            waiting += value
+            pending += value
         elif value.__class__ is float:
             if not isfinite(value):
-                raise InvalidDocument("number", "NaN and infinity are not accepted; leave them out", name)
+                raise InvalidDocument("number", "NaN and infinity are not accepted. Omit them.", name)
         elif value.__class__ not in _SCALARS:
-            raise InvalidDocument("type", f"a {value.__class__.__name__} is no JSON value; send it as a string", name)
+            reason = f"A {value.__class__.__name__} is not a JSON value. Send it as a string."
+            raise InvalidDocument("type", reason, name)

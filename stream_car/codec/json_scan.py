@@ -1,10 +1,10 @@
-"""JSON text to a tree, strictly: one meaning for each text, and one verdict on each text.
+"""Parse JSON strictly: each text has one meaning and gets one verdict.
 
-Promise: sizes, depth and numbers are judged on the text before a parser sees it, in linear time and
-without recursion, so that a verdict depends on the bytes alone. When several things are wrong the
-code is that of the first of: size (or depth, where the first bytes show it), encoding, depth, number
-of values, integers, syntax, duplicate keys. A parser that runs out of stack raises `RecursionError`,
-which is never turned into a verdict. Cost: about 5 microseconds for 1 KB.
+Promise: sizes, depth and numbers are checked on the text before it is parsed, in linear time and without recursion,
+so that a verdict depends only on the bytes. If several things are wrong, the code is that of the first of these
+checks to fail: size (or depth, if the bytes within the limit already exceed it), encoding, depth, number of values,
+integers, syntax, duplicate keys. A parser that runs out of stack raises `RecursionError`, which never becomes a
+verdict. Cost: about 5 microseconds for 1 KB.
 """
 
 import re
@@ -16,19 +16,19 @@ from msgspec import Struct
 
 from stream_car.errors import InvalidDocument
 
-GREATEST = 2**53 - 1  # what every JSON reader keeps exact
+GREATEST = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """How much one document may be; all sizes are bytes of UTF-8. Beyond them it is refused, never cut."""
+    """The limits of one document; sizes are in bytes of UTF-8. A larger document is rejected, never truncated."""
 
     document: int = 256 * 1024
-    depth: int = 32  # a lone object has depth 1
+    depth: int = 32  # an object without nested objects or lists has depth 1
     nodes: int = 10_000  # values of every kind; keys do not count
     text: int = 192 * 1024
     id: int = 256
     scope_value: int = 1024
-    links: int = 256  # of all three kinds together, repeats included
+    links: int = 256  # of `supersedes`, `superseded_by` and `amends` together, repeats included
     headers: int = 1000
     header_bytes: int = 64 * 1024
 
@@ -40,8 +40,8 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
 _LONG_DIGITS = re.compile(rb"[0-9]{16}")
 _NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_NO_NUMBER = re.compile(rb"NaN|Infinity")
-# Pairs and other escapes are passed whole; what is left in the group is a surrogate on its own.
+_NOT_A_NUMBER = re.compile(rb"NaN|Infinity")
+# Surrogate pairs and other escapes match without the group, so the group holds a surrogate that has no partner.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -52,101 +52,106 @@ _decode = msgspec.json.Decoder().decode
 
 
 def parse(value: bytes, limits: Limits = DEFAULTS) -> dict[str, Any]:
-    """The JSON object that these bytes spell; raises `InvalidDocument` where they spell none."""
+    """Return the JSON object in these bytes.
+
+    Raises:
+        InvalidDocument: the bytes are not one JSON object within the limits.
+    """
     if len(value) > limits.document:
         _require_depth(outline(value[: limits.document]), limits.depth)
-        raise InvalidDocument("size", f"a document may have {limits.document} bytes; leave out or cut its text")
+        raise InvalidDocument("size", f"A document may have at most {limits.document} bytes. Shorten or omit its text.")
     if not value.isascii():
         _require_utf8(value)
-    bare = outline(value)
-    opened = bare.count(b"[") + bare.count(b"{")
+    structure = outline(value)
+    opened = structure.count(b"[") + structure.count(b"{")
     if opened > limits.depth:
-        _require_depth(bare, limits.depth)
-    if 1 + opened + bare.count(b",") > limits.nodes:
-        _require_few_nodes(bare, opened, limits.nodes)
-    if len(bare.translate(None, _NOT_DIGITS)) > 15 and _LONG_DIGITS.search(bare) is not None:
-        _require_exact_integers(bare)
+        _require_depth(structure, limits.depth)
+    if 1 + opened + structure.count(b",") > limits.nodes:
+        _require_few_nodes(structure, opened, limits.nodes)
+    if len(structure.translate(None, _NOT_DIGITS)) > 15 and _LONG_DIGITS.search(structure) is not None:
+        _require_exact_integers(structure)
     try:
         tree = _decode(value)
     except msgspec.DecodeError as error:
-        raise _diagnosis(value, bare, str(error)) from None
+        raise _diagnose(value, structure, str(error)) from None
     if tree.__class__ is not dict:
-        raise InvalidDocument("not_object", "a document must be a JSON object")
-    if not _has_keys(tree, bare.count(b":")):
-        raise InvalidDocument("duplicate_key", "an object names one key twice; send each key once")
+        raise InvalidDocument("not_object", "A document must be a JSON object.")
+    if not _has_keys(tree, structure.count(b":")):
+        raise InvalidDocument("duplicate_key", "An object contains the same key twice. Send each key once.")
     return tree
 
 
 def outline(value: bytes) -> bytes:
-    """The text with every string replaced by one quotation mark: what is left is structure and numbers."""
+    """Return the text with every string replaced by one quotation mark, so that structure and numbers remain."""
     if b'\\"' in value:  # without escaped backslashes, only an escaped quotation mark has one before it
         value = value.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b'"'.join(value.split(b'"')[::2])
 
 
-def depth_change(bare: bytes) -> int:
-    """How many brackets an outline leaves open."""
-    return bare.count(b"[") + bare.count(b"{") - bare.count(b"]") - bare.count(b"}")
+def depth_change(structure: bytes) -> int:
+    """Return the number of brackets that an outline opens minus the number that it closes."""
+    return structure.count(b"[") + structure.count(b"{") - structure.count(b"]") - structure.count(b"}")
 
 
-def _require_depth(bare: bytes, depth: int) -> None:
+def _require_depth(structure: bytes, depth: int) -> None:
     level = 0
-    for bracket in bare.translate(None, _NOT_BRACKETS):
+    for bracket in structure.translate(None, _NOT_BRACKETS):
         if bracket in b"[{":
             level += 1
             if level > depth:
-                raise InvalidDocument("depth", f"objects and lists may be nested {depth} deep")
+                raise InvalidDocument("depth", f"Objects and lists may be nested {depth} levels deep.")
         else:
             level -= 1
 
 
-def _require_few_nodes(bare: bytes, opened: int, nodes: int) -> None:
-    # Each value but the first follows a comma or opens a container, and empty containers hold none.
-    empty = sum(1 for _ in _EMPTY.finditer(bare))
-    if 1 + bare.count(b",") + opened - empty > nodes:
-        raise InvalidDocument("size", f"a document may have {nodes} values; split it")
+def _require_few_nodes(structure: bytes, opened: int, nodes: int) -> None:
+    # Each value except the first follows a comma or the opening bracket of a container that is not empty.
+    empty = sum(1 for _ in _EMPTY.finditer(structure))
+    if 1 + structure.count(b",") + opened - empty > nodes:
+        raise InvalidDocument("size", f"A document may have at most {nodes} values. Split it.")
 
 
 def _require_utf8(value: bytes) -> None:
     if value.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
-        raise InvalidDocument("encoding", "the text begins with a byte order mark; send plain UTF-8 without one")
+        raise InvalidDocument("encoding", "The text begins with a byte order mark. Send UTF-8 without one.")
     try:
         value.decode()
     except UnicodeDecodeError as error:
-        raise InvalidDocument("encoding", f"byte {error.start} is not UTF-8; send UTF-8") from None
+        raise InvalidDocument("encoding", f"The byte at {error.start} is not valid UTF-8. Send UTF-8.") from None
 
 
-def _require_exact_integers(bare: bytes) -> None:
-    for match in _NUMBER.finditer(bare):
+def _require_exact_integers(structure: bytes) -> None:
+    for match in _NUMBER.finditer(structure):
         token, (fraction, exponent) = match.group(), match.groups()
         if fraction is not None or exponent is not None:
             if len(token) > _NUMBER_CHARACTERS_MAX or isinf(float(token)):
-                raise InvalidDocument("number", "a number is too long or too large; send it as a string")
+                raise InvalidDocument("number", "A number is too long or too large. Send it as a string.")
         elif len(token) > _DIGITS_MAX:
-            raise InvalidDocument("number", f"an integer has more than {_DIGITS_MAX} digits; send it as a string")
+            raise InvalidDocument("number", f"An integer has more than {_DIGITS_MAX} digits. Send it as a string.")
         elif abs(int(token)) > GREATEST:
-            raise InvalidDocument("range", "integers end at 2^53-1, beyond it readers round; send it as a string")
+            reason = "An integer is beyond 2^53-1, where JSON readers round it. Send it as a string."
+            raise InvalidDocument("range", reason)
 
 
-def _diagnosis(value: bytes, bare: bytes, complaint: str) -> InvalidDocument:
-    """Why a parser refused the text; the code follows from the bytes, not from the parser's words."""
+def _diagnose(value: bytes, structure: bytes, parser_message: str) -> InvalidDocument:
+    """Return why the parser rejected the text. The code follows from the bytes, not from the parser's message."""
     if not value.strip(b" \t\r\n"):
-        return InvalidDocument("empty", "there is nothing in it; to retract a document send a null value with its key")
+        return InvalidDocument("empty", "The value is empty. To retract a document, send a null value with its key.")
     if b"\x00" in value[:4]:
-        return InvalidDocument("encoding", "the text is not UTF-8 but UTF-16 or UTF-32; send UTF-8")
+        return InvalidDocument("encoding", "The text is UTF-16 or UTF-32. Send UTF-8.")
     if any(match.group(1) for match in _ESCAPE.finditer(value)):
-        return InvalidDocument("encoding", "an escaped surrogate stands alone; send whole characters")
-    numbers = (match.group() for match in _NUMBER.finditer(bare))
-    if _NO_NUMBER.search(bare) or any(isinf(float(number)) for number in numbers):
-        return InvalidDocument("number", "NaN, infinity and numbers beyond 1.7e308 are not accepted; leave them out")
-    return InvalidDocument("syntax", f"the text is not one JSON value: {complaint}")
+        return InvalidDocument("encoding", "An escaped surrogate has no partner. Send whole characters.")
+    numbers = (match.group() for match in _NUMBER.finditer(structure))
+    if _NOT_A_NUMBER.search(structure) or any(isinf(float(number)) for number in numbers):
+        return InvalidDocument("number", "NaN, infinity and numbers beyond 1.7e308 are not accepted. Omit them.")
+    return InvalidDocument("syntax", f"The text is not one JSON value: {parser_message}.")
 
 
 def _has_keys(tree: dict[str, Any], colons: int) -> bool:
-    """Whether the tree has a key for each colon outside strings; a key that came twice is there once."""
+    """Return whether the tree has a key for each colon outside strings. A repeated key appears in it only once."""
     count = 0
     nodes: list[Any] = [tree]
-    for node in nodes:  # which grow meanwhile
+    for node in nodes:  # the list grows during the loop
         if node.__class__ is dict:
             count += len(node)
             if count == colons:

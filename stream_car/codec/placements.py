@@ -1,8 +1,8 @@
-"""The records between the hops: placements and marks, as JSON with a version of their own.
+"""The records between the two hops: placements and watermarks, as JSON with their own format version.
 
-Promise: `decode_placed(encode_placed(x)) == x`; equal values have equal bytes; a reader of this
-version refuses every other one, because it would not know what it leaves out. Cost: about 2
-microseconds a record.
+Promise: decoding an encoded record gives an equal record, and equal records have equal bytes. A reader of this
+version rejects every other version, because it cannot know which fields it would miss. Cost: about 2 microseconds
+per record.
 """
 
 import msgspec
@@ -17,9 +17,10 @@ VERSION = 1
 
 
 class PlacementRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="place", omit_defaults=True):
-    """A placement on its way: which intake shard of which generation sent it, and as its which event.
+    """A placement, with the generation and the intake shard that sent it.
 
-    `oseq` tells repeats apart; `offset` is the input that caused it.
+    `oseq` is the number of the shard's emission, which identifies repeats. `offset` is the input that caused the
+    placement.
     """
 
     v: int
@@ -35,7 +36,7 @@ class PlacementRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="ki
     link: bool = False
 
     def placement(self) -> Placement:
-        """As the frontier fold takes it."""
+        """Return the placement in the form that the frontier fold takes."""
         return Placement(
             scope=self.scope,
             id=self.id,
@@ -48,7 +49,7 @@ class PlacementRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="ki
 
 
 class WatermarkRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="mark"):
-    """All placements of an intake shard for inputs before `next` have gone before this record."""
+    """The statement that all placements of an intake shard for inputs before `next` precede this record."""
 
     v: int
     generation: str
@@ -66,7 +67,7 @@ _version = msgspec.json.Decoder(_Version).decode
 
 
 def encode_placement(placement: Placement, *, generation: str, shard: int, oseq: int) -> bytes:
-    """The record of a placement that is event `oseq` of an intake shard."""
+    """Return the record of a placement that is emission `oseq` of an intake shard."""
     return _encode(
         PlacementRecord(
             v=VERSION,
@@ -85,33 +86,37 @@ def encode_placement(placement: Placement, *, generation: str, shard: int, oseq:
 
 
 def encode_watermark(*, generation: str, shard: int, next_offset: int) -> bytes:
-    """The record that says how far an intake shard has come."""
+    """Return the record of an intake shard's progress: its next offset."""
     return _encode(WatermarkRecord(v=VERSION, generation=generation, shard=shard, next=next_offset))
 
 
 def decode_placement(value: bytes | None) -> PlacementRecord | WatermarkRecord:
-    """A record of placements. Raises `Halted`: `format` for another version, `damaged` for anything else.
+    """Return a record of the placements log.
 
-    Only Stream-CAR writes there, so what cannot be read is never skipped.
+    Only Stream-CAR writes to this log, so a record that cannot be read is never skipped.
+
+    Raises:
+        Halted: the record has another version (`format`), or it cannot be read (`damaged`).
     """
     try:
         if value is None:
-            raise ValueError("a null value")
-        found: PlacementRecord | WatermarkRecord = _decode(value)
+            raise ValueError("its value is null")
+        record: PlacementRecord | WatermarkRecord = _decode(value)
     except ValueError as error:
         _require_version(value)
-        raise Halted("damaged", f"a record of placements cannot be read: {error}") from error
-    if found.v != VERSION:
+        raise Halted(
+            "damaged", f"A record of the placements log cannot be read: {error}. Only Stream-CAR may write to this log."
+        ) from error
+    if record.v != VERSION:
         _require_version(value)
-    return found
+    return record
 
 
 def _require_version(value: bytes | None) -> None:
     try:
-        found = _version(value or b"").v
+        version = _version(value or b"").v
     except msgspec.DecodeError:
         return
-    if found != VERSION:
-        raise Halted(
-            "format", f"placements have version {found} but this worker reads version {VERSION}; run one that knows it"
-        )
+    if version != VERSION:
+        reason = f"Placements have version {version}, but this worker reads version {VERSION}. Run a matching worker."
+        raise Halted("format", reason)

@@ -1,6 +1,6 @@
 """What a program may publish, and the bytes that are sent for it.
 
-Promise: text and bytes go as they are, so that what is wrong with them is told by their receipt.
+Promise: strings and bytes are sent unchanged, so the receipt reports what is wrong with them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,12 +14,17 @@ Publishables = Publishable | Iterable[Publishable]
 
 
 def iterate_documents(documents: Publishables) -> Iterable[Publishable]:
-    """The documents of one call: one alone, or many."""
+    """Return the documents of one call, which may be a single document or many."""
     return (documents,) if isinstance(documents, Document | Retraction | Mapping | bytes | str) else documents
 
 
 def encode_document(document: Publishable) -> bytes:
-    """The bytes of a document. Raises `StreamCarError` for what is none."""
+    """Return the bytes to send for a document.
+
+    Raises:
+        StreamCarError: the value is of a type that cannot be published.
+        InvalidDocument: the value has the right type but cannot be written as JSON.
+    """
     if isinstance(document, bytes):
         return document
     if isinstance(document, str):
@@ -28,4 +33,4 @@ def encode_document(document: Publishable) -> bytes:
         return encode(document)
     if isinstance(document, Mapping):
         return encode_mapping(document)
-    raise StreamCarError(f"cannot publish a {type(document).__name__}; give a Document, a mapping or JSON")
+    raise StreamCarError(f"Cannot publish a {type(document).__name__}. Pass a Document, a mapping or JSON.")

@@ -1,8 +1,8 @@
 """Times as publishers write them (RFC 3339) and as the engine keeps them (integer microseconds, UTC).
 
-Promise: the grammar is written here, so a verdict does not depend on what a Python version accepts;
-all arithmetic is on integers and cannot overflow. Years 0001 to 9999, counted in UTC, exist; nothing
-else does. Cost: about a microsecond either way.
+Promise: the grammar is defined here, so a verdict does not depend on what a Python version accepts. All arithmetic
+uses integers and cannot overflow. Only the years 0001 to 9999, counted in UTC, are valid. Cost: about a microsecond
+in either direction.
 """
 
 import re
@@ -17,51 +17,51 @@ _DAY = 86_400
 _GRAMMAR = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
+_SEVEN_DIGITS = re.compile(r"\.[0-9]{7}")
 
 
 def parse_time(text: str) -> int:
-    """Microseconds since 1970-01-01T00:00:00Z; digits beyond the sixth are cut off.
+    """Return microseconds since 1970-01-01T00:00:00Z. Fraction digits after the sixth are truncated.
 
-    Raises `ValueError` for anything that is not `YYYY-MM-DDTHH:MM:SS`, an optional fraction of up to
-    nine digits, and `Z` or an offset. Upper case only; second 60 and the offset `-00:00`, which says
-    that the offset is unknown, are refused.
+    Raises:
+        ValueError: the text is not `YYYY-MM-DDTHH:MM:SS`, an optional fraction of up to nine digits, and `Z` or an
+            offset. Only upper case is accepted. Second 60 is rejected, and so is the offset `-00:00`, which means
+            that the offset is unknown.
     """
     match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise ValueError("a time must look like 2024-01-31T09:30:00Z or 2024-01-31T09:30:00.5+02:00")
+        raise ValueError("A time must look like 2024-01-31T09:30:00Z or 2024-01-31T09:30:00.5+02:00.")
     day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
     seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
     if hour > "23" or minute > "59" or second > "59":
-        raise ValueError("hours end at 23, minutes and seconds at 59; a leap second must be sent as the second before")
+        raise ValueError("Hours end at 23, minutes and seconds at 59. Send a leap second as the second before it.")
     micros = (_day_number(day) * _DAY + seconds) * 1_000_000
     if fraction is not None:
         micros += int(fraction[:6].ljust(6, "0"))
     if sign is not None:
         micros -= _offset(sign, offset_hour, offset_minute)
         if not EARLIEST <= micros <= LATEST:
-            raise ValueError("in UTC this time falls outside the years 0001 to 9999")
+            raise ValueError("In UTC this time is outside the years 0001 to 9999.")
     return micros
 
 
 def format_time(micros: int) -> str:
-    """The RFC 3339 text of a time, in UTC, with no more fraction digits than it needs.
+    """Return a time in microseconds as RFC 3339 text in UTC, with no more fraction digits than necessary.
 
-    Raises `ValueError` outside the years 0001 to 9999.
+    Raises:
+        ValueError: the time is outside the years 0001 to 9999.
     """
     if not EARLIEST <= micros <= LATEST:
-        raise ValueError(f"{micros} microseconds fall outside the years 0001 to 9999")
+        raise ValueError(f"{micros} microseconds are outside the years 0001 to 9999.")
     seconds, fraction = divmod(micros, 1_000_000)
     days, second = divmod(seconds, _DAY)
     text = f"{_day_text(days)}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
     return f"{text}.{fraction:06}".rstrip("0") + "Z" if fraction else text + "Z"
 
 
-def finer_than_microseconds(text: str) -> bool:
-    """Whether `parse_time` cuts digits off this time."""
-    return len(text) > 27 and _FINE.search(text) is not None
-
-
-_FINE = re.compile(r"\.[0-9]{7}")
+def is_finer_than_microseconds(text: str) -> bool:
+    """Return whether `parse_time` truncates this time."""
+    return len(text) > 27 and _SEVEN_DIGITS.search(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +69,7 @@ def _day_number(text: str) -> int:
     try:
         return date(int(text[:4]), int(text[5:7]), int(text[8:])).toordinal() - _EPOCH_DAY
     except ValueError:
-        raise ValueError(f"there is no day {text}") from None
+        raise ValueError(f"The day {text} does not exist.") from None
 
 
 @lru_cache(maxsize=4096)
@@ -79,10 +79,10 @@ def _day_text(number: int) -> str:
 
 def _offset(sign: str, hour: str, minute: str) -> int:
     if hour > "23" or minute > "59":
-        raise ValueError(f"there is no offset {sign}{hour}:{minute}")
+        raise ValueError(f"The offset {sign}{hour}:{minute} does not exist.")
     micros = (int(hour) * 60 + int(minute)) * 60_000_000
     if sign == "+":
         return micros
     if micros == 0:
-        raise ValueError("the offset -00:00 means that the offset is unknown; send Z or a known offset")
+        raise ValueError("The offset -00:00 means that the offset is unknown. Send Z or a known offset.")
     return -micros

@@ -1,9 +1,9 @@
-"""Which characters a scope may be written with.
+"""The characters that a scope may contain, and its normal form.
 
-Promise: the verdict and the normal form do not depend on the Unicode tables of the Python at hand:
-what Unicode 14.0 does not assign is refused, and among assigned characters composition (NFC) never
-changes again. Cost: printable ASCII is told by two flags of the string; other text meets one regular
-expression, which is built when the first such text comes.
+Promise: the verdict and the normal form do not depend on the Unicode tables of the running Python. Characters that
+Unicode 14.0 does not assign are rejected, and the composition (NFC) of assigned characters never changes. Cost:
+printable ASCII is recognized by two flags of the string. Other text is searched with one regular expression, which is
+compiled when the first such text arrives.
 """
 
 import re
@@ -14,15 +14,15 @@ from stream_car.errors import InvalidDocument
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
-# White space that has no business at either end, whatever a Python version thinks `strip` should take.
+# White space that is not allowed at either end. `strip` without arguments depends on the Python version.
 _EDGES = "\t \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
-# Assigned and printable by category, but shown as nothing (Default_Ignorable_Code_Point of Unicode 14.0).
+# Assigned and printable by category, but invisible (Default_Ignorable_Code_Point of Unicode 14.0).
 _INVISIBLE = "34f 115f-1160 17b4-17b5 180b-180f 3164 fe00-fe0f ffa0 e0100-e01ef"
 
-# Categories Cf, Cn, Co, Cs, Zl and Zp of Unicode 14.0: zero-width, bidi and tag characters, what is not
-# assigned, private use, surrogates, line and paragraph separators.
-_REFUSED_14_0 = """
+# Categories Cf, Cn, Co, Cs, Zl and Zp of Unicode 14.0: zero-width, bidi and tag characters, unassigned characters,
+# private use, surrogates, line and paragraph separators.
+_REJECTED_14_0 = """
 ad 378-379 380-383 38b 38d 3a2 530 557-558 58b-58c 590 5c8-5cf 5eb-5ee 5f5-605 61c 6dd 70e-70f 74b-74c 7b2-7bf 7fb-7fc
 82e-82f 83f 85c-85d 85f 86b-86f 88f-897 8e2 984 98d-98e 991-992 9a9 9b1 9b3-9b5 9ba-9bb 9c5-9c6 9c9-9ca 9cf-9d6
 9d8-9db 9de 9e4-9e5 9ff-a00 a04 a0b-a0e a11-a12 a29 a31 a34 a37 a3a-a3b a3d a43-a46 a49-a4a a4e-a50 a52-a58 a5d
@@ -82,39 +82,43 @@ ffe7 ffef-fffb fffe-ffff 1000c 10027 1003b 1003e 1004e-1004f 1005e-1007f 100fb-1
 
 
 def has_control(text: str) -> bool:
-    """Whether a C0 or C1 control character or DEL is in the text."""
+    """Return whether the text contains a C0 or C1 control character or DEL."""
     return not (text.isascii() and text.isprintable()) and CONTROL.search(text) is not None
 
 
 def normalize(text: str, what: str) -> str:
-    """The text in normal form C; raises `InvalidDocument` for what no reader could tell apart.
+    """Return the text in normal form C. `what` names it in messages, such as `The scope key`.
 
-    Case, width and look-alikes of other alphabets stay: merging them would let one publisher speak
-    for another's scope.
+    Case, width and look-alikes from other alphabets are kept: merging them would let one publisher write into the
+    scope of another.
+
+    Raises:
+        InvalidDocument: a reader could not see or tell apart some character (`control_char`, `scope_char`).
     """
     if text.isascii() and text.isprintable():
         if text[:1] != " " and text[-1:] != " ":
             return text
     elif text == text.strip(_EDGES):
         if CONTROL.search(text) is not None:
-            raise InvalidDocument("control_char", f"{what} {shown(text)} holds a control character")
-        if _refused().search(text) is not None:
-            raise InvalidDocument("scope_char", f"{what} {shown(text)} holds an invisible or unassigned character")
+            raise InvalidDocument("control_char", f"{what} {quote(text)} contains a control character. Remove it.")
+        if _rejected_characters().search(text) is not None:
+            reason = f"{what} {quote(text)} contains an invisible or unassigned character. Remove it."
+            raise InvalidDocument("scope_char", reason)
         return unicodedata.normalize("NFC", text)
-    raise InvalidDocument("scope_char", f"{what} {shown(text)} begins or ends with white space")
+    raise InvalidDocument("scope_char", f"{what} {quote(text)} begins or ends with white space. Remove it.")
 
 
 def is_normal(text: str) -> bool:
-    """Whether `normal` leaves the text as it is."""
+    """Return whether `normalize` returns the text unchanged."""
     return text.isascii() or unicodedata.is_normalized("NFC", text)
 
 
-def shown(text: str) -> str:
-    """The beginning of a publisher's text, safe to put into a message."""
+def quote(text: str) -> str:
+    """Return the beginning of a publisher's text in quotation marks and escaped, so that it is safe in a message."""
     return ascii(text if len(text) <= 60 else text[:60] + "...")
 
 
 @cache
-def _refused() -> re.Pattern[str]:
-    ranges = [[int(end, 16) for end in item.split("-")] for item in (_REFUSED_14_0 + _INVISIBLE).split()]
+def _rejected_characters() -> re.Pattern[str]:
+    ranges = [[int(end, 16) for end in item.split("-")] for item in (_REJECTED_14_0 + _INVISIBLE).split()]
     return re.compile("[" + "".join(f"\\U{ends[0]:08x}-\\U{ends[-1]:08x}" for ends in ranges) + "]")

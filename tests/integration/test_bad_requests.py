@@ -116,9 +116,9 @@ async def test_a_parameter_that_is_wrong_is_400_and_named(path: str, code: str) 
     [
         ("/v1/frontier?scope=package=lodash&as_of=2024-01-31", "`as_of` must look like 2021-12-12T00:00:00Z"),
         ("/v1/frontier?scope=package", "`scope` must look like package=lodash"),
-        ("/v1/frontier?package=lodash", "a scope is asked for as scope=KEY=VALUE"),
+        ("/v1/frontier?package=lodash", "Give a scope as scope=KEY=VALUE"),
         ("/v1/frontier", "`scope` is missing"),
-        ("/v1/status?x=1", "there is no `x` here"),
+        ("/v1/status?x=1", "There is no `x` here"),
     ],
 )
 async def test_what_is_wrong_is_said_without_patterns(path: str, said: str) -> None:

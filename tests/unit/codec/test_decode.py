@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from stream_car.codec import Limits, decode, encode
-from stream_car.codec.unicode import _refused
+from stream_car.codec.unicode import _rejected_characters
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import InvalidDocument
 
@@ -265,7 +265,7 @@ def test_rows_29_and_31_look_alikes_case_and_width_stay_apart() -> None:
 
 
 def test_row_30_the_characters_refused_are_those_of_one_unicode_version() -> None:
-    refused = _refused()
+    refused = _rejected_characters()
     hidden = {"Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
     everything = [chr(code) for code in range(sys.maxunicode + 1)]
     caught = {sign for sign in everything if refused.fullmatch(sign) is not None}

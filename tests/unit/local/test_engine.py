@@ -204,7 +204,7 @@ def test_whatever_a_document_is_given_as_it_is_the_same_document(tmp_path: Path)
         told = here.publish([one, mapping, encode(one), encode(one).decode(), Retraction(id="c1"), {"id": "c1"}])
 
     assert [receipt.outcome for receipt in told.receipts] == ["accepted", *["duplicate"] * 3, "retracted", "rejected"]
-    with engine(tmp_path) as here, pytest.raises(StreamCarError, match="cannot publish a int"):
+    with engine(tmp_path) as here, pytest.raises(StreamCarError, match="Cannot publish a int"):
         here.publish([5])  # type: ignore[list-item]
 
 

@@ -125,7 +125,7 @@ def test_a_publisher_that_fails_itself_leaves_whole_batches(tmp_path: Path, monk
     monkeypatch.setattr(engines, "PUBLISH_MAX", 40)
 
     with engine(tmp_path) as here:
-        with pytest.raises(StreamCarError, match="cannot publish a int"):
+        with pytest.raises(StreamCarError, match="Cannot publish a int"):
             here.publish([*(document(f"d{n}", topic="moon") for n in range(60)), 5])  # type: ignore[list-item]
         assert here.next_offset == 40
         assert [one.status for one in here.resolve(["d39", "d40"])] == ["active", "unknown"]
