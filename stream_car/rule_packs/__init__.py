@@ -1,7 +1,7 @@
-"""Rule packs: the shipped ones, and those that people write; `docs/rules.md` describes the format.
+"""Rule packs, both shipped and user-written; `docs/rules.md` describes the format.
 
-Promise: what loads is free of contradictions; what does not load says everything that is wrong with
-it at once. Rules are data: no expressions, no code. Cost: reading a few small files.
+Promise: what loads is free of contradictions, and what does not load reports everything that is wrong with it at
+once. Rules are data: no expressions, no code. Cost: reading a few small files.
 """
 
 from stream_car.rule_packs.loader import load, load_sent, read_pack, shipped

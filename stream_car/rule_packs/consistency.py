@@ -1,7 +1,7 @@
-"""What packs must agree on before their rules can run together.
+"""Check that packs can be loaded together.
 
-Promise: every disagreement is found, each told as one sentence that says what to change. Packs share
-scopes by name, so a key must be read alike wherever it is used. Cost: rules times packs.
+Promise: every disagreement is found, and each is reported as a text that says what to change. Packs share scopes by
+name, so a key must be read in the same way wherever it is used. Cost: rules times packs.
 """
 
 from collections import Counter
@@ -9,138 +9,140 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from stream_car.core.rule_pack import Key, Rule, RulePack
-from stream_car.rule_packs.suggestions import listed, meant
+from stream_car.rule_packs.suggestions import join_names, suggestion
 
-Owned = tuple[RulePack, Rule]
+OwnedRule = tuple[RulePack, Rule]
 
 
-def problems(domains: Sequence[RulePack], elsewhere: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Why these packs cannot be loaded together; nothing where they can.
+def find_problems(packs: Sequence[RulePack], elsewhere: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return why these packs cannot be loaded together, or nothing if they can.
 
-    `elsewhere` tells which pack that is not loaded declares a type, for a hint; `None` leaves types
-    that no pack declares unjudged.
+    `elsewhere` gives for each type the pack that declares it but is not loaded, for hints. If it is `None`, types
+    that no pack declares are not reported.
     """
-    rules = [(domain, rule) for domain in domains for rule in domain.rules]
-    found = [
-        *_shared_names(domains),
-        *(_unknown_types(domains, elsewhere) if elsewhere is not None else ()),
-        *_rule_names(rules),
-        *_clashes(rules),
-        *_differing(rules),
-        *_keys(domains),
-        *_foreign_keys(domains),
+    rules = [(pack, rule) for pack in packs for rule in pack.rules]
+    problems = [
+        *_shared_names(packs),
+        *(_unknown_types(packs, elsewhere) if elsewhere is not None else ()),
+        *_repeated_rule_names(rules),
+        *_conflicting_rules(rules),
+        *_unequal_differ_on(rules),
+        *_unequal_keys(packs),
+        *_foreign_keys(packs),
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(problems))
 
 
-def _shared_names(domains: Sequence[RulePack]) -> Iterator[str]:
-    for name in _repeated([domain.name for domain in domains]):
-        yield f"two packs are called {name!r}; load one of them, or rename the other"
-    for first, second in combinations(domains, 2):
-        for kind in sorted(set(first.types) & set(second.types)):
-            yield f"the type {kind!r} is declared in the packs {first.name!r} and {second.name!r}; keep it in one"
+def _shared_names(packs: Sequence[RulePack]) -> Iterator[str]:
+    for name in _repeated([pack.name for pack in packs]):
+        yield f"Two packs are called {name!r}. Load only one of them, or rename one."
+    for a, b in combinations(packs, 2):
+        for type_name in sorted(set(a.types) & set(b.types)):
+            yield f"The type {type_name!r} is declared in the packs {a.name!r} and {b.name!r}. Keep it in one of them."
 
 
-def _unknown_types(domains: Sequence[RulePack], elsewhere: Mapping[str, str]) -> Iterator[str]:
-    types = {kind for domain in domains for kind in domain.types}
-    for domain in domains:
-        for rule in domain.rules:
-            for kind in dict.fromkeys((rule.superseding_type, rule.superseded_type)):
-                if not kind or kind in types:
+def _unknown_types(packs: Sequence[RulePack], elsewhere: Mapping[str, str]) -> Iterator[str]:
+    types = {type_name for pack in packs for type_name in pack.types}
+    for pack in packs:
+        for rule in pack.rules:
+            for type_name in dict.fromkeys((rule.superseding_type, rule.superseded_type)):
+                if not type_name or type_name in types:
                     continue
-                unknown = (
-                    f"pack {domain.name!r}: the rule {rule.name!r} names the type {kind!r}, "
-                    "which no loaded pack declares"
+                problem = (
+                    f"The rule {rule.name!r} of the pack {pack.name!r} names the type {type_name!r}, "
+                    "which no loaded pack declares."
                 )
-                if kind in elsewhere:
-                    yield f"{unknown}; load the pack {elsewhere[kind]!r} too"
+                if type_name in elsewhere:
+                    yield f"{problem} Load the pack {elsewhere[type_name]!r} too."
                 else:
-                    yield f"{unknown}; declare it under [types]{meant(kind, [*types, *elsewhere])}"
+                    yield f"{problem} Declare it under [types].{suggestion(type_name, [*types, *elsewhere])}"
 
 
-def _rule_names(rules: Sequence[Owned]) -> Iterator[str]:
+def _repeated_rule_names(rules: Sequence[OwnedRule]) -> Iterator[str]:
     for name in _repeated([rule.name for _, rule in rules if rule.name]):
-        owners = dict.fromkeys(domain.name for domain, rule in rules if rule.name == name)
-        yield f"more than one rule is called {name!r} (in {listed(owners)}); rename all but one"
+        owners = dict.fromkeys(pack.name for pack, rule in rules if rule.name == name)
+        yield f"More than one rule is called {name!r} (in {join_names(owners)}). Rename all but one."
 
 
-def _clashes(rules: Sequence[Owned]) -> Iterator[str]:
-    """Two rules about the same types and scope either repeat or contradict one another."""
-    for (_, first), (_, second) in combinations(rules, 2):
-        if _about(first) != _about(second):
+def _conflicting_rules(rules: Sequence[OwnedRule]) -> Iterator[str]:
+    """Yield the pairs of rules about the same types and scope: they either repeat or contradict each other."""
+    for (_, a), (_, b) in combinations(rules, 2):
+        if _types_and_scope(a) != _types_and_scope(b):
             continue
-        if first.effect == second.effect:
-            yield f"the rules {first.name!r} and {second.name!r} say the same; remove one"
+        if a.effect == b.effect:
+            yield f"The rules {a.name!r} and {b.name!r} have the same types, scope and effect. Remove one of them."
         else:
             yield (
-                f"the rules {first.name!r} and {second.name!r} contradict one another: the same types and scope "
-                "both supersede and amend; remove one"
+                f"The rules {a.name!r} and {b.name!r} contradict each other: for the same types and scope, "
+                "one supersedes and the other amends. Remove one of them."
             )
 
 
-def _differing(rules: Sequence[Owned]) -> Iterator[str]:
-    rows = [rule for _, rule in rules if rule.differ_on and rule.effect == "supersede"]
-    for first, second in combinations(rows, 2):
-        same = (first.superseded_type, first.scope_keys) == (second.superseded_type, second.scope_keys)
-        if same and first.differ_on != second.differ_on:
+def _unequal_differ_on(rules: Sequence[OwnedRule]) -> Iterator[str]:
+    comparing = [rule for _, rule in rules if rule.differ_on and rule.effect == "supersede"]
+    for a, b in combinations(comparing, 2):
+        if (a.superseded_type, a.scope_keys) == (b.superseded_type, b.scope_keys) and a.differ_on != b.differ_on:
             yield (
-                f"the rules {first.name!r} and {second.name!r} void {first.superseded_type!r} in the same scope "
-                f"but `differ_on` is {listed(first.differ_on)} in one and {listed(second.differ_on)} in the other; "
-                "make them equal"
+                f"The rules {a.name!r} and {b.name!r} void {a.superseded_type!r} in the same scope, "
+                f"but `differ_on` is {join_names(a.differ_on)} in one and {join_names(b.differ_on)} in the other. "
+                "Make them equal."
             )
 
 
-def _keys(domains: Sequence[RulePack]) -> Iterator[str]:
-    """One key has one reading: questions name keys without saying which pack they mean."""
-    for first, second in combinations(domains, 2):
-        for key in sorted(set(first.keys) & set(second.keys)):
-            yield from _reading(key, first, second)
+def _unequal_keys(packs: Sequence[RulePack]) -> Iterator[str]:
+    """Yield the keys that two packs read differently. Queries name a key without a pack, so all must agree on it."""
+    for a, b in combinations(packs, 2):
+        for key in sorted(set(a.keys) & set(b.keys)):
+            yield from _unequal_key(key, a, b)
 
 
-def _reading(key: str, first: RulePack, second: RulePack) -> Iterator[str]:
-    one, other = first.keys[key], second.keys[key]
-    where = f"the packs {first.name!r} and {second.name!r}"
-    if one.rename != other.rename:
+def _unequal_key(key: str, a: RulePack, b: RulePack) -> Iterator[str]:
+    names = f"The packs {a.name!r} and {b.name!r}"
+    rename, other_rename = a.keys[key].rename, b.keys[key].rename
+    if rename != other_rename:
         yield (
-            f"{where} read the key {key!r} as {one.rename or key!r} and as {other.rename or key!r}; "
-            "rename it alike in both, or give one another name"
+            f"{names} read the key {key!r} as {rename or key!r} and as {other_rename or key!r}. "
+            "Rename it to the same key in both, or give it another name in one of them."
         )
-    elif _fold(key, first) != _fold(key, second):
-        via = f" (through {one.rename!r})" if one.rename else ""
+    elif _fold(key, a) != _fold(key, b):
+        via = f" (through {rename!r})" if rename else ""
         yield (
-            f"{where} fold the key {key!r}{via} to {_fold(key, first)!r} and to {_fold(key, second)!r}; "
-            "write the same `fold` in both"
+            f"{names} fold the key {key!r}{via} to {_fold(key, a)!r} and to {_fold(key, b)!r}. "
+            "Write the same `fold` in both."
         )
 
 
-def _foreign_keys(domains: Sequence[RulePack]) -> Iterator[str]:
-    """A pack reads the keys of its own types only, so a rule for another pack's type needs that pack's reading."""
-    owner = {kind: domain for domain in domains for kind in domain.types}
-    for domain in domains:
-        for rule in domain.rules:
-            for kind in (rule.superseding_type, rule.superseded_type):
-                other = owner.get(kind, domain)
-                if other is not domain:
-                    yield from _unread(domain, rule, kind, other)
+def _foreign_keys(packs: Sequence[RulePack]) -> Iterator[str]:
+    """Yield the rules for another pack's type that fold a key which that pack does not declare.
+
+    A pack reads only the keys of its own types, so it is the other pack that reads the key.
+    """
+    owner = {type_name: pack for pack in packs for type_name in pack.types}
+    for pack in packs:
+        for rule in pack.rules:
+            for type_name in (rule.superseding_type, rule.superseded_type):
+                reader = owner.get(type_name, pack)
+                if reader is not pack:
+                    yield from _unread_keys(pack, rule, type_name, reader)
 
 
-def _unread(domain: RulePack, rule: Rule, kind: str, other: RulePack) -> Iterator[str]:
+def _unread_keys(pack: RulePack, rule: Rule, type_name: str, reader: RulePack) -> Iterator[str]:
     for key in rule.scope_keys:
-        if key in domain.keys and key not in other.keys and _fold(key, domain) != "none":
+        if key in pack.keys and key not in reader.keys and _fold(key, pack) != "none":
             yield (
-                f"pack {domain.name!r}: the rule {rule.name!r} folds {key!r} to {_fold(key, domain)!r}, but documents "
-                f"of {kind!r} are read by the pack {other.name!r}, which does not declare it; declare it there, "
-                "or do not fold it"
+                f"The rule {rule.name!r} of the pack {pack.name!r} folds {key!r} to {_fold(key, pack)!r}, but "
+                f"documents of {type_name!r} are read by the pack {reader.name!r}, which does not declare that key. "
+                "Declare it there, or do not fold it."
             )
 
 
-def _fold(key: str, domain: RulePack) -> str:
-    spec: Key = domain.keys[key]
-    target = domain.keys.get(spec.rename or key, spec)
+def _fold(key: str, pack: RulePack) -> str:
+    spec: Key = pack.keys[key]
+    target = pack.keys.get(spec.rename or key, spec)
     return spec.fold if spec.fold != "none" else target.fold
 
 
-def _about(rule: Rule) -> tuple[str, str, tuple[str, ...]]:
+def _types_and_scope(rule: Rule) -> tuple[str, str, tuple[str, ...]]:
     return rule.superseding_type, rule.superseded_type, rule.scope_keys
 
 

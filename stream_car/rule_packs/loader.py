@@ -1,7 +1,7 @@
-"""Where packs come from: the shipped files by name, other files by path.
+"""Load rule packs: shipped packs by name, other packs from files or texts.
 
-Promise: `load` either returns a rule set free of contradictions or raises `InvalidRules` with
-everything that is wrong with any of the packs.
+Promise: `load` either returns a rule set free of contradictions or raises `InvalidRules` with everything that is
+wrong with any of the packs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,94 +11,99 @@ from pathlib import Path
 from stream_car.core.rule_pack import RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRules
-from stream_car.rule_packs.consistency import problems
-from stream_car.rule_packs.parser import read
-from stream_car.rule_packs.suggestions import listed, meant
-
-Read = tuple[RulePack | None, tuple[str, ...]]
+from stream_car.rule_packs.consistency import find_problems
+from stream_car.rule_packs.parser import ParsedPack, parse_pack
+from stream_car.rule_packs.suggestions import join_names, suggestion
 
 
 def shipped() -> tuple[str, ...]:
-    """The names of the packs that come with Stream-CAR."""
+    """Return the names of the packs that come with Stream-CAR."""
     names = (item.name for item in files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 def read_pack(path: str | Path) -> RulePack:
-    """One pack from a file. Rules may name types of other packs; `load` checks that these are there.
+    """Read one pack from a file. Its rules may name types of other packs; `load` checks that those exist.
 
-    Raises `InvalidRules` with everything that is wrong with the file.
+    Raises:
+        InvalidRules: `problems` lists everything that is wrong with the file.
     """
-    domain, found = _from_file(Path(path))
-    if domain is None or found:
-        raise InvalidRules(found)
-    if found := problems([domain]):
-        raise InvalidRules(tuple(f"{path}: {problem}" for problem in found))
-    return domain
+    pack, problems = _read_file(Path(path))
+    if pack is None or problems:
+        raise InvalidRules(problems)
+    if problems := find_problems([pack]):
+        raise InvalidRules(tuple(f"{path}: {problem}" for problem in problems))
+    return pack
 
 
 def load(names_or_paths: Sequence[str | Path] = (), beside: Sequence[RulePack] = ()) -> Ruleset:
-    """These packs together, and others as they are; without any, all shipped ones.
+    """Load packs by name or path, together with the packs `beside` them. Without any of these, load all shipped packs.
 
-    Raises `InvalidRules` with everything that is wrong with any of them.
+    Raises:
+        InvalidRules: `problems` lists everything that is wrong with any of the packs.
     """
     names = names_or_paths or (() if beside else shipped())
-    domains, found = _together([*(_read(name) for name in dict.fromkeys(names)), *((one, ()) for one in beside)])
-    if found:
-        raise InvalidRules(found)
-    return Ruleset(domains)
+    return _ruleset([*(_read(name) for name in dict.fromkeys(names)), *((pack, ()) for pack in beside)])
 
 
 def load_sent(names: Sequence[str], texts: Mapping[str, str]) -> Ruleset:
-    """Shipped packs by name, and others by their text: no file that a stranger names is read.
+    """Load shipped packs by name and other packs from their text, by source name.
 
-    Raises `InvalidRules` with everything that is wrong with any of them.
+    A name is never taken for a path, so a remote caller cannot make the service read a file.
+
+    Raises:
+        InvalidRules: `problems` lists everything that is wrong with any of the packs.
     """
-    rows = [_shipped(name) for name in dict.fromkeys(names)] + [read(text, name) for name, text in texts.items()]
-    domains, found = _together(rows)
-    if found:
-        raise InvalidRules(found)
-    return Ruleset(domains)
+    shipped_packs = [_read_shipped(name) for name in dict.fromkeys(names)]
+    return _ruleset(shipped_packs + [parse_pack(text, name) for name, text in texts.items()])
 
 
 def gather(names_or_paths: Iterable[str | Path]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
-    """The packs that could be read, and everything that is wrong with them, alone and together."""
-    return _together([_read(name) for name in dict.fromkeys(names_or_paths)])
+    """Return the packs that could be read, and everything that is wrong with them, alone and together."""
+    return _combine([_read(name) for name in dict.fromkeys(names_or_paths)])
 
 
-def _together(rows: Sequence[Read]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
-    domains = tuple(domain for domain, _ in rows if domain is not None)
-    complete = len(domains) == len(rows)  # else an unknown type may be one of the pack that is missing
-    alone = [problem for _, some in rows for problem in some]
-    return domains, (*alone, *problems(domains, _declared(domains) if complete else None))
+def _ruleset(parsed: Sequence[ParsedPack]) -> Ruleset:
+    packs, problems = _combine(parsed)
+    if problems:
+        raise InvalidRules(problems)
+    return Ruleset(packs)
 
 
-def _declared(loaded: Sequence[RulePack]) -> dict[str, str]:
-    """Which shipped pack, not among these, declares a type."""
-    names = {domain.name for domain in loaded}
+def _combine(parsed: Sequence[ParsedPack]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
+    packs = tuple(pack for pack, _ in parsed if pack is not None)
+    # An unknown type may belong to a pack that could not be read, so types are only judged if all packs were.
+    elsewhere = _shipped_types(packs) if len(packs) == len(parsed) else None
+    return packs, (*(problem for _, problems in parsed for problem in problems), *find_problems(packs, elsewhere))
+
+
+def _shipped_types(loaded: Sequence[RulePack]) -> dict[str, str]:
+    """Return for each type of the shipped packs that are not loaded the name of its pack."""
+    names = {pack.name for pack in loaded}
     others = [_read(name)[0] for name in shipped() if name not in names]
-    return {kind: domain.name for domain in others if domain is not None for kind in domain.types}
+    return {type_name: pack.name for pack in others if pack is not None for type_name in pack.types}
 
 
-def _read(name: str | Path) -> Read:
+def _read(name: str | Path) -> ParsedPack:
     is_name = isinstance(name, str) and not Path(name).exists() and not name.endswith(".toml")
     if isinstance(name, str) and (name in shipped() or is_name):
-        return _shipped(name)
-    return _from_file(Path(name))
+        return _read_shipped(name)
+    return _read_file(Path(name))
 
 
-def _shipped(name: str) -> Read:
+def _read_shipped(name: str) -> ParsedPack:
     choices = shipped()
     if name in choices:
-        return read(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
-    return None, (f"no pack is called {name!r}{meant(name, choices)}; choose from {listed(choices)}, or give a file",)
+        return parse_pack(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
+    hint = suggestion(name, choices)
+    return None, (f"No rule pack is called {name!r}.{hint} Choose from {join_names(choices)}, or give a file.",)
 
 
-def _from_file(path: Path) -> Read:
+def _read_file(path: Path) -> ParsedPack:
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
-        return None, (f"{path}: cannot be read: {error.strerror}",)
+        return None, (f"{path}: The file cannot be read: {error.strerror}.",)
     except UnicodeDecodeError as error:
-        return None, (f"{path}: this is not UTF-8: a byte at {error.start} is wrong; save it as UTF-8",)
-    return read(text, str(path))
+        return None, (f"{path}: The file is not UTF-8: the byte at {error.start} is wrong. Save it as UTF-8.",)
+    return parse_pack(text, str(path))

@@ -1,7 +1,7 @@
-"""What a pack would do: its problems, and the pairs that it would connect in a sample.
+"""Report what a pack would do: its problems, or the pairs of documents that it would connect in a sample.
 
-Promise: `core.authority` decides every pair, so the report shows what the engine will do. Cost:
-quadratic in the documents that share a scope; give it hundreds.
+Promise: `core.definitions` decides every pair, so the report shows what the engine will do. Cost: quadratic in the
+documents that share a scope, so a sample should have hundreds of documents at most.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,13 +16,13 @@ from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.rule_packs.loader import gather
 
-DAY = 86_400_000_000
-START = 1_704_067_200_000_000  # 2024-01-01T00:00:00Z
-LINKED = "link"  # what `authority` calls the rule of an explicit link
+_DAY = 86_400_000_000
+_START = 1_704_067_200_000_000  # 2024-01-01T00:00:00Z
+_LINK_RULE = "link"  # the rule that `definitions` reports for an explicit link
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """`later` voids (or amends) `earlier` through a rule, or by an explicit `link`, in a scope."""
+    """A pair of documents: `later` voids or amends `earlier` in a scope, by a rule or by an explicit `link`."""
 
     later: str
     earlier: str
@@ -32,11 +32,11 @@ class Connection(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What is wrong with a pack, and otherwise what it would connect in a sample.
+    """The problems of a pack or, if there are none, the pairs that it would connect in a sample.
 
-    `invented` says that the sample was made up from the rules. `unscoped` are the documents that join
-    no scope, `lacking` the keys that types lacked, `unknown` the types that no loaded pack declares,
-    and `idle` the rules of the pack that connected nothing.
+    `invented` is true if the sample was made up from the rules. `unscoped` are the ids of documents that join no
+    scope. `lacking` has rows of a type, a key that its rules need, and the number of its documents without that key.
+    `unknown` are the types that no loaded pack declares, and `idle` the rules of the pack that connected nothing.
     """
 
     name: str
@@ -52,58 +52,58 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def examine(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequence[str | Path] = ()) -> Report:
-    """Load one pack (with those `beside` it) and show which documents of a sample it would connect.
+    """Load one pack, with the packs `beside` it, and report which documents of a sample it would connect.
 
-    Without a sample a few documents are invented for each rule. Never raises for a bad pack: its
-    problems are the report.
+    Without a sample, a few documents are invented for each rule. A bad pack never raises: the report has its problems.
     """
-    domains, problems = gather([path, *beside])
-    if problems or not domains:
+    packs, problems = gather([path, *beside])
+    if problems or not packs:
         return Report(name=str(path), problems=problems)
-    pack, rules = domains[0], Ruleset(domains)
-    given = tuple(definitions.current_documents(sample).values())
-    documents = given or tuple(invent(pack, rules))
+    pack, rules = packs[0], Ruleset(packs)
+    current = tuple(definitions.current_documents(sample).values())
+    documents = current or tuple(invent(pack, rules))
     known = [document for document in documents if rules.knows(document.type)]
-    connections = tuple(sorted(connected(known, rules), key=lambda c: (c.rule, c.later, c.earlier)))
+    connections = tuple(sorted(_connections(known, rules), key=lambda c: (c.rule, c.later, c.earlier)))
     used = {connection.rule for connection in connections}
     return Report(
         name=pack.name,
         ruleset=rules,
-        invented=not given,
+        invented=not current,
         sample=documents,
         connections=connections,
         unscoped=tuple(document.id for document in known if not rules.scopes(document)),
-        lacking=_lacking(known, rules),
+        lacking=_missing_keys(known, rules),
         unknown=tuple(sorted({document.type for document in documents if not rules.knows(document.type)})),
         idle=tuple(rule.name for rule in pack.rules if rule.name not in used),
     )
 
 
-def connected(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[Connection]:
-    """Every pair of which the later voids or amends the earlier directly."""
-    for later, earlier in _near(documents, ruleset):
+def _connections(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[Connection]:
+    """Yield every pair in which the later document directly voids or amends the earlier one."""
+    for later, earlier in _candidate_pairs(documents, ruleset):
         reason = definitions.voids(later=later, earlier=earlier, ruleset=ruleset)
         if reason is not None:
             yield Connection(later=later.id, earlier=earlier.id, rule=reason.rule, scope=reason.scope)
         yield from _amendments(later, earlier, ruleset)
 
 
-def _near(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[tuple[Document, Document]]:
-    """The pairs worth asking about: those that share a scope, or of which one names the other."""
-    groups: dict[str, dict[str, Document]] = {}
+def _candidate_pairs(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[tuple[Document, Document]]:
+    """Yield the pairs that share a scope, or of which one document names the other."""
+    members: dict[str, dict[str, Document]] = {}
     for document in documents:
-        names = [f"\0{name}" for name in _named(document)]  # no scope begins so
+        names = [f"\0{name}" for name in _names(document)]  # no scope begins with NUL
         for name in (*ruleset.scopes(document), *names):
-            groups.setdefault(name, {})[document.id] = document
+            members.setdefault(name, {})[document.id] = document
     seen = set()
-    for group in groups.values():
-        for later, earlier in product(group.values(), repeat=2):
+    for sharing in members.values():
+        for later, earlier in product(sharing.values(), repeat=2):
             if later is not earlier and (later.id, earlier.id) not in seen:
                 seen.add((later.id, earlier.id))
                 yield later, earlier
 
 
-def _named(document: Document) -> Iterator[str]:
+def _names(document: Document) -> Iterator[str]:
+    """Yield the document's id, its records and the ids that it links to."""
     yield document.id
     for names in (document.records, document.supersedes, document.superseded_by, document.amends):
         yield from names
@@ -111,7 +111,9 @@ def _named(document: Document) -> Iterator[str]:
 
 def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterator[Connection]:
     if definitions.is_named(earlier, later.amends):
-        yield Connection(later=later.id, earlier=earlier.id, rule=LINKED, scope=f"amended={earlier.id}", effect="amend")
+        yield Connection(
+            later=later.id, earlier=earlier.id, rule=_LINK_RULE, scope=f"amended={earlier.id}", effect="amend"
+        )
     if later.precedence <= earlier.precedence:
         return
     for rule in ruleset.rules.values():
@@ -122,37 +124,36 @@ def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterato
 
 
 def invent(pack: RulePack, ruleset: Ruleset) -> Iterator[Document]:
-    """Two or three made-up documents for each rule of the pack.
+    """Yield two or three made-up documents for each rule of the pack.
 
-    `<rule>/later` is to meet `<rule>/earlier`; `<rule>/other` shows what the rule leaves alone: the
-    same values under `differ_on`, or else another scope.
+    The rule connects `<rule>/later` with `<rule>/earlier`. It leaves `<rule>/other` alone, which has either the same
+    values under `differ_on` or another scope.
     """
     for number, rule in enumerate(pack.rules, 1):
-        yield _made_up(rule, rule.superseded_type, number, "earlier", ruleset)
-        yield _made_up(rule, rule.superseding_type, number, "later", ruleset)
+        yield _invent_document(rule, rule.superseded_type, number, "earlier", ruleset)
+        yield _invent_document(rule, rule.superseding_type, number, "later", ruleset)
         if not set(rule.scope_keys) <= ruleset.pack_of[rule.superseded_type].fixed.get(rule.superseded_type, {}).keys():
-            yield _made_up(rule, rule.superseded_type, number, "other", ruleset)
+            yield _invent_document(rule, rule.superseded_type, number, "other", ruleset)
 
 
-def _made_up(rule: Rule, kind: str, number: int, part: str, ruleset: Ruleset) -> Document:
-    fixed = ruleset.pack_of[kind].fixed.get(kind, {})
-    other = part == "other" and not rule.differ_on
-    scope = {key: (f"{key}-{number}{'-other' if other else ''}",) for key in rule.scope_keys if key not in fixed}
-    said = "a later value" if part == "later" else "a value"
+def _invent_document(rule: Rule, type_name: str, number: int, role: str, ruleset: Ruleset) -> Document:
+    fixed = ruleset.pack_of[type_name].fixed.get(type_name, {})
+    suffix = "-other" if role == "other" and not rule.differ_on else ""
+    scope = {key: (f"{key}-{number}{suffix}",) for key in rule.scope_keys if key not in fixed}
     return Document(
-        id=f"{rule.name}/{part}",
-        type=kind,
-        time=START + number * DAY + (DAY // 2 if part == "later" else 0) - (DAY // 4 if part == "other" else 0),
+        id=f"{rule.name}/{role}",
+        type=type_name,
+        time=_START + number * _DAY + (_DAY // 2 if role == "later" else 0) - (_DAY // 4 if role == "other" else 0),
         scope=(scope,) if scope else (),
-        attributes=dict.fromkeys(rule.differ_on, said),
+        attributes=dict.fromkeys(rule.differ_on, "a later value" if role == "later" else "a value"),
         title=f"Made up to show the rule {rule.name}",
     )
 
 
-def _lacking(documents: Iterable[Document], ruleset: Ruleset) -> tuple[tuple[str, str, int], ...]:
-    """How many documents of a type lacked which key of its rules."""
+def _missing_keys(documents: Iterable[Document], ruleset: Ruleset) -> tuple[tuple[str, str, int], ...]:
+    """Return rows of a type, a key that its rules need, and the number of its documents without that key."""
     counts: dict[tuple[str, str], int] = {}
     for document in documents:
         for key in ruleset.missing_keys(document):
             counts[document.type, key] = counts.get((document.type, key), 0) + 1
-    return tuple((kind, key, count) for (kind, key), count in sorted(counts.items()))
+    return tuple((type_name, key, count) for (type_name, key), count in sorted(counts.items()))

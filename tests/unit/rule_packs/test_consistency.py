@@ -18,28 +18,28 @@ TOGETHER = [
     (
         "same name",
         GOOD.replace("claim", "c").replace("denial", "d"),
-        "two packs are called 'news'; load one of them, or rename the other",
+        "Two packs are called 'news'. Load only one of them, or rename one.",
     ),
     (
         "same type",
         'name = "other"\n[types]\nclaim = ""\n',
-        "the type 'claim' is declared in the packs 'news' and 'other'; keep it in one",
+        "The type 'claim' is declared in the packs 'news' and 'other'. Keep it in one of them.",
     ),
     (
         "same rule name",
         other('[keys.topic]\nfold = "lower"\n' + rule("denial-voids-claim", "rumour", "rumour")),
-        "more than one rule is called 'denial-voids-claim' (in 'news' and 'other'); rename all but one",
+        "More than one rule is called 'denial-voids-claim' (in 'news' and 'other'). Rename all but one.",
     ),
     (
         "same rule",
         other('[keys.topic]\nfold = "lower"\n' + rule("again")),
-        "the rules 'denial-voids-claim' and 'again' say the same; remove one",
+        "The rules 'denial-voids-claim' and 'again' have the same types, scope and effect. Remove one of them.",
     ),
     (
         "contradiction",
         other('[keys.topic]\nfold = "lower"\n' + rule("again", more='effect = "amend"')),
-        "the rules 'denial-voids-claim' and 'again' contradict one another: the same types and scope "
-        "both supersede and amend; remove one",
+        "The rules 'denial-voids-claim' and 'again' contradict each other: for the same types and scope, "
+        "one supersedes and the other amends. Remove one of them.",
     ),
     (
         "differ_on",
@@ -48,30 +48,30 @@ TOGETHER = [
             + rule("a", "rumour", more='differ_on = ["x"]')
             + rule("b", "claim", more='differ_on = ["y"]')
         ),
-        "the rules 'a' and 'b' void 'claim' in the same scope but `differ_on` is 'x' in one and 'y' in "
-        "the other; make them equal",
+        "The rules 'a' and 'b' void 'claim' in the same scope, but `differ_on` is 'x' in one and 'y' in "
+        "the other. Make them equal.",
     ),
     (
         "folding",
         other('[keys.topic]\nfold = "upper"\n'),
-        "the packs 'news' and 'other' fold the key 'topic' to 'lower' and to 'upper'; write the same `fold` in both",
+        "The packs 'news' and 'other' fold the key 'topic' to 'lower' and to 'upper'. Write the same `fold` in both.",
     ),
     (
         "no folding",
         other("[keys.topic]\n"),
-        "the packs 'news' and 'other' fold the key 'topic' to 'lower' and to 'none'; write the same `fold` in both",
+        "The packs 'news' and 'other' fold the key 'topic' to 'lower' and to 'none'. Write the same `fold` in both.",
     ),
     (
         "renaming",
         other('[keys.topic]\nrename = "theme"\n[keys.theme]\nfold = "lower"\n'),
-        "the packs 'news' and 'other' read the key 'topic' as 'topic' and as 'theme'; rename it alike "
-        "in both, or give one another name",
+        "The packs 'news' and 'other' read the key 'topic' as 'topic' and as 'theme'. Rename it to the same "
+        "key in both, or give it another name in one of them.",
     ),
     (
         "foreign key",
         other('[keys.place]\nfold = "lower"\n' + rule("r", "rumour").replace("topic", "place")),
-        "pack 'other': the rule 'r' folds 'place' to 'lower', but documents of 'claim' are read by the "
-        "pack 'news', which does not declare it; declare it there, or do not fold it",
+        "The rule 'r' of the pack 'other' folds 'place' to 'lower', but documents of 'claim' are read by the "
+        "pack 'news', which does not declare that key. Declare it there, or do not fold it.",
     ),
 ]
 
@@ -85,10 +85,10 @@ def test_a_folding_that_contradicts_through_a_renamed_key_is_refused(tmp_path: P
     path = written(tmp_path, other('[keys.cve]\nrename = "vulnerability"\n[keys.vulnerability]\nfold = "lower"\n'))
 
     assert {
-        "the packs 'security' and 'other' fold the key 'cve' (through 'vulnerability') to 'upper' and to 'lower'; "
-        "write the same `fold` in both",
-        "the packs 'security' and 'other' fold the key 'vulnerability' to 'upper' and to 'lower'; "
-        "write the same `fold` in both",
+        "The packs 'security' and 'other' fold the key 'cve' (through 'vulnerability') to 'upper' and to 'lower'. "
+        "Write the same `fold` in both.",
+        "The packs 'security' and 'other' fold the key 'vulnerability' to 'upper' and to 'lower'. "
+        "Write the same `fold` in both.",
     } == set(wrong("security", path))
 
 
@@ -98,7 +98,10 @@ def test_a_problem_between_the_rules_of_one_pack_is_found_by_reading_it_alone(tm
     with pytest.raises(InvalidRules) as caught:
         read_pack(path)
 
-    assert caught.value.problems == (f"{path}: the rules 'denial-voids-claim' and 'again' say the same; remove one",)
+    assert caught.value.problems == (
+        f"{path}: The rules 'denial-voids-claim' and 'again' have the same types, scope and effect. "
+        "Remove one of them.",
+    )
 
 
 def test_a_pack_with_types_of_another_can_be_read_alone(tmp_path: Path) -> None:

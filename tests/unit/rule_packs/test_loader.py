@@ -163,7 +163,7 @@ def test_an_invented_sample_shows_what_differ_on_leaves_alone() -> None:
 def test_a_pack_is_examined_beside_others(tmp_path: Path) -> None:
     path = written(tmp_path, ON_FACTS)
 
-    assert "load the pack 'facts' too" in examine(path).problems[0]
+    assert "Load the pack 'facts' too." in examine(path).problems[0]
     assert [pair.rule for pair in examine(path, beside=["facts"]).connections] == ["denial-voids-claim"]
 
 

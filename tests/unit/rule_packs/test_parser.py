@@ -12,179 +12,179 @@ PROBLEMS = [
     (
         "unknown field",
         "colour = 1\n" + GOOD,
-        "a pack has no field 'colour'; it may have 'name', .*",
+        "The pack has no field 'colour'. It may have 'name', .*",
     ),
     (
         "misspelt field",
         "anchor_type = []\n" + GOOD,
-        r"a pack has no field 'anchor_type'.*did you mean 'anchor_types'\?",
+        r"The pack has no field 'anchor_type'.*Did you mean 'anchor_types'\?",
     ),
     (
         "rule field",
         GOOD + "scopes = []\n",
-        r"the rule 'denial-voids-claim' has no field 'scopes'.*mean 'scope'\?",
+        r"The rule 'denial-voids-claim' has no field 'scopes'.*mean 'scope'\?",
     ),
     (
         "key field",
         GOOD.replace("fold =", "case ="),
-        "the key 'topic' has no field 'case'; it may have 'fold' and 'rename'",
+        r"The key 'topic' has no field 'case'. It may have 'fold' and 'rename'\.",
     ),
     (
         "no name",
         GOOD.replace('name = "news"', ""),
-        "the pack has no 'name'; write name = .*",
+        "The pack has no 'name'. Write name = .*",
     ),
     (
         "empty name",
         GOOD.replace('"news"', '""'),
-        "the pack has an empty 'name'; write name = .*",
+        "The pack has an empty 'name'. Write name = .*",
     ),
     (
         "number for a name",
         GOOD.replace('"news"', "7"),
-        "'name' of the pack must be text; write name = .*",
+        "'name' of the pack must be text. Write name = .*",
     ),
     (
         "misspelt table",
         GOOD + "[types2]\n",
-        r"a pack has no field 'types2'.*did you mean 'types'\?",
+        r"The pack has no field 'types2'.*Did you mean 'types'\?",
     ),
     (
         "empty type",
         GOOD.replace('claim = "S', '"" = "S').replace('d = "claim"', 'd = "denial"'),
-        "a type has an empty name; give it one",
+        r"A type has an empty name. Give it a name\.",
     ),
     (
         "type not described",
         GOOD.replace('"Something is said."', "1"),
-        "describe the type 'claim' in one sentence: .*",
+        "The type 'claim' needs a description of one sentence. Write claim = .*",
     ),
     (
         "rule without a name",
         GOOD.replace('name = "denial-voids-claim"', ""),
-        "rule 1 has no 'name'; write name = .*",
+        "Rule 1 has no 'name'. Write name = .*",
     ),
     (
         "rule without a type",
         GOOD.replace('superseded = "claim"', ""),
-        "the rule 'denial-voids-claim' has no 'superseded'; .*",
+        "The rule 'denial-voids-claim' has no 'superseded'. .*",
     ),
     (
         "rule without a scope",
         GOOD.replace('scope = ["topic"]', ""),
-        "`scope` of the rule .* must be a list of names: .*",
+        "`scope` of the rule .* must be a list of names. Write scope = .*",
     ),
     (
         "empty scope",
         GOOD.replace('["topic"]', "[]"),
-        "`scope` of the rule .* is empty; name at least one",
+        r"`scope` of the rule .* is empty. Name at least one\.",
     ),
     (
         "empty key",
         GOOD.replace('["topic"]', '["topic", ""]'),
-        "`scope` of the rule .* holds an empty name; remove it",
+        r"`scope` of the rule .* contains an empty name. Remove it\.",
     ),
     (
         "key twice",
         GOOD.replace('["topic"]', '["topic", "topic"]'),
-        "the rule .* names a key of its scope twice; .*",
+        "The rule .* names a key of its scope twice. .*",
     ),
     (
         "key not declared",
         GOOD.replace('["topic"]', '["topics"]'),
-        r"the rule .* uses the key 'topics', which is not declared: add \[keys\.topics\]; did you mean "
+        r"The rule .* uses the key 'topics', which is not declared. Add \[keys\.topics\]. Did you mean "
         r"'topic'\?",
     ),
     (
         "reserved key",
         GOOD.replace('["topic"]', '["document"]'),
-        "the rule .* uses the key 'document', which is reserved .*",
+        "The rule .* uses the key 'document', which is reserved .*",
     ),
     (
         "reserved key declared",
         GOOD + "[keys.amended]\n",
-        "the key 'amended' is reserved for explicit links; choose another name",
+        r"The key 'amended' is reserved for explicit links. Choose another name\.",
     ),
     (
         "renamed to a reserved key",
         GOOD + '[keys.doc]\nrename = "document"\n',
-        "the key 'document' is reserved .*",
+        "The key 'document' is reserved .*",
     ),
     (
         "record folded",
         GOOD + '[keys.record]\nfold = "lower"\n',
-        "the key 'record' names editions and is always read as written; .*",
+        "The key 'record' names editions and is always read as written. .*",
     ),
     (
         "renamed to record",
         GOOD + '[keys.serial]\nrename = "record"\n',
-        "the key 'serial' cannot be renamed to 'record'; .*",
+        "The key 'serial' cannot be renamed to 'record'. .*",
     ),
     (
         "renamed to itself",
         GOOD.replace('fold = "lower"', 'rename = "topic"').replace('["topic"]', '["record"]'),
-        "the key 'topic' is renamed to itself; .*",
+        "The key 'topic' is renamed to itself. .*",
     ),
     (
         "renamed to nothing",
         GOOD + '[keys.theme]\nrename = "topics"\n',
-        r"the key 'theme' is renamed to 'topics', which is not declared: .*did you mean 'topic'\?",
+        r"The key 'theme' is renamed to 'topics', which is not declared. .*Did you mean 'topic'\?",
     ),
     (
         "renamed twice",
         GOOD + '[keys.a]\nrename = "b"\n[keys.b]\nrename = "topic"\n',
-        "the key 'a' is renamed to 'b', which is itself renamed: rename 'a' to 'topic' at once",
+        r"The key 'a' is renamed to 'b', which is itself renamed. Rename 'a' to 'topic' directly\.",
     ),
     (
         "folded against its target",
         GOOD + '[keys.theme]\nrename = "topic"\nfold = "upper"\n',
-        "the key 'theme' is folded 'upper' but becomes 'topic', which is folded 'lower': .*",
+        "The key 'theme' is folded to 'upper' but renamed to 'topic', which is folded to 'lower'. .*",
     ),
     (
         "old name in a rule",
         GOOD.replace('["topic"]', '["theme"]') + '[keys.theme]\nrename = "topic"\n',
-        "the rule .* uses the key 'theme', which is renamed to 'topic': write 'topic'",
+        r"The rule .* uses the key 'theme', which is renamed to 'topic'. Write 'topic'\.",
     ),
     (
         "unknown fold",
         GOOD.replace('"lower"', '"lover"'),
-        "fold of the key 'topic' is 'lover'; it must be 'none', 'lower' or 'upper'; did you mean "
+        "'fold' of the key 'topic' is 'lover'. It must be 'none', 'lower' or 'upper'. Did you mean "
         r"'lower'\?",
     ),
     (
         "unknown effect",
         GOOD + 'effect = "amends"\n',
-        r"effect of the rule .* is 'amends'; it must be 'supersede' or 'amend'; did you mean 'amend'\?",
+        r"'effect' of the rule .* is 'amends'. It must be 'supersede' or 'amend'. Did you mean 'amend'\?",
     ),
     (
         "amends what differs",
         GOOD + 'effect = "amend"\ndiffer_on = ["v"]\n',
-        "the rule .* amends, and voids nothing that could differ; .*",
+        "The rule .* amends, so `differ_on` would have no effect. .*",
     ),
     (
         "anchor",
         'anchor_types = ["claims"]\n' + GOOD,
-        r"anchor_types names 'claims', which \[types\] does not declare; did you mean 'claim'\?",
+        r"`anchor_types` names 'claims', which \[types\] does not declare. Did you mean 'claim'\?",
     ),
     (
         "edition",
         'editions = ["claims"]\n' + GOOD,
-        r"editions names 'claims', which \[types\] does not declare; did you mean 'claim'\?",
+        r"`editions` names 'claims', which \[types\] does not declare. Did you mean 'claim'\?",
     ),
     (
         "edition twice",
         'editions = [["claim"], ["claim"]]\n' + GOOD,
-        "editions names 'claim' twice; .*",
+        "`editions` names 'claim' twice. .*",
     ),
     (
         "edition as text",
         'editions = "claim"\n' + GOOD,
-        "write `editions` as a list of types, or a list of such lists: .*",
+        "Write `editions` as a list of types, or as a list of such lists: .*",
     ),
     (
         "fixed type",
         GOOD + '[fixed.claims]\ntopic = ["*"]\n',
-        r"\[fixed\.claims\] is for a type that \[types\] does not declare; did you mean 'claim'\?",
+        r"\[fixed\.claims\] names the type 'claims', which \[types\] does not declare. Did you mean 'claim'\?",
     ),
     (
         "fixed key",
@@ -199,38 +199,38 @@ PROBLEMS = [
     (
         "fixed as text",
         GOOD + '[fixed.claim]\ntopic = "*"\n',
-        r"'topic' in \[fixed\.claim\] must be a list of names: topic = .*",
+        r"'topic' in \[fixed\.claim\] must be a list of names. Write topic = .*",
     ),
     (
         "fixed with a space",
         GOOD + '[fixed.claim]\ntopic = ["a "]\n',
-        r"\[fixed\.claim\] has the value 'a ': write it without outer spaces .*",
+        r"\[fixed\.claim\] has the value 'a '. Write it without outer spaces .*",
     ),
     (
         "types as text",
         'name = "news"\ntypes = "claim"\n',
-        r"'types' must be a table: begin it with \[types\]",
+        r"'types' must be a table. Begin it with \[types\]\.",
     ),
     (
         "rules as a table",
         GOOD.partition("[[rules]]")[0] + '[rules]\nname = "x"\n',
-        r"write every rule as a table of its own that begins with \[\[rules\]\]",
+        r"`rules` must be a list of tables. Begin every rule with \[\[rules\]\]\.",
     ),
     (
         "nothing at all",
         'name = "news"\n',
-        r"declare types under \[types\], or add \[\[rules\]\]; the pack has neither",
+        r"The pack has neither types nor rules. Declare types under \[types\], or add \[\[rules\]\]\.",
     ),
     (
         "unknown type",
         GOOD.replace('superseded = "claim"', 'superseded = "clam"'),
-        "the rule 'denial-voids-claim' names the type 'clam', which no loaded pack declares; declare it "
-        r".*did you mean 'claim'\?",
+        "The rule 'denial-voids-claim' of the pack 'news' names the type 'clam', which no loaded pack declares. "
+        r"Declare it .*Did you mean 'claim'\?",
     ),
     (
         "type of a pack not loaded",
         GOOD.replace('superseded = "claim"', 'superseded = "fact"'),
-        "the rule .* names the type 'fact', which no loaded pack declares; load the pack 'facts' too",
+        r"The rule .* names the type 'fact', which no loaded pack declares. Load the pack 'facts' too\.",
     ),
 ]
 
@@ -256,7 +256,7 @@ def test_a_name_with_a_mark_of_scope_names_is_refused(tmp_path: Path, what: str,
 
     (problem,) = wrong(written(tmp_path, text))
 
-    assert f"the {what} {f'a{mark}b'!r} may not contain spaces, commas, quotes, backslashes or '='" in problem
+    assert f"The {what} {f'a{mark}b'!r} may not contain spaces, commas, quotes, backslashes or '='" in problem
 
 
 def test_a_name_in_another_unicode_form_than_documents_is_refused(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_bad_toml_names_the_file_and_the_line(tmp_path: Path) -> None:
 
     (problem,) = wrong(path)
 
-    assert problem.startswith(f"{path}: this is not TOML: ")
+    assert problem.startswith(f"{path}: The text is not TOML: ")
     assert "at line 2" in problem
 
 
@@ -284,14 +284,14 @@ def test_a_file_that_is_not_utf_8_or_not_there_is_a_problem(tmp_path: Path) -> N
     path = tmp_path / "bad.toml"
     path.write_bytes(b'name = "\xff"')
 
-    assert wrong(path)[0] == f"{path}: this is not UTF-8: a byte at 8 is wrong; save it as UTF-8"
+    assert wrong(path)[0] == f"{path}: The file is not UTF-8: the byte at 8 is wrong. Save it as UTF-8."
     assert "cannot be read: No such file" in wrong(tmp_path / "absent.toml")[0]
 
 
 def test_a_misspelt_pack_is_answered_with_the_one_meant() -> None:
     (problem,) = wrong("securty")
 
-    assert problem.startswith("no pack is called 'securty'; did you mean 'security'?; choose from 'compliance'")
+    assert problem.startswith("No rule pack is called 'securty'. Did you mean 'security'? Choose from 'compliance'")
 
 
 def test_all_problems_of_all_packs_are_listed_at_once(tmp_path: Path) -> None:
@@ -303,4 +303,4 @@ def test_all_problems_of_all_packs_are_listed_at_once(tmp_path: Path) -> None:
     assert [any(text in problem for problem in problems) for text in ("'topics'", "'colour'", "'nothing'")] == [
         True
     ] * 3
-    assert any("the type 'claim' is declared in the packs 'news' and 'other'" in problem for problem in problems)
+    assert any("The type 'claim' is declared in the packs 'news' and 'other'" in problem for problem in problems)
