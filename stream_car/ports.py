@@ -1,4 +1,4 @@
-"""What the engine asks of the world. Contract tests repeat these promises one by one."""
+"""The interfaces between the engine and its back ends. Contract tests repeat these promises one by one."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
@@ -11,7 +11,7 @@ from stream_car.ranking.bm25 import DocumentTerms
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
-    """What a publisher hands to a log. A null value retracts the document named by the key."""
+    """What a publisher appends to a log. A null value retracts the document that the key names."""
 
     value: bytes | None
     key: bytes | None = None
@@ -19,7 +19,7 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Record(Struct, frozen=True, kw_only=True, gc=False):
-    """A message that the log holds. `append_time` is microseconds UTC, by the log's own clock."""
+    """A message in a log. `append_time` is in microseconds UTC by the log's own clock."""
 
     offset: int
     append_time: int
@@ -31,38 +31,40 @@ class Record(Struct, frozen=True, kw_only=True, gc=False):
 class Log(Protocol):
     """Partitions of records with consecutive offsets from 0.
 
-    What `append` has returned for survives any crash. Append times never decrease within a partition.
+    A record survives any crash once `append` has returned. Append times never decrease within a partition, even if
+    the clock steps back.
     """
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
-        """Keep all messages or none, durably; the offset of the first. An empty batch returns the end."""
-        ...
+        """Append all messages or none, durably, and return the offset of the first.
+
+        An empty batch appends nothing and returns the end of the partition.
+        """
 
     async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
-        """Up to `max_records` records from exactly `from_offset` on; none at the end.
+        """Return up to `max_records` records, the first at exactly `from_offset`. At the end, return none.
 
-        Raises `Halted` where the records from there on are gone (`lost_history`), do not exist yet
-        because the log ends before (`ahead`), or were altered (`damaged`).
+        Raises:
+            Halted: the records at `from_offset` have been deleted (`lost_history`), the log ends before `from_offset`
+                (`ahead`), or the records were altered (`damaged`).
         """
-        ...
 
     async def range(self, partition: int) -> tuple[int, int]:
-        """The first offset kept, and the offset that the next record will get."""
-        ...
+        """Return the first offset that the partition still has, and the offset of the next record."""
 
 
 class Claim(Struct, frozen=True, kw_only=True, gc=False):
-    """A worker's hold on a shard, and where the shard stands."""
+    """A worker's hold on a shard, and the progress of the shard."""
 
     shard: int
     owner: str
     next_offset: int
-    next_oseq: int  # the number that the next event gets; the first is 1
-    trimmed: int  # events up to this one have left the outbox
+    next_oseq: int  # the number of the next emission; the first is 1
+    trimmed: int  # emissions up to this number have left the outbox
 
 
 class Emission(Struct, frozen=True, kw_only=True, gc=False):
-    """One emission of a shard, numbered without gaps; `stream` says where it goes."""
+    """One output of a shard. `oseq` numbers them without gaps; `stream` names the destination."""
 
     oseq: int
     stream: str
@@ -71,196 +73,189 @@ class Emission(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Store(Protocol):
-    """A fenced key-value map per shard.
+    """A key-value map per shard, fenced by claims.
 
-    `commit` writes all of a batch or none of it, together with the offset it reaches. `read`,
-    `commit` and `trim` refuse with `ClaimLost` when the shard is no longer this claim's or has
-    moved since. Readers that hold no claim `peek`.
+    `commit` writes all of a batch or none of it, together with the offset that the shard reaches. `read`, `commit`,
+    `outbox` and `trim` raise `ClaimLost` if another worker has claimed the shard, or if the shard has moved since the
+    claim was returned. A claim is therefore good for one `commit` or `trim`, which returns the next claim. Readers
+    without a claim use `peek`. After a crash a shard is as some commit left it, not necessarily the last one.
     """
 
     async def claim(self, shard: int) -> Claim:
-        """Take the shard from whoever holds it; a shard never seen starts at offset 0, event 1."""
-        ...
+        """Claim the shard, taking it from any other worker. A new shard starts at offset 0 and emission 1."""
 
     async def read(self, claim: Claim, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that have one, all as of the claim's offset."""
-        ...
+        """Return the values of those keys that have one, all as of the claim's offset."""
 
     async def commit(
         self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
-        """Write values (`None` deletes), events and the next offset at once; the claim to go on with."""
-        ...
+        """Write values (`None` deletes), emissions and the next offset at once, and return the next claim.
+
+        Raises:
+            ValueError: `next_offset` goes back, or the emissions do not continue from the claim's `next_oseq`.
+        """
 
     async def outbox(self, claim: Claim) -> Sequence[Emission]:
-        """The events that are not trimmed, in order."""
-        ...
+        """Return the emissions that are not trimmed, in order."""
 
     async def trim(self, claim: Claim, up_to: int) -> Claim:
-        """Forget the events up to and including `upto`; only after they are published."""
-        ...
+        """Remove the emissions up to and including `up_to` from the outbox, and return the next claim.
+
+        Call it only after they are published.
+
+        Raises:
+            ValueError: there is no emission `up_to` yet.
+        """
 
     async def peek(self, shard: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
-        """The shard's next offset and the values of these keys, all as of one moment."""
-        ...
+        """Return the shard's next offset and the values of those keys that have one, all as of one moment."""
 
 
 Hop = Literal["intake", "frontier"]
-YieldControl = Callable[[], Awaitable[None]]  # lets others go first
+YieldControl = Callable[[], Awaitable[None]]  # lets other tasks run
 
 
 class ShardId(NamedTuple):
-    """A shard of the two-hop form, each hop of which has a store of its own."""
+    """A shard of the two-hop form. Each hop has a separate store."""
 
     hop: Hop
     shard: int
 
 
 class SnapshotReader(Protocol):
-    """What readers ask of the shards of both hops: one round, in one exchange where the back end can."""
+    """Reads from several shards of both hops in one round, with one network exchange if the back end can."""
 
     async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
-        """For each shard its next offset and the values of its keys, all of one shard as of one moment."""
-        ...
+        """Return what `Store.peek` returns, for each shard.
+
+        The values of one shard are as of one moment; different shards may be read at different moments.
+        """
 
 
 class RetryPolicy(Protocol):
-    """How long a reader may read again. One object serves one question."""
+    """Decides how long a reader may repeat a read. Each query uses its own object."""
 
     async def wait(self) -> bool:
-        """Let the shards go on for a moment; `False` when the time is up."""
-        ...
+        """Wait a moment so that the shards can advance. Return `False` if the time is up."""
 
 
 class Concurrency(Protocol):
-    """Runs several requests at once, or one after the other."""
+    """Runs several requests at the same time, or one after another."""
 
     async def __call__(self, *requests: Callable[[], Awaitable[object]]) -> object:
-        """All of them are answered when this returns; it fails if one of them does."""
-        ...
+        """Run all requests and return when all have been answered. If a request fails, raise its error."""
 
 
 class EventSink(Protocol):
-    """Where a shard's events go."""
+    """The destination of a shard's emissions."""
 
     async def publish(self, shard: int, events: Sequence[Emission]) -> None:
-        """Keep the events, in order. Repeats are told apart by their `oseq`, here or by whoever reads them."""
-        ...
+        """Store the emissions, in order. The sink or its readers recognize a repeat by its `oseq`."""
 
     async def last(self, shard: int) -> int:
-        """The highest `oseq` of this generation that need not be published again; 0 where that is not known."""
-        ...
+        """Return the highest `oseq` of this generation that need not be published again, or 0 if it is unknown."""
 
 
 class ChangeLog(EventSink, Protocol):
-    """An outlet whose events can be read again."""
+    """A sink whose emissions can be read again."""
 
     async def publish(self, shard: int, events: Sequence[Emission]) -> None:
-        """Keep the events, in order; a repeat of one already kept changes nothing."""
-        ...
+        """Store the emissions, in order. A repeat of a stored emission changes nothing that readers see."""
 
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
     ) -> Sequence[Emission]:
-        """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
-        ...
+        """Return up to `limit` emissions of a stream with `oseq > after`, oldest first.
+
+        With a `key`, return only the emissions under that key.
+        """
 
     async def last(self, shard: int) -> int:
-        """The highest `oseq` kept, 0 if none."""
-        ...
+        """Return the highest `oseq` stored, or 0 if there is none."""
 
 
 class RetainedChangeLog(ChangeLog, Protocol):
-    """A journal that does not keep events for ever."""
+    """A change log that deletes old emissions."""
 
     async def deleted_up_to(self, shard: int) -> int:
-        """Events up to this number may be gone; 0 if all are here."""
-        ...
+        """Return the number up to which emissions may have been deleted, or 0 if none has been."""
 
     async def delete_up_to(self, shard: int, stream: str, up_to: int, limit: int) -> int:
-        """Let go of a stream's events up to this number, at most so many at once; how many went."""
-        ...
+        """Delete at most `limit` emissions of a stream with `oseq <= up_to`, and return how many were deleted."""
 
 
 class KeyListing(Protocol):
-    """The keys that a state has, or had, in order."""
+    """The keys that a state has or once had, in order of their bytes."""
 
     async def keys(self, after: bytes, before: bytes, limit: int) -> Sequence[bytes]:
-        """Keys with `after < key < before`, the first ones."""
-        ...
+        """Return the first `limit` keys with `after < key < before`."""
 
 
 class Clock(Protocol):
-    """The time of day, for logs that stamp their own records."""
+    """The time of day, for logs that set the append times themselves."""
 
     def now(self) -> int:
-        """Microseconds since 1970, UTC."""
-        ...
+        """Return microseconds since 1970-01-01T00:00:00Z."""
 
 
 class IndexedDocument(Struct, frozen=True, kw_only=True, gc=False):
-    """A document to be found by its words, and the scopes it can be listed under."""
+    """A document for the text index, with the scopes that it is listed under."""
 
     document: Document
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
-    terms: DocumentTerms | None = None  # the document's, where they are known already
+    terms: DocumentTerms | None = None  # the document's terms, if they have been computed already
 
 
 class Encoder(Protocol):
-    """Texts to vectors of one length, by their meaning. Called from a thread of its own."""
+    """Turns texts into vectors of one fixed length that represent their meaning. Called in a thread of its own."""
 
-    name: str  # vectors of different names are not compared
+    name: str  # vectors of encoders with different names are never compared
 
     def encode(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """A vector of length one for each text, as little-endian 32-bit floats."""
-        ...
+        """Return a vector of norm 1 for each text, as little-endian 32-bit floats."""
 
 
 class AnchorIndex(Protocol):
-    """Documents by their words (Stage 1), by id, and scopes by their parts.
+    """Finds documents by their words (Stage 1) and by id, and scopes by their key-value pairs.
 
-    What `apply` has returned for is found by the next call. After a crash the index stands at some
-    earlier `position`; whoever feeds it starts there again, and repeats change nothing.
+    Calls that start after `apply` has returned see its effect. After a crash the index may be at an earlier
+    `position`. Apply the input again from there; input that was applied before changes nothing.
     """
 
     async def apply(
         self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
-        """Add or replace documents by id, drop others; all input before `position` is now in.
+        """Add or replace documents by id and drop others. All input before `position` is then in the index.
 
-        `scopes` are further ones to be listed: those that only replaced or dropped documents had.
+        `scopes` are additional scopes to list: those that only replaced or dropped documents had.
         """
-        ...
 
     async def position(self) -> int:
-        """The input offset from which to feed after opening; 0 where there is no usable index."""
-        ...
+        """Return the input offset from which to apply after opening, or 0 if there is no usable index."""
 
     async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
-        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
+        """Return the `depth` best anchors for a query, best first and ties by id. Any text is valid.
 
-        The work is bounded however long the text is: of its words the rarest count. Between pieces of it
-        `give_way` is awaited; the result is of one moment all the same.
+        The work is bounded for a text of any length: if it has too many words, only the rarest count. `yield_control`
+        is awaited between pieces of the work. Even so, the result is as of one moment.
         """
-        ...
 
     async def ignored_terms(self, text: str) -> int:
-        """How many words of a question do not count in a search, although some document has them."""
-        ...
+        """Return the number of words of a query that a search ignores although some document contains them."""
 
     async def version(self) -> int:
-        """A number that goes up whenever a search could answer otherwise than before, scores included."""
-        ...
+        """Return a number that increases whenever a search could return other hits or scores than before."""
 
     async def vectors_pending(self) -> int:
-        """Documents that are found by their words, but not yet by their meaning."""
-        ...
+        """Return the number of documents that can be found by their words but not yet by their meaning."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
-        """The documents kept under these ids."""
-        ...
+        """Return the documents that the index has under these ids."""
 
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        """Names of scopes that have all these pairs, in order of name; once listed, a scope stays so."""
-        ...
+        """Return the names of up to `limit` scopes that have all these pairs, in order of name.
+
+        A scope that has been listed stays listed.
+        """
