@@ -1,4 +1,4 @@
-"""A record as it was read, and what it did. Values only; `fold` makes them."""
+"""A decoded record, and what applying it did. Values only; `fold` creates them."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ Outcome = Literal[
 
 
 class Effects(Struct, gc=False):
-    """What a record did. `touched` are the keys to write; `shown` the ids whose text is to be (un)found."""
+    """What a record did. `touched` are the keys to write, and `ids` the documents that changed."""
 
     outcome: Outcome
     changes: list[FrontierChange]
@@ -24,11 +24,14 @@ class Effects(Struct, gc=False):
     ids: list[str]
     rejection: Rejection | None = None
     scopes: int = 0
-    placements: tuple[Placement, ...] = ()  # handed on to the next hop, where there is one
+    placements: tuple[Placement, ...] = ()  # for the next hop, in the two-hop form
 
 
 class DecodedRecord(Struct, frozen=True, gc=False):
-    """A record as far as it can be read without state. `said` is `None` for a tick; `at` is where it stands."""
+    """A record as far as it can be decoded without state.
+
+    `content` is `None` for a tick, and an `InvalidDocument` if the record cannot be decoded. `at` is its position.
+    """
 
     content: Statement | InvalidDocument | None
     scopes: tuple[str, ...]
@@ -36,13 +39,13 @@ class DecodedRecord(Struct, frozen=True, gc=False):
 
     @property
     def statement(self) -> Statement | None:
-        """What the record said, if it can be read."""
+        """The statement in the record, or `None` if there is none or it cannot be decoded."""
         return None if isinstance(self.content, InvalidDocument) else self.content
 
     @property
     def name(self) -> str | None:
-        """The id that it speaks about, if it shows one."""
-        said = self.content
-        if said is None:
+        """The id of the record's document, or `None` if it is not known."""
+        content = self.content
+        if content is None:
             return None
-        return said.document_id if isinstance(said, InvalidDocument) else said.id
+        return content.document_id if isinstance(content, InvalidDocument) else content.id

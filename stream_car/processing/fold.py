@@ -1,9 +1,9 @@
-"""The composed fold, frontier after intake: one record of the log in, state and events out.
+"""The composed fold, frontier after intake: it takes one record of the log and returns state and emissions.
 
-Promise: a pure function of state and record. There is no clock but the append time in the record,
-no randomness, no environment. Values that are not at hand are asked for by yielding their keys;
-whatever was changed in place belongs to the batch and is dropped with it if the commit fails.
-Cost: the scopes of the document, each one step of the frontier.
+Promise: a pure function of state and record. The only clock is the append time in the record; there is no randomness
+and no environment. The fold requests values that are not in the state by yielding their keys. What it changes in place
+belongs to the batch, and is dropped with the batch if the commit fails. Cost: one step of the frontier for each scope
+of the document.
 """
 
 from collections.abc import Generator, Sequence
@@ -28,15 +28,17 @@ from stream_car.processing.state import HEADER, PENDING, State
 CHANGES = "changes"
 REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
-DIGEST_BYTES = 8  # tells a repeat from a conflict under one id and revision; more would only cost memory
-FORMAT = 3  # of what a shard keeps; part of the generation
+DIGEST_BYTES = 8  # tells a repeat from a conflict of one id and revision; more bytes would only cost memory
+FORMAT = 3  # of the stored state of a shard; part of the generation
 
-
-Steps = Generator[list[bytes], None, None]
+Steps = Generator[list[bytes], None, None]  # yields the keys that must be read before it can continue
 
 
 class Fold:
-    """`frontier ∘ intake` for one shard of one generation; intake alone if it `emits_placements` the placements."""
+    """The fold `frontier ∘ intake` of one shard and one generation.
+
+    With `emits_placements` it is the intake fold alone, and the placements become its output.
+    """
 
     def __init__(
         self,
@@ -56,58 +58,60 @@ class Fold:
 
     @property
     def generation(self) -> str:
-        """Names what a state was built with: rules, format, and how documents from the future are treated."""
+        """The name of what a state was built with: rules, format, and how documents from the future are treated."""
         return f"{self.ruleset.digest}-{FORMAT}{'' if self.future == 'wait' else '-' + self.future}"
 
     def read(self, record: Record) -> DecodedRecord:
-        """The record decoded and judged as far as it goes alone."""
+        """Decode a record, and judge it as far as that is possible without state."""
         at = Input(record.offset, record.append_time)
         if TICK in record.headers:
             return DecodedRecord(None, (), at)
         try:
-            said = decode(record.value, key=record.key, headers=record.headers)
-            scopes = self.scopes(said)
-        except InvalidDocument as refused:
-            return DecodedRecord(refused, (), at)
-        if isinstance(said, Document):
-            at = Input(record.offset, record.append_time, content_digest(said)[:DIGEST_BYTES])
-        return DecodedRecord(said, scopes, at)
+            statement = decode(record.value, key=record.key, headers=record.headers)
+            scopes = self.scopes(statement)
+        except InvalidDocument as error:
+            return DecodedRecord(error, (), at)
+        if isinstance(statement, Document):
+            at = Input(record.offset, record.append_time, content_digest(statement)[:DIGEST_BYTES])
+        return DecodedRecord(statement, scopes, at)
 
     def keys_needed(self, decoded: DecodedRecord) -> list[bytes]:
-        """Keys that a record will need, as far as it shows itself; what it lacks the fold asks for."""
-        said = decoded.content
-        if said is None or isinstance(said, InvalidDocument):
+        """Return the keys that the record itself shows it needs. `apply` yields further keys as it needs them."""
+        content = decoded.content
+        if content is None or isinstance(content, InvalidDocument):
             return []
-        keys = [document_key(said.id)]
-        if isinstance(said, Document):
+        keys = [document_key(content.id)]
+        if isinstance(content, Document):
             keys += [scope_key(scope) for scope in decoded.scopes]
         return keys
 
     def apply(self, state: State, decoded: DecodedRecord) -> Generator[list[bytes], None, "Effects"]:
-        """Apply one record that was read."""
+        """Apply one decoded record; yield keys that must be read first."""
         return self.step(state, decoded.content, decoded.scopes, decoded.at)
 
     def emit(self, decoded: DecodedRecord, effects: "Effects", first: int) -> list[Emission]:
-        """The events that tell of it, numbered from `first` on."""
-        told = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
-        refused = effects.rejection
-        if refused is not None:
-            told.append((REJECTED, refused.id or "", self._encode(refused)))
+        """Return the emissions for the effects of a record, numbered from `first`."""
+        rows = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
+        rejection = effects.rejection
+        if rejection is not None:
+            rows.append((REJECTED, rejection.id or "", self._encode(rejection)))
         return [
             Emission(oseq=oseq, stream=stream, key=key.encode(), value=value)
-            for oseq, (stream, key, value) in enumerate(told, first)
+            for oseq, (stream, key, value) in enumerate(rows, first)
         ]
 
     def scopes(self, statement: Statement) -> tuple[str, ...]:
-        """The scopes that a statement's rules give it.
+        """Return the scopes that the rules give a statement.
 
-        Raises `InvalidDocument` (`type_unknown`, `scope_count`).
+        Raises:
+            InvalidDocument: no rule pack declares the type (`type_unknown`), or there are too many scopes
+                (`scope_count`).
         """
         if not isinstance(statement, Document):
             return ()
         if not self.ruleset.knows(statement.type):
-            known = f"no loaded rule pack declares the type {statement.type!r}; see `stream-car rules show`"
-            raise InvalidDocument("type_unknown", known, statement.id)
+            reason = f"No loaded rule pack declares the type {statement.type!r}. See `stream-car rules show`."
+            raise InvalidDocument("type_unknown", reason, statement.id)
         return self.ruleset.scopes(statement)
 
     def step(
@@ -117,7 +121,7 @@ class Fold:
         scopes: Sequence[str],
         at: Input,
     ) -> Generator[list[bytes], None, Effects]:
-        """Apply one record: a statement, input that cannot be read, or a tick (`None`)."""
+        """Apply the content of one record: a statement, input that cannot be decoded, or a tick (`None`)."""
         if HEADER not in state.others:
             yield [HEADER]
         header = _header(state)
@@ -128,8 +132,8 @@ class Fold:
         if isinstance(content, InvalidDocument):
             _reject(content, at, effects)
         elif content is not None:
-            if not state.is_whole and (lacking := state.missing(content.id, () if self.emits_placements else scopes)):
-                yield lacking
+            if not state.is_whole and (missing := state.missing(content.id, () if self.emits_placements else scopes)):
+                yield missing
             old = state.documents.get(content.id)
             decision = self._decide(state, header, old, content, scopes, at, effects)
             if decision is not None and decision.document is not None:
@@ -172,13 +176,13 @@ class Fold:
         placements: Sequence[Placement],
         effects: Effects,
     ) -> Steps:
-        """Give an id its new standing: in its scopes, in the queue, in the books."""
+        """Store what an id is from now on: in its scopes, in the queue, and in the counters."""
         if placements:
-            left = list(placements)
-            if left[-1].is_link:  # they come last
-                header.links += _more_links(left)
-            while lacking := self._place(state, left, effects):
-                yield lacking
+            remaining = list(placements)
+            if remaining[-1].is_link:  # links come last
+                header.links += _link_change(remaining)
+            while missing := self._place(state, remaining, effects):
+                yield missing
         if new.optional is not None or (old is not None and old.optional is not None):
             yield from self._update_queue(state, header, old, new, effects)
         state.keep(new)
@@ -186,20 +190,21 @@ class Fold:
         effects.touched.append(document_key(new.entry.id))
         effects.ids.append(new.entry.id)
 
-    def _place(self, state: State, left: list[Placement], effects: Effects) -> list[bytes]:
-        """Where intake ends and the frontier begins; the two-hop form has a topic here.
+    def _place(self, state: State, remaining: list[Placement], effects: Effects) -> list[bytes]:
+        """Pass the placements from the intake to the frontier. The two-hop form has a log between the two.
 
-        Takes out of `left` what is placed. Gives the keys that must be read before the rest can be.
+        Placements that are done are removed from `remaining`. Return the keys that must be read before the others.
         """
         if self.emits_placements:
-            effects.placements += tuple(left)
+            effects.placements += tuple(remaining)
             return []
-        return place_all(state, left, self.ruleset, shard=self.shard, changes=effects.changes, touched=effects.touched)
+        changes, touched = effects.changes, effects.touched
+        return place_all(state, remaining, self.ruleset, shard=self.shard, changes=changes, touched=touched)
 
     def _update_queue(
         self, state: State, header: Header, old: StoredDocument | None, new: StoredDocument, effects: Effects
     ) -> Steps:
-        """Take the former revision out of the queue if it waits there, and put the new one in if it must."""
+        """Remove the former revision from the queue if it waits there, and add the new one if it must wait."""
         name = new.entry.id
         if old is not None and old.pending is not None:
             yield from self._edit_queue(state, header, None, (old.time, 0, name), effects)
@@ -208,7 +213,7 @@ class Fold:
             yield from self._edit_queue(state, header, entry, None, effects)
 
     def _release(self, state: State, header: Header, at: Input, effects: Effects) -> Steps:
-        """Place the documents whose time has come, in the order of their times."""
+        """Place the pending documents that are due, in the order of their times."""
         while header.pending:
             if PENDING not in state.others:
                 yield [PENDING]
@@ -217,20 +222,20 @@ class Fold:
             if not self._is_due(first[0], header):
                 return
             name = first[2]
-            lacking = state.missing(name, ())
-            if lacking:
-                yield lacking
-            held = state.documents[name]
-            assert held is not None
-            new, placements = release(name, held, at.offset)
-            yield from self._carry_out(state, header, held, new, placements, effects)
+            missing = state.missing(name, ())
+            if missing:
+                yield missing
+            old = state.documents[name]
+            assert old is not None
+            new, placements = release(name, old, at.offset)
+            yield from self._carry_out(state, header, old, new, placements, effects)
 
     def _edit_queue(
         self,
         state: State,
         header: Header,
-        entry: Entry | None,
-        gone: tuple[int, int, str] | None,
+        added: Entry | None,
+        removed: tuple[int, int, str] | None,
         effects: Effects,
     ) -> Steps:
         if PENDING not in state.others:
@@ -238,42 +243,42 @@ class Fold:
         queue = _queue(state)
         while True:
             try:
-                if gone is not None:
-                    effects.touched += drop(queue, state.pages, "", gone)
-                if entry is not None:
-                    effects.touched += add(queue, state.pages, entry)
+                if removed is not None:
+                    effects.touched += drop(queue, state.pages, "", removed)
+                if added is not None:
+                    effects.touched += add(queue, state.pages, added)
                 break
-            except MissingPages as absent:
-                lacking = absent.keys
-            yield lacking
-        header.pending += (entry is not None) - (gone is not None)
+            except MissingPages as error:
+                missing = error.keys
+            yield missing
+        header.pending += (added is not None) - (removed is not None)
         effects.touched.append(PENDING)
 
 
 def place_all(
     state: State,
-    left: list[Placement],
+    remaining: list[Placement],
     ruleset: Ruleset,
     *,
     shard: int,
     changes: list[FrontierChange],
     touched: list[bytes],
 ) -> list[bytes]:
-    """The frontier fold: each placement one step in its scope; adds to `changes` and `touched`.
+    """Apply placements, each in one step of the frontier of its scope, and append to `changes` and `touched`.
 
-    Takes out of `left` what is placed. Gives the keys that must be read before the rest can be; none
-    when all is done. `shard` is the intake shard that the placements come from.
+    `shard` is the intake shard that the placements come from. Return an empty list if all are done. Otherwise return
+    the keys that must be read before another call; placements that are done have been removed from `remaining`.
     """
     if not state.is_whole:
-        lacking = [scope_key(placement.scope) for placement in left if placement.scope not in state.scopes]
-        if lacking:
-            return lacking
-    for at, placement in enumerate(left):
+        missing = [scope_key(placement.scope) for placement in remaining if placement.scope not in state.scopes]
+        if missing:
+            return missing
+    for done, placement in enumerate(remaining):
         try:
             change, pages = place(state.scope(placement.scope), state.pages, placement, ruleset, shard=shard)
-        except MissingPages as absent:
-            del left[:at]
-            return absent.keys
+        except MissingPages as error:
+            del remaining[:done]
+            return error.keys
         touched.append(scope_key(placement.scope))
         if pages:
             touched += pages
@@ -282,9 +287,9 @@ def place_all(
     return []
 
 
-def _more_links(placements: Sequence[Placement]) -> int:
-    """How many more placements by name there are after these."""
-    return sum((one.entry is not None) - (one.old is not None) for one in placements if one.is_link)
+def _link_change(placements: Sequence[Placement]) -> int:
+    """Return by how many these placements change the number of link placements."""
+    return sum((link.entry is not None) - (link.old is not None) for link in placements if link.is_link)
 
 
 def _header(state: State) -> Header:

@@ -1,10 +1,18 @@
-"""What shards count, as it is stored: the order of fields is the format. This module is never compiled."""
+"""The counters of shards, as they are stored: the order of the fields is the format.
+
+This module is never compiled, because mypyc drops the options of a class.
+"""
 
 from msgspec import Struct
 
 
 class Header(Struct, array_like=True, gc=False):
-    """What a shard knows of itself. `clock` is the greatest append time so far; `links` counts placements by name."""
+    """The counters of an intake shard.
+
+    `clock` is the greatest append time so far. `links` is the number of placements by explicit link, `pending` of
+    documents that wait for their time, and `documents` of documents that are not retracted. `counts` has the number of
+    records per outcome.
+    """
 
     clock: int = 0
     links: int = 0
@@ -14,11 +22,12 @@ class Header(Struct, array_like=True, gc=False):
 
 
 class FrontierHeader(Struct, array_like=True, gc=False):
-    """What a frontier shard of the two-hop form knows of itself, for each intake shard by number.
+    """The counters of a frontier shard in the two-hop form. Both lists are indexed by intake shard.
 
-    `oseqs`: its last event applied. `watermarks`: the input before which everything of it has been applied.
-    `has_links`: whether any document ever named another. `told` counts the changes: it is the number of the
-    last one. The rest counts the records of the log.
+    `oseqs` has the last emission applied, and `watermarks` the input before which everything has been applied.
+    `has_links` is true if any document ever named another. `changes` counts the changes, so it is the number of the
+    last one. The other fields count records of the placements log: `applied`, `repeated`, `foreign` (of another
+    generation) and `watermark_records`.
     """
 
     oseqs: list[int]
@@ -32,6 +41,6 @@ class FrontierHeader(Struct, array_like=True, gc=False):
 
 
 class ForwardedOffsets(Struct, array_like=True, gc=False):
-    """For each intake shard the offset after the last record that it forwarded to this one."""
+    """Per intake shard, the offset after the last record that it forwarded to this shard."""
 
     next_offsets: list[int]

@@ -1,9 +1,9 @@
-"""Where an intake shard's events go: placements by scope, forwarded documents by id, what is rejected.
+"""Publish an intake shard's emissions: placements by scope, forwarded documents by id, rejected records.
 
-Promise: when `publish` returns, every log has acknowledged; each partition gets its records in the
-order of the events. A repeat is appended again: whoever reads drops it by its `oseq` or origin.
-A mark is written only for what the shard has published, so it is true whoever writes it and however
-late. Cost: one append for every partition that the events touch.
+Promise: when `publish` returns, every log has acknowledged, and each partition has its records in the order of the
+emissions. A repeat is appended again, and readers drop it by its `oseq` or its origin. A watermark is written only for
+what the shard has published, so it is true no matter which worker writes it and how late. Cost: one append per
+partition that the emissions touch.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,13 +19,13 @@ from stream_car.processing.two_hop import DOCUMENTS, PLACEMENTS, IntakeRecord, m
 
 
 async def sequentially(*requests: Callable[[], Awaitable[object]]) -> None:
-    """Implements `ports.Concurrency` for logs that do not wait."""
+    """Implement `ports.Concurrency` for logs that do not wait: run one request after another."""
     for request in requests:
         await request()
 
 
 class IntakeOutbox:
-    """Implements `ports.EventSink` over logs; `concurrently` lets the partitions be written at once."""
+    """Implements `ports.EventSink` over logs. `concurrently` can write all partitions at the same time."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class IntakeOutbox:
         self.concurrently = concurrently
 
     async def publish(self, shard: int, events: Sequence[Emission]) -> None:
-        """Append each event to its partition and wait until all are acknowledged."""
+        """Append each emission to its partition, and return when all are acknowledged."""
         batches: dict[tuple[str, int], list[Message]] = {}
         for event in events:
             batches.setdefault((event.stream, self._partition(event)), []).append(message_of_emission(event))
@@ -55,20 +55,23 @@ class IntakeOutbox:
         return self.partitions.of_id(event.key.decode()) if event.stream == DOCUMENTS else 0
 
     async def last(self, shard: int) -> int:
-        """Nothing is known to need no repeat: an intake shard that lost its state publishes all again."""
+        """Return 0, because an intake shard that lost its state publishes everything again."""
         return 0
 
     async def emit_watermark(self, value: bytes) -> None:
-        """Append a mark to every partition of placements."""
+        """Append a watermark record to every partition of the placements log."""
         log = self.logs[PLACEMENTS]
-        message = [Message(value=value)]
+        messages = [Message(value=value)]
         await self.concurrently(
-            *(partial(log.append, partition, message) for partition in range(self.partitions.frontiers))
+            *(partial(log.append, partition, messages) for partition in range(self.partitions.frontiers))
         )
 
 
 class WatermarkEmitter:
-    """Tells the frontier shards how far one intake shard has come. Ask after batches, at most every 100 ms."""
+    """Writes watermarks, which report the progress of one intake shard to the frontier shards.
+
+    Call `emit` after batches, at most every 100 ms.
+    """
 
     def __init__(self, shard: Shard[IntakeRecord, Effects], outbox: IntakeOutbox) -> None:
         self.shard = shard
@@ -76,7 +79,10 @@ class WatermarkEmitter:
         self.emitted = 0
 
     async def emit(self) -> bool:
-        """Write a mark if all events are published and the shard has moved since the last one."""
+        """Write a watermark if all emissions are published and the shard has moved since the last watermark.
+
+        Return whether one was written.
+        """
         settled = self.shard.settled
         if settled is None or settled == self.emitted:
             return False

@@ -1,4 +1,4 @@
-"""What a publisher is told of one record, from what the fold made of it."""
+"""Receipts: the outcome of one published record, as the fold decided it, for its publisher."""
 
 from difflib import get_close_matches
 from functools import lru_cache
@@ -12,16 +12,17 @@ from stream_car.processing.effects import Effects, Outcome
 
 
 class LikelyTypo(Struct, frozen=True, kw_only=True):
-    """An attribute that looks like a field which the document does not have."""
+    """An attribute whose name looks like a misspelt field that the document lacks."""
 
     attribute: str
     field: str
 
 
 class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one published message. `lacking`: keys that its type's rules need and it has not.
+    """The outcome of one published message.
 
-    `likely_typos` are attributes that were probably meant as fields; they are kept as attributes, and void nothing.
+    `lacking` are the keys that the rules of the document's type need, if it joins no scope. `misspelt` are attributes
+    that were probably meant as fields; they are kept as attributes and void nothing.
     """
 
     offset: int
@@ -37,48 +38,51 @@ class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def receipt_of(offset: int, statement: Statement | None, effects: Effects, ruleset: Ruleset) -> Receipt:
-    """The receipt; `said` is `None` where the record could not be read."""
+    """Return the receipt of a record. `statement` is `None` if the record could not be decoded."""
     document = statement if isinstance(statement, Document) else None
-    refused = effects.rejection
-    taken = document if effects.outcome in ("accepted", "pending") else None
+    rejection = effects.rejection
+    accepted = document if effects.outcome in ("accepted", "pending") else None
     return Receipt(
         offset=offset,
         outcome=effects.outcome,
-        id=statement.id if statement is not None else (refused.id if refused is not None else None),
+        id=statement.id if statement is not None else (rejection.id if rejection is not None else None),
         revision=statement.revision if statement is not None else None,
         type=document.type if document is not None else None,
-        code=refused.code if refused is not None else None,
-        reason=refused.reason if refused is not None else None,
+        code=rejection.code if rejection is not None else None,
+        reason=rejection.reason if rejection is not None else None,
         scopes=effects.scopes,
-        lacking=ruleset.missing_keys(taken) if taken is not None and not effects.scopes else (),
-        misspelt=likely_typos(taken, ruleset) if taken is not None else (),
+        lacking=ruleset.missing_keys(accepted) if accepted is not None and not effects.scopes else (),
+        misspelt=likely_typos(accepted, ruleset) if accepted is not None else (),
     )
 
 
-DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Document)}
-FIELDS = (*DEFAULTS, "retracted")
-NEAR = 0.85
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Document)}
+_FIELDS = (*_DEFAULTS, "retracted")
+_SIMILARITY_MIN = 0.85
 
 
 def likely_typos(document: Document, ruleset: Ruleset) -> tuple[LikelyTypo, ...]:
-    """The attributes of a document that were probably meant as fields."""
-    found = [(name, field) for name in document.attributes if (field := _field_like(name)) is not None]
-    if not found:
+    """Return the attributes of a document that were probably meant as fields.
+
+    An attribute that some rule compares is not reported, nor one that resembles a field which the document also has.
+    """
+    candidates = [(name, field) for name in document.attributes if (field := _field_like(name)) is not None]
+    if not candidates:
         return ()
     compared = {name for rule in ruleset.rules.values() for name in rule.differ_on}
     return tuple(
         LikelyTypo(attribute=name, field=field)
-        for name, field in found
+        for name, field in candidates
         if name not in compared and not _is_set(document, field)
     )
 
 
 def _is_set(document: Document, field: str) -> bool:
-    """Whether a field says more than it does where it is left out."""
-    return field in DEFAULTS and getattr(document, field) != DEFAULTS[field]
+    """Return whether a field differs from its default."""
+    return field in _DEFAULTS and getattr(document, field) != _DEFAULTS[field]
 
 
 @lru_cache(maxsize=4096)
 def _field_like(name: str) -> str | None:
-    near = get_close_matches(name.lower().replace("-", "_"), FIELDS, n=1, cutoff=NEAR)
-    return near[0] if near else None
+    matches = get_close_matches(name.lower().replace("-", "_"), _FIELDS, n=1, cutoff=_SIMILARITY_MIN)
+    return matches[0] if matches else None

@@ -1,10 +1,9 @@
 """The shard machine: read the log, fold, commit, publish, trim; always in this order.
 
-Promise: the state at offset n is the fold of the records before n, whatever crashed before. A shard
-starts at the store's own offset, checks that records are contiguous, and commits state, events and
-the next offset together; events leave the outbox only after they are published, and a repeat is
-byte-identical. When a commit is refused all decoded state is dropped. Cost: the fold, one read for
-what a batch shows that it needs, and one commit a batch.
+Promise: the state at offset n is the fold of the records before n, whatever crashed before. A shard starts at the
+offset in the store, checks that records are contiguous, and commits state, emissions and the next offset together.
+Emissions leave the outbox only after they are published, and a repeat is byte-identical. If a commit fails, all decoded
+state is dropped. Cost: the fold, one read for the keys that a batch shows it needs, and one commit per batch.
 """
 
 import hashlib
@@ -20,13 +19,13 @@ from stream_car.ports import Claim, Emission, EventSink, Log, Record, Store
 from stream_car.processing.state import State, decode_value, encode_value
 
 GENERATION = b"g"
-LAST = b"l"  # the last record that was applied, by its digest: ties the state to its log
+LAST = b"l"  # the digest of the last record that was applied: it ties the state to its log
 BATCH_MAX = 1000
-CACHE_MAX = 300_000  # decoded values kept between batches
+CACHE_MAX = 300_000  # decoded values in memory between batches
 
 
 class HasTouchedKeys(Protocol):
-    """What a fold did to a shard; `touched` are the keys to write."""
+    """The effects of a fold on a shard. `touched` are the keys to write."""
 
     touched: list[bytes]
 
@@ -36,32 +35,27 @@ E = TypeVar("E", bound=HasTouchedKeys)
 
 
 class FoldProtocol(Protocol[R, E]):
-    """A pure function of state and record, in the four steps in which the machine takes it."""
+    """A pure function of state and record, in the four steps in which the shard machine calls it."""
 
     @property
     def generation(self) -> str:
-        """Names what a state was built with."""
-        ...
+        """The name of what a state was built with, such as rules and format."""
 
     def read(self, record: Record) -> R:
-        """The record decoded and judged as far as it goes alone."""
-        ...
+        """Decode a record, and judge it as far as that is possible without state."""
 
     def keys_needed(self, decoded: R) -> Sequence[bytes]:
-        """Keys that it will need, as far as it shows itself."""
-        ...
+        """Return the keys that the record itself shows it needs."""
 
     def apply(self, state: State, decoded: R) -> Generator[list[bytes], None, E]:
-        """Change the state; keys that are not in it are asked for by yielding them."""
-        ...
+        """Change the state and return the effects. Yield the keys that must be loaded into the state first."""
 
     def emit(self, decoded: R, effects: E, first: int) -> Sequence[Emission]:
-        """The events that tell of it, numbered from `first` on."""
-        ...
+        """Return the emissions for the effects, numbered from `first`."""
 
 
 class AppliedRecord(Struct, Generic[R, E], frozen=True, gc=False):
-    """A record that was applied, how it was read, and what it did."""
+    """A record that was applied, in decoded form too, with its effects."""
 
     record: Record
     decoded: R
@@ -69,7 +63,7 @@ class AppliedRecord(Struct, Generic[R, E], frozen=True, gc=False):
 
 
 class Shard(Generic[R, E]):
-    """One worker's view of one shard. Not to be driven by two tasks at once."""
+    """One worker's view of one shard. It must not be used by two tasks at the same time."""
 
     def __init__(
         self,
@@ -82,7 +76,10 @@ class Shard(Generic[R, E]):
         decode: Callable[[Record], R] | None = None,
         cache_max: int = CACHE_MAX,
     ) -> None:
-        """`read` says what `fold.read` would, where somebody has read the record already."""
+        """Create the shard without claiming it.
+
+        `decode` replaces `fold.read` if the records have been decoded already; both must return the same.
+        """
         self.shard = shard
         self.log = log
         self.store = store
@@ -93,62 +90,68 @@ class Shard(Generic[R, E]):
         self.generation = fold.generation
         self._state = State()
         self._claim: Claim | None = None
-        self._published_up_to = 0  # events up to this one have been published in earlier lives
+        self._published_up_to = 0  # emissions up to this number were published before the start
 
     @property
     def next_offset(self) -> int:
-        """The offset of the first record that is not applied yet, as far as this worker knows."""
+        """The offset of the next record to apply, as far as this worker knows."""
         return self._claim.next_offset if self._claim is not None else 0
 
     @property
     def is_started(self) -> bool:
-        """Whether it holds a claim, as far as it knows; a failure lets go of it."""
+        """Whether the shard has a claim, as far as this worker knows. A failure drops the claim."""
         return self._claim is not None
 
     @property
     def settled(self) -> int | None:
-        """The next offset, if every event of the records before it is published; `None` without a claim."""
+        """The next offset, or `None` if some emission before it is not published or the shard has no claim."""
         claim = self._claim
         return claim.next_offset if claim is not None and claim.trimmed + 1 == claim.next_oseq else None
 
     async def lag(self) -> int:
-        """How many records of the log are not applied yet, as far as this worker knows."""
+        """Return the number of records in the log that are not applied yet, as far as this worker knows."""
         _, end = await self.log.range(self.shard)
         return end - self.next_offset
 
     async def start(self) -> None:
         """Claim the shard, check that state and log belong together, and publish what is in the outbox.
 
-        Raises `Halted`: `generation` (the state was built with other rules), `ahead` (the log ends
-        before the state), `lost_history` (the log begins after it), `foreign` (it is another log).
+        Raises:
+            Halted: the state was built with other rules (`generation`), the log ends before the state's offset
+                (`ahead`), the log begins after it (`lost_history`), or the state was built from another log
+                (`foreign`).
         """
         self._release()
         claim = await self.store.claim(self.shard)
         known = await self.store.read(claim, [GENERATION, LAST])
         if claim.next_offset and known.get(GENERATION) != self.generation.encode():
-            raise Halted(
-                "generation", "the state was built with other rules or another format; build it anew from the log"
-            )
+            reason = "The state was built with different rules or another format. Rebuild it from the log."
+            raise Halted("generation", reason)
         first, end = await self.log.range(self.shard)
         if claim.next_offset > end:
-            lost = f"the state has applied {claim.next_offset} records but the log holds only {end}"
-            cure = "restore it from a backup, or remove the state if this is the log to go on with"
-            raise Halted("ahead", f"{lost}: the log lost its end; {cure}")
+            reason = (
+                f"The state has applied {claim.next_offset} records, but the log ends at {end}: it has lost its end. "
+                "Restore it from a backup, or remove the state if you want to continue with this log."
+            )
+            raise Halted("ahead", reason)
         if claim.next_offset < first:
-            raise Halted("lost_history", f"the log begins at {first}, after the state's offset {claim.next_offset}")
+            reason = f"The log begins at {first}, after the state's offset {claim.next_offset}."
+            raise Halted("lost_history", reason)
         if claim.next_offset > first:
             last = await self.log.fetch(self.shard, claim.next_offset - 1, 1)
             if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != digest_of(last[0]):
-                raise Halted("foreign", "the state was built from another log; build it anew from this one")
+                raise Halted("foreign", "The state was built from another log. Rebuild it from this one.")
         self._state.is_whole = not claim.next_offset
         self._published_up_to = await self.change_log.last(self.shard)
-        waiting = await self.store.outbox(claim)
-        self._claim = await self._publish(claim, waiting) if waiting else claim
+        unpublished = await self.store.outbox(claim)
+        self._claim = await self._publish(claim, unpublished) if unpublished else claim
 
     async def run_once(self, max_records: int = BATCH_MAX) -> list[AppliedRecord[R, E]]:
-        """Apply one batch of the log; nothing is returned when the shard has caught up.
+        """Apply one batch of the log and return it. An empty list means that the shard has caught up.
 
-        Raises `ClaimLost` when another worker took the shard; `start` again.
+        Raises:
+            ClaimLost: another worker took the shard, or it has moved. The next call starts the shard again.
+            Halted: as in `start`, or the log returned a wrong offset (`gap`), or log or state is damaged (`damaged`).
         """
         claim = self._claim
         if claim is None:
@@ -159,18 +162,19 @@ class Shard(Generic[R, E]):
             records = await self.log.fetch(self.shard, claim.next_offset, max_records)
             if not records:
                 return []
-            handled = await self._fold(claim, records)
-            self._claim = await self._commit(claim, handled)
+            applied = await self._fold(claim, records)
+            self._claim = await self._commit(claim, applied)
         except BaseException:
             self._release()
             raise
         self._state.shrink(self.cache_max)
-        return handled
+        return applied
 
     async def beat(self) -> None:
-        """Notice that the store no longer stands where this worker left it: for one whose log is quiet.
+        """Check that the claim is still good. Call it for a shard whose log is quiet.
 
-        Raises `ClaimLost`; whatever is called next starts again.
+        Raises:
+            ClaimLost: the store is not in the state in which this worker left it. The next call starts the shard again.
         """
         if self._claim is None:
             return
@@ -186,18 +190,21 @@ class Shard(Generic[R, E]):
 
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         fold = self.fold
-        read = [self._read(record) for record in records]
+        batch = [self._read(record) for record in records]
         if not self._state.is_whole:
-            wanted = {key for one in read for key in fold.keys_needed(one)}
-            await self._load(claim, [key for key in wanted if key not in self._state])
-        handled: list[AppliedRecord[R, E]] = []
+            needed = {key for decoded in batch for key in fold.keys_needed(decoded)}
+            await self._load(claim, [key for key in needed if key not in self._state])
+        applied: list[AppliedRecord[R, E]] = []
         expected = claim.next_offset
-        for record, one in zip(records, read, strict=True):
+        for record, decoded in zip(records, batch, strict=True):
             if record.offset != expected:
-                raise Halted("gap", f"the log answered offset {record.offset} where {expected} was due")
+                raise Halted(
+                    "gap", f"The log returned offset {record.offset} instead of {expected}. Start the shard again."
+                )
             expected += 1
-            handled.append(AppliedRecord(record, one, await self._drive(claim, fold.apply(self._state, one))))
-        return handled
+            effects = await self._drive(claim, fold.apply(self._state, decoded))
+            applied.append(AppliedRecord(record, decoded, effects))
+        return applied
 
     async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, E]) -> E:
         while True:
@@ -206,30 +213,31 @@ class Shard(Generic[R, E]):
             except StopIteration as stop:
                 effects: E = stop.value
                 return effects
-            except StateContradiction as fault:
-                raise Halted("damaged", f"{fault}; rebuild the state from the log") from None
+            except StateContradiction as error:
+                raise Halted("damaged", f"{error}. Rebuild the state from the log.") from None
             await self._load(claim, keys)
 
     async def _load(self, claim: Claim, keys: Sequence[bytes]) -> None:
         if not keys:
             return
-        found = await self.store.read(claim, keys)
+        values = await self.store.read(claim, keys)
         for key in keys:
-            value = found.get(key)
+            value = values.get(key)
             if value is None and key[:1] == b"p":
-                raise Halted("damaged", f"the page {key!r} is gone; rebuild the state from the log")
+                raise Halted("damaged", f"The page {key!r} is missing. Rebuild the state from the log.")
             self._state[key] = decode_value(key, value)
 
-    async def _commit(self, claim: Claim, handled: Sequence[AppliedRecord[R, E]]) -> Claim:
-        touched = dict.fromkeys(key for one in handled for key in one.effects.touched)
+    async def _commit(self, claim: Claim, applied: Sequence[AppliedRecord[R, E]]) -> Claim:
+        touched = dict.fromkeys(key for item in applied for key in item.effects.touched)
         writes = {key: encode_value(self._state.get(key)) for key in touched}
         writes[GENERATION] = self.generation.encode()
-        writes[LAST] = digest_of(handled[-1].record)
+        last = applied[-1].record
+        writes[LAST] = digest_of(last)
         outbox: list[Emission] = []
-        for one in handled:
-            outbox += self.fold.emit(one.decoded, one.effects, claim.next_oseq + len(outbox))
-        moved = await self.store.commit(claim, handled[-1].record.offset + 1, writes, outbox)
-        return await self._publish(moved, outbox) if outbox else moved
+        for item in applied:
+            outbox += self.fold.emit(item.decoded, item.effects, claim.next_oseq + len(outbox))
+        committed = await self.store.commit(claim, last.offset + 1, writes, outbox)
+        return await self._publish(committed, outbox) if outbox else committed
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         last = events[-1].oseq
@@ -239,4 +247,5 @@ class Shard(Generic[R, E]):
 
 
 def digest_of(record: Record) -> bytes:
+    """Return 16 bytes that identify a record."""
     return hashlib.blake2b(msgspec.msgpack.encode(record), digest_size=16).digest()

@@ -1,8 +1,8 @@
-"""What a shard has decoded: a mapping by the store's keys, and for the fold by id and by name.
+"""The decoded state of a shard: a mapping by the store's keys, and for the fold by document id and scope name.
 
-Promise: an id, a scope's name and an entry are kept once, however many places speak of them; `None`
-says that the store has nothing there. Whoever reads by id or name finds what was written by key.
-Cost: a dictionary look-up; sharing an entry as it is read costs one search in each of its scopes.
+Promise: an id, a scope's name and an entry are in memory once, no matter how many values refer to them. `None` means
+that the store has no value for the key. A value that was set by key can be read by id or name. Cost: a dictionary
+look-up. Sharing an entry when it is loaded costs one search in each of its scopes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
@@ -23,19 +23,18 @@ from stream_car.processing.headers import ForwardedOffsets, FrontierHeader, Head
 HEADER = b"h"
 PENDING = b"w"
 
-_HELD = document_key("")
+_DOCUMENT = document_key("")
 _SCOPE = scope_key("")
 
-
-Name = TypeVar("Name")
-Kept = TypeVar("Kept")
+K = TypeVar("K")
+V = TypeVar("V")
 Value = Header | FrontierHeader | ForwardedOffsets | StoredDocument | Scope | Page | Folder | None
 
 
 class State(MutableMapping[bytes, Value]):
-    """`held` by id, `scopes` by name, and by key the `pages` and the `others`: the header and the queue.
+    """The values that a shard has loaded: `documents` by id, `scopes` by name, and `pages` and `others` by key.
 
-    While it `is_whole` the store has nothing that is not here.
+    `others` are the header and the queue. While `is_whole` is true, the store has no value that is missing here.
     """
 
     def __init__(self, *, is_whole: bool = False) -> None:
@@ -46,21 +45,21 @@ class State(MutableMapping[bytes, Value]):
         self.others: dict[bytes, Value] = {}
 
     def missing(self, name: str, scopes: Iterable[str]) -> list[bytes]:
-        """The keys of an id and of scopes that must be read before anyone can tell what they are."""
+        """Return the keys of the document and the scopes that must be loaded before they can be used."""
         if self.is_whole:
             return []
         keys = [document_key(name)] if name not in self.documents else []
         return keys + [scope_key(scope) for scope in scopes if scope not in self.scopes]
 
     def keep(self, stored: StoredDocument) -> None:
-        """What an id is known as from now on; the document's own id is the key, so that it is kept once."""
+        """Set the document of an id. The key is the document's own `id` object, so that it is in memory once."""
         name = stored.entry.id
         if not self.is_whole and self.documents.get(name) is None:
             self.documents.pop(name, None)
         self.documents[name] = stored
 
     def scope(self, name: str) -> Scope:
-        """The scope of this name; one that was never seen begins empty."""
+        """Return the scope of this name, or a new empty one if there is none."""
         scope = self.scopes.get(name)
         if scope is None:
             self.scopes.pop(name, None)
@@ -68,7 +67,7 @@ class State(MutableMapping[bytes, Value]):
         return scope
 
     def names(self, scopes: Sequence[str]) -> tuple[str, ...]:
-        """The same names, as they are kept already: those of a member of the scope, or the scopes' own."""
+        """Return the same names as objects that are already in memory: a member's tuple, or the scopes' own names."""
         if len(scopes) == 1 and (scope := self.scopes.get(scopes[0])) is not None and scope.entries:
             member = self.documents.get(scope.entries[0].id)
             if member is not None and len(member.scopes) == 1 and member.scopes[0] is scope.name:
@@ -76,17 +75,17 @@ class State(MutableMapping[bytes, Value]):
         return tuple([scope.name if (scope := self.scopes.get(name)) is not None else name for name in scopes])
 
     def shrink(self, limit: int) -> None:
-        """Forget what is longest known where it is more than `most`."""
+        """If there are more than `limit` values, evict the oldest until about seven eighths of the limit remain."""
         if len(self) <= limit:
             return
-        part = 1 - limit * 7 / 8 / len(self)
-        _forget(self.documents, part)
-        _forget(self.scopes, part)
-        _forget(self.pages, part)
+        share = 1 - limit * 7 / 8 / len(self)
+        _evict(self.documents, share)
+        _evict(self.scopes, share)
+        _evict(self.pages, share)
         self.is_whole = False
 
     def __getitem__(self, key: bytes) -> Value:
-        if key.startswith(_HELD):
+        if key.startswith(_DOCUMENT):
             return self.documents[key[2:].decode()]
         if key.startswith(_SCOPE):
             return self.scopes[key[2:].decode()]
@@ -100,7 +99,7 @@ class State(MutableMapping[bytes, Value]):
             self.pages[key] = page = cast(Page, value)
             if not key.startswith(FOLDER):
                 self._share_all(page)
-        elif key.startswith(_HELD):
+        elif key.startswith(_DOCUMENT):
             self.documents[key[2:].decode()] = None
         elif key.startswith(_SCOPE) and isinstance(value, Scope):
             self.scopes[value.name] = value
@@ -112,7 +111,7 @@ class State(MutableMapping[bytes, Value]):
             self.others[key] = value
 
     def _share(self, stored: StoredDocument) -> None:
-        """A document that was just read is the member that its scopes have."""
+        """Make the scopes of a document that was just loaded share its entry."""
         force_setattr(stored, "scopes", self.names(stored.scopes))
         force_setattr(stored.entry, "type", intern(stored.entry.type))
         for name in stored.scopes:
@@ -121,25 +120,25 @@ class State(MutableMapping[bytes, Value]):
                 share(scope, self.pages, stored.entry)
 
     def _share_all(self, members: list[Entry]) -> None:
-        """Members that were just read are the documents that are known, where they are."""
-        for at, member in enumerate(members):
-            held = self.documents.get(member.id)
-            if held is not None and held.entry == member:
-                members[at] = held.entry
-                force_setattr(held, "scopes", self.names(held.scopes))
+        """Replace members that were just loaded by the equal entries of documents that are in memory."""
+        for index, member in enumerate(members):
+            stored = self.documents.get(member.id)
+            if stored is not None and stored.entry == member:
+                members[index] = stored.entry
+                force_setattr(stored, "scopes", self.names(stored.scopes))
             else:
                 force_setattr(member, "type", intern(member.type))
 
     def __contains__(self, key: object) -> bool:
         assert isinstance(key, bytes)
-        if key.startswith(_HELD):
+        if key.startswith(_DOCUMENT):
             return key[2:].decode() in self.documents
         if key.startswith(_SCOPE):
             return key[2:].decode() in self.scopes
         return key in self.pages or key in self.others
 
     def __delitem__(self, key: bytes) -> None:
-        if key.startswith(_HELD):
+        if key.startswith(_DOCUMENT):
             del self.documents[key[2:].decode()]
         elif key.startswith(_SCOPE):
             del self.scopes[key[2:].decode()]
@@ -155,9 +154,10 @@ class State(MutableMapping[bytes, Value]):
         return len(self.documents) + len(self.scopes) + len(self.pages) + len(self.others)
 
 
-def _forget(kept: dict[Name, Kept], part: float) -> None:
-    for name in list(islice(kept, ceil(part * len(kept)))):
-        del kept[name]
+def _evict(values: dict[K, V], share: float) -> None:
+    """Remove this share of the values, oldest first."""
+    for key in list(islice(values, ceil(share * len(values)))):
+        del values[key]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -174,17 +174,20 @@ _DECODERS: dict[bytes, Callable[[bytes], Value]] = {
 
 
 def encode_value(value: Value) -> bytes | None:
-    """The bytes of a value; `None` stays `None`, which deletes."""
+    """Return the bytes of a value. `None` stays `None`, which deletes the key."""
     return None if value is None else _encode(value)
 
 
 def decode_value(key: bytes, value: bytes | None) -> Value:
-    """The value under a key. Raises `Halted` (`damaged`) where the bytes are not what the key promises."""
+    """Return the value in the bytes under a key.
+
+    Raises:
+        Halted: the bytes are not a value of the kind that the key stands for (`damaged`).
+    """
     if value is None:
         return None
     try:
         return _DECODERS[key[:2]](value)
     except (msgspec.DecodeError, KeyError) as error:
-        raise Halted(
-            "damaged", f"the stored value of {key!r} cannot be read; rebuild the state from the log"
-        ) from error
+        reason = f"The stored value of {key!r} cannot be read. Rebuild the state from the log."
+        raise Halted("damaged", reason) from error

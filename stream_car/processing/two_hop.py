@@ -1,9 +1,9 @@
-"""The two-hop form: the folds of the embedded engine, apart, with the placements log between them.
+"""The two-hop form: the intake and frontier folds as separate shards, with the placements log between them.
 
-Promise: the intake fold decides what becomes of a document and says it as placements; the frontier
-fold applies each placement once, in the order in which its intake shard said them, however often and
-late they are repeated; `watermarks` say before which input of every intake shard all has been applied.
-Cost: the composed fold, and a record of about 300 bytes for every (document, scope).
+Promise: the intake fold decides what becomes of a document and emits placements. The frontier fold applies each
+placement once, in the order in which its intake shard emitted them, however often and late they are repeated. Its
+`watermarks` give for every intake shard the input before which everything has been applied. Cost: the composed fold,
+and a record of about 300 bytes per document and scope.
 """
 
 from collections.abc import Generator
@@ -26,27 +26,31 @@ from stream_car.processing.state import State
 
 PLACEMENTS = "placements"
 DOCUMENTS = "documents"
-FORWARDED = "stream-car-rerouted"  # a header: the partition that a record came from, and its offset there
+FORWARDED = "stream-car-rerouted"  # this header holds the partition that a record came from, and its offset there
 FRONTIER = b"f"
 FORWARDED_OFFSETS = b"r"
-REJECTED_MAX = 64 << 10  # bytes of a rejected record that are kept; of a larger one only its coordinates
+REJECTED_MAX = 64 << 10  # bytes; of a larger rejected record only partition and offset are emitted
 
 _encode_message = msgspec.msgpack.Encoder().encode
 _decode_message = msgspec.msgpack.Decoder(Message).decode
 
 
 def generation_of(ruleset: Ruleset, partitions: Partitions, future: Future = "wait") -> str:
-    """Names what the state of both hops was built with: rules, format, partitions."""
+    """Return the name of what the state of both hops was built with: rules, format, partitions, future documents."""
     return f"{ruleset.digest}-{FORMAT}-{partitions.name}{'' if future == 'wait' else '-' + future}"
 
 
 def message_of_emission(event: Emission) -> Message:
-    """The record that an intake event becomes: a placement, a forwarded document or a rejected record."""
+    """Return the message for an intake emission: a placement, a forwarded document or a rejected record."""
     return Message(value=event.value, key=event.key) if event.stream == PLACEMENTS else _decode_message(event.value)
 
 
 class IntakeRecord(Struct, frozen=True, gc=False):
-    """A record of the documents. `origin` is where a forwarded one lay first: partition and offset."""
+    """A record of the documents log.
+
+    `is_home` is true if the record is in the partition of its id. `origin` is the first partition and offset of a
+    forwarded record.
+    """
 
     record: Record
     decoded: DecodedRecord
@@ -55,7 +59,7 @@ class IntakeRecord(Struct, frozen=True, gc=False):
 
 
 class IntakeFold:
-    """One intake shard: revisions, waiting documents, placements, what is rejected and what lies elsewhere."""
+    """The fold of one intake shard: revisions, pending documents, placements, rejected and forwarded records."""
 
     def __init__(
         self,
@@ -72,21 +76,22 @@ class IntakeFold:
         self._fold = Fold(ruleset, future=future, skew=skew, shard=shard, emits_placements=True)
 
     def read(self, record: Record) -> IntakeRecord:
-        """The record decoded, and whether it lies where its id belongs."""
-        reading = self._fold.read(record)
-        name = reading.name
+        """Decode a record, and find out whether it is in the partition of its id."""
+        decoded = self._fold.read(record)
+        name = decoded.name
         is_home = name is None or self.partitions.of_id(name) == self.shard
-        return IntakeRecord(record, reading, is_home, _origin(record, self.partitions.intakes))
+        return IntakeRecord(record, decoded, is_home, _origin(record, self.partitions.intakes))
 
     def keys_needed(self, decoded: IntakeRecord) -> list[bytes]:
-        """The key of its id; scopes are the other hop's."""
+        """Return the key of the record's id. Scopes belong to the other hop."""
         name = decoded.decoded.name
         return [document_key(name)] if decoded.is_home and name is not None else []
 
     def apply(self, state: State, decoded: IntakeRecord) -> Generator[list[bytes], None, Effects]:
-        """Apply one record; one that lies in a wrong partition is forwarded, unless it has been before.
+        """Apply one record, or forward it if it is in the wrong partition.
 
-        A copy away from home was made for another number of partitions; its original is forwarded anew.
+        A forwarded copy that is in the wrong partition is dropped: it was made for another number of partitions, and
+        its original is forwarded again.
         """
         at = decoded.decoded.at
         if not decoded.is_home:
@@ -105,20 +110,20 @@ class IntakeFold:
         return effects
 
     def _is_repeat(self, state: State, partition: int, offset: int) -> Generator[list[bytes], None, bool]:
-        """Whether a record forwarded from there came before; else it is remembered."""
+        """Return whether the record forwarded from there was applied before. If not, remember it."""
         if FORWARDED_OFFSETS not in state.others:
             yield [FORWARDED_OFFSETS]
-        heard = state.others[FORWARDED_OFFSETS]
-        if heard is None:
-            heard = state.others[FORWARDED_OFFSETS] = ForwardedOffsets([0] * self.partitions.intakes)
-        assert isinstance(heard, ForwardedOffsets)
-        if offset < heard.next_offsets[partition]:
+        forwarded = state.others[FORWARDED_OFFSETS]
+        if forwarded is None:
+            forwarded = state.others[FORWARDED_OFFSETS] = ForwardedOffsets([0] * self.partitions.intakes)
+        assert isinstance(forwarded, ForwardedOffsets)
+        if offset < forwarded.next_offsets[partition]:
             return True
-        heard.next_offsets[partition] = offset + 1
+        forwarded.next_offsets[partition] = offset + 1
         return False
 
     def emit(self, decoded: IntakeRecord, effects: Effects, first: int) -> list[Emission]:
-        """Placements, then what is forwarded or rejected with its bytes."""
+        """Return the emissions of a record: its placements, then the record itself if it is forwarded or rejected."""
         events = [
             Emission(
                 oseq=oseq,
@@ -135,14 +140,14 @@ class IntakeFold:
             message = Message(value=record.value, key=record.key, headers=(*record.headers, origin))
             events.append(_emission(first + len(events), DOCUMENTS, decoded.decoded.name.encode(), message))
         elif effects.rejection is not None:
-            refused = effects.rejection
-            said = [("code", refused.code), ("reason", refused.reason), ("id", refused.id or "")]
-            said += [("partition", str(self.shard)), ("offset", str(record.offset))]
+            rejection = effects.rejection
+            facts = [("code", rejection.code), ("reason", rejection.reason), ("id", rejection.id or "")]
+            facts += [("partition", str(self.shard)), ("offset", str(record.offset))]
             is_small = record.value is not None and len(record.value) <= REJECTED_MAX
             message = Message(
                 value=record.value if is_small else None,
                 key=record.key,
-                headers=(*record.headers, *((f"stream-car-{name}", text.encode()) for name, text in said)),
+                headers=(*record.headers, *((f"stream-car-{name}", text.encode()) for name, text in facts)),
             )
             events.append(_emission(first + len(events), REJECTED, record.key or b"", message))
         return events
@@ -153,7 +158,10 @@ def _emission(oseq: int, stream: str, key: bytes, message: Message) -> Emission:
 
 
 def _origin(record: Record, partitions: int) -> tuple[int, int] | None:
-    """Where a forwarded record lay first; a header that cannot be read is a publisher's own affair."""
+    """Return the first partition and offset of a forwarded record, or `None` if it was not forwarded.
+
+    A header that cannot be read was not written by Stream-CAR, and is ignored.
+    """
     for name, value in record.headers:
         if name == FORWARDED and len(value) <= 40:
             partition, slash, offset = value.partition(b"/")
@@ -163,14 +171,14 @@ def _origin(record: Record, partitions: int) -> tuple[int, int] | None:
 
 
 class FrontierEffects(Struct, gc=False):
-    """What a record of placements did."""
+    """What a record of the placements log did. `touched` are the keys to write."""
 
     changes: list[FrontierChange]
     touched: list[bytes]
 
 
 class FrontierFold:
-    """One frontier shard: the incremental step for each placement, and how far each intake shard has been heard."""
+    """The fold of one frontier shard: one step of the frontier per placement, and the progress of each intake shard."""
 
     def __init__(self, ruleset: Ruleset, partitions: Partitions, *, shard: int, future: Future = "wait") -> None:
         self.ruleset = ruleset
@@ -180,16 +188,22 @@ class FrontierFold:
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def read(self, record: Record) -> PlacementRecord | WatermarkRecord:
-        """The record decoded. Raises `Halted` (`format`, `damaged`, `partitions`)."""
-        said = decode_placement(record.value)
-        if isinstance(said, PlacementRecord) and said.generation == self.generation:
-            home = self.partitions.of_scope(said.scope.encode())
+        """Decode a record of the placements log.
+
+        Raises:
+            Halted: the record has another format (`format`), cannot be read (`damaged`), or is in the wrong partition
+                (`partitions`).
+        """
+        decoded = decode_placement(record.value)
+        if isinstance(decoded, PlacementRecord) and decoded.generation == self.generation:
+            home = self.partitions.of_scope(decoded.scope.encode())
             if home != self.shard:
-                raise Halted("partitions", f"a placement in {said.scope!r} lies in partition {self.shard}, not {home}")
-        return said
+                reason = f"A placement in {decoded.scope!r} is in partition {self.shard}, but it belongs in {home}."
+                raise Halted("partitions", reason)
+        return decoded
 
     def keys_needed(self, decoded: PlacementRecord | WatermarkRecord) -> list[bytes]:
-        """The key of its scope."""
+        """Return the key of the placement's scope."""
         return (
             [scope_key(decoded.scope)]
             if isinstance(decoded, PlacementRecord) and decoded.generation == self.generation
@@ -199,14 +213,14 @@ class FrontierFold:
     def apply(
         self, state: State, decoded: PlacementRecord | WatermarkRecord
     ) -> Generator[list[bytes], None, FrontierEffects]:
-        """Apply a placement unless it is a repeat; what other generations said is passed over."""
+        """Apply a placement unless it is a repeat, or advance a watermark. Ignore records of other generations."""
         effects = FrontierEffects([], [FRONTIER])
         if FRONTIER not in state.others:
             yield [FRONTIER]
         header = state.others[FRONTIER]
         if header is None:
-            every = self.partitions.intakes
-            header = state.others[FRONTIER] = FrontierHeader([0] * every, [0] * every)
+            intakes = self.partitions.intakes
+            header = state.others[FRONTIER] = FrontierHeader([0] * intakes, [0] * intakes)
         assert isinstance(header, FrontierHeader)
         if decoded.generation != self.generation:
             header.foreign += 1
@@ -219,20 +233,21 @@ class FrontierFold:
             yield from self._place(state, header, decoded, effects)
         return effects
 
-    def _place(self, state: State, header: FrontierHeader, read: PlacementRecord, effects: FrontierEffects) -> Steps:
-        """Its input may have more placements to come, so the bound moves to that input and not beyond."""
+    def _place(self, state: State, header: FrontierHeader, record: PlacementRecord, effects: FrontierEffects) -> Steps:
+        shard = record.shard
         header.applied += 1
-        header.oseqs[read.shard] = read.oseq
-        header.watermarks[read.shard] = max(header.watermarks[read.shard], read.offset)
-        header.has_links = header.has_links or read.link
-        left = [read.placement()]
+        header.oseqs[shard] = record.oseq
+        # More placements of the same input may follow, so the watermark moves to that input and not beyond it.
+        header.watermarks[shard] = max(header.watermarks[shard], record.offset)
+        header.has_links = header.has_links or record.link
+        remaining = [record.placement()]
         changes, touched = effects.changes, effects.touched
-        while lacking := place_all(state, left, self.ruleset, shard=read.shard, changes=changes, touched=touched):
-            yield lacking
+        while missing := place_all(state, remaining, self.ruleset, shard=shard, changes=changes, touched=touched):
+            yield missing
         header.changes += len(effects.changes)
 
     def emit(self, decoded: PlacementRecord | WatermarkRecord, effects: FrontierEffects, first: int) -> list[Emission]:
-        """The changes of frontiers."""
+        """Return the changes of the frontier as emissions."""
         return [
             Emission(oseq=oseq, stream=CHANGES, key=change.scope.encode(), value=self._encode(change))
             for oseq, change in enumerate(effects.changes, first)

@@ -159,11 +159,11 @@ def test_nothing_is_given_up_for_a_log_that_could_not_replace_it(tmp_path: Path)
 def test_a_log_that_lost_its_end_stops_the_engine_with_a_sentence_to_act_on(tmp_path: Path) -> None:
     filled(tmp_path)
     change(tmp_path / "documents.sqlite", "DELETE FROM records WHERE at > 5")
-    with pytest.raises(Halted, match="restore it from a backup") as caught:
+    with pytest.raises(Halted, match="Restore it from a backup") as caught:
         engine(tmp_path)
 
     assert caught.value.code == "ahead"
-    with pytest.raises(Halted, match="restore it from a backup"):  # and holds nothing that a second try would need
+    with pytest.raises(Halted, match="Restore it from a backup"):  # and holds nothing that a second try would need
         engine(tmp_path)
 
 
