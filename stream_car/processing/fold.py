@@ -35,7 +35,7 @@ Steps = Generator[list[bytes], None, None]  # yields the keys that must be read 
 
 
 class Fold:
-    """The fold `frontier ∘ intake` of one shard and one generation.
+    """The fold `frontier ∘ intake` of one shard and one generation. Implements `shard.FoldProtocol`.
 
     With `emits_placements` it is the intake fold alone, and the placements become its output.
     """
@@ -62,7 +62,6 @@ class Fold:
         return f"{self.ruleset.digest}-{FORMAT}{'' if self.future == 'wait' else '-' + self.future}"
 
     def read(self, record: Record) -> DecodedRecord:
-        """Decode a record, and judge it as far as that is possible without state."""
         at = Input(record.offset, record.append_time)
         if TICK in record.headers:
             return DecodedRecord(None, (), at)
@@ -76,7 +75,6 @@ class Fold:
         return DecodedRecord(statement, scopes, at)
 
     def keys_needed(self, decoded: DecodedRecord) -> list[bytes]:
-        """Return the keys that the record itself shows it needs. `apply` yields further keys as it needs them."""
         content = decoded.content
         if content is None or isinstance(content, InvalidDocument):
             return []
@@ -86,11 +84,9 @@ class Fold:
         return keys
 
     def apply(self, state: State, decoded: DecodedRecord) -> Generator[list[bytes], None, "Effects"]:
-        """Apply one decoded record; yield keys that must be read first."""
         return self.step(state, decoded.content, decoded.scopes, decoded.at)
 
     def emit(self, decoded: DecodedRecord, effects: "Effects", first: int) -> list[Emission]:
-        """Return the emissions for the effects of a record, numbered from `first`."""
         rows = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
         rejection = effects.rejection
         if rejection is not None:

@@ -45,7 +45,7 @@ class FoldProtocol(Protocol[R, E]):
         """Decode a record, and judge it as far as that is possible without state."""
 
     def keys_needed(self, decoded: R) -> Sequence[bytes]:
-        """Return the keys that the record itself shows it needs."""
+        """Return the keys that the record itself shows it needs. `apply` yields further keys as it needs them."""
 
     def apply(self, state: State, decoded: R) -> Generator[list[bytes], None, E]:
         """Change the state and return the effects. Yield the keys that must be loaded into the state first."""

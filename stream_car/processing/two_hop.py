@@ -29,7 +29,7 @@ DOCUMENTS = "documents"
 FORWARDED = "stream-car-rerouted"  # this header holds the partition that a record came from, and its offset there
 FRONTIER = b"f"
 FORWARDED_OFFSETS = b"r"
-REJECTED_MAX = 64 << 10  # bytes; of a larger rejected record only partition and offset are emitted
+REJECTED_MAX = 64 << 10  # bytes of the value of a rejected record; a larger value is not emitted
 
 _encode_message = msgspec.msgpack.Encoder().encode
 _decode_message = msgspec.msgpack.Decoder(Message).decode
@@ -59,7 +59,10 @@ class IntakeRecord(Struct, frozen=True, gc=False):
 
 
 class IntakeFold:
-    """The fold of one intake shard: revisions, pending documents, placements, rejected and forwarded records."""
+    """Implements `shard.FoldProtocol` for one intake shard.
+
+    It handles revisions, pending documents, placements, rejected records and records of the wrong partition.
+    """
 
     def __init__(
         self,
@@ -178,7 +181,7 @@ class FrontierEffects(Struct, gc=False):
 
 
 class FrontierFold:
-    """The fold of one frontier shard: one step of the frontier per placement, and the progress of each intake shard."""
+    """Implements `shard.FoldProtocol` for one frontier shard: placements, and the progress of each intake shard."""
 
     def __init__(self, ruleset: Ruleset, partitions: Partitions, *, shard: int, future: Future = "wait") -> None:
         self.ruleset = ruleset
