@@ -1,20 +1,20 @@
-"""Which documents amend one directly, by rule or by name.
+"""Which documents amend a document directly, by rule or by name.
 
-Promise: as `definitions.amends` has it, of the documents present then; whether these are in force, or what
-controls them, is for a walk from each to say. Cost: rules times log n, plus the amending documents; of one
-type in one scope at most `NAMED_MAX`, beyond that they are counted only.
+Promise: as `definitions.amends` decides, over the documents present at that time. Whether the amending
+documents are active, or what controls them, is left to a walk from each. Cost: rules times log n, plus the
+amending documents. Of one type in one scope at most `NAMED_MAX` are named; if there are more, they are counted.
 """
 
-from collections.abc import Generator
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from stream_car.core.revisions import document_key, entry_of
-from stream_car.core.rules import Ruleset
+from stream_car.core.rules import Clause, Ruleset
 from stream_car.core.scope_names import amended_scope
-from stream_car.core.stored import LOWEST, Scope, StoredDocument
-from stream_car.core.timeline import MissingPages, all_members, count_between, members_between, scope_key
-from stream_car.core.walk import Values, document_at, pages_of, scope_at
+from stream_car.core.stored import LOWEST, Entry, Scope
+from stream_car.core.timeline import all_members, count_between, members_between, scope_key
+from stream_car.core.walk import Reads, Values, document_at, pages_of, read_missing, scope_at, with_pages
 
 NAMED_MAX = 256
 
@@ -28,7 +28,7 @@ class Amender(Struct, frozen=True, gc=False):
 
 
 class Amenders(Struct, gc=False):
-    """Those that amend a document, each once, and how many more were too many to name."""
+    """The documents that amend a document, by id, and the number of those that were too many to name."""
 
     named: dict[str, Amender]
     unnamed: int = 0
@@ -36,59 +36,50 @@ class Amenders(Struct, gc=False):
 
 def amenders(
     name: str, values: Values, ruleset: Ruleset, *, has_links: bool, as_of: int | None = None
-) -> Generator[list[bytes], None, Amenders]:
-    """The direct amenders of a document; asks for the keys that it lacks, round by round."""
+) -> Reads[Amenders]:
+    """Return what amends a document directly; yields the keys to be read into `values`, in rounds."""
     result = Amenders({})
-    if document_key(name) not in values:
-        yield [document_key(name)]
-    held = document_at(values, name)
-    if held is None:
+    yield from read_missing(values, [document_key(name)])
+    document = document_at(values, name)
+    if document is None:
         return result
-    by_rule = [at for at, scope in enumerate(held.scopes) if ruleset.type_rules(scope, held.type).amended_by]
-    by_name = [amended_scope(one) for one in dict.fromkeys((name, *held.records))] if has_links else []
-    wanted = [scope_key(one) for one in (*(held.scopes[at] for at in by_rule), *by_name)]
-    lacking = [key for key in wanted if key not in values]
-    if lacking:
-        yield lacking
-    steps = [_by_rule(held, at, values, ruleset, as_of, result) for at in by_rule]
-    steps += [_by_name(scope_at(values, one), values, as_of, result) for one in by_name]
-    for step in steps:
-        yield from step
+    entries = [
+        (scope, entry_of(document, index))
+        for index, scope in enumerate(document.scopes)
+        if ruleset.type_rules(scope, document.type).amended_by
+    ]
+    link_scopes = [amended_scope(target) for target in dict.fromkeys((name, *document.records))] if has_links else []
+    yield from read_missing(values, map(scope_key, [*(scope for scope, _ in entries), *link_scopes]))
+    for scope, entry in entries:
+        for clause in ruleset.type_rules(scope, document.type).amended_by:
+            yield from _add_by_rule(scope_at(values, scope), entry, clause, values, as_of, result)
+    for scope in link_scopes:
+        yield from _add_by_name(scope_at(values, scope), values, as_of, result)
     result.named.pop(name, None)
     return result
 
 
-Steps = Generator[list[bytes], None, None]
-
-
-def _by_rule(
-    held: StoredDocument, at: int, values: Values, ruleset: Ruleset, as_of: int | None, result: Amenders
-) -> Steps:
-    scope, entry = scope_at(values, held.scopes[at]), entry_of(held, at)
-    low = (entry.time, entry.order + 1)
+def _add_by_rule(
+    scope: Scope, amended: Entry, clause: Clause, values: Values, as_of: int | None, result: Amenders
+) -> Reads[None]:
+    """Add the later members of the clause's type."""
+    pages = pages_of(values)
+    low = (amended.time, amended.order + 1)
     high = (as_of + 1, LOWEST[1]) if as_of is not None else None
-    for clause in ruleset.type_rules(scope.name, held.type).amended_by:
-        while True:
-            try:
-                total = count_between(scope, pages_of(values), clause.type, low, high)
-                if total > NAMED_MAX:
-                    result.unnamed += total
-                    break
-                for member in list(members_between(scope, pages_of(values), clause.type, low, high)):
-                    result.named.setdefault(member.id, Amender(member.id, clause.rule, scope.name))
-                break
-            except MissingPages as absent:
-                lacking = absent.keys
-            yield lacking
+    count = yield from with_pages(lambda: count_between(scope, pages, clause.type, low, high))
+    if count > NAMED_MAX:
+        result.unnamed += count
+        return
+    members = yield from with_pages(lambda: list(members_between(scope, pages, clause.type, low, high)))
+    _add(members, clause.rule, scope, result)
 
 
-def _by_name(scope: Scope, values: Values, as_of: int | None, result: Amenders) -> Steps:
-    while True:
-        try:
-            for member in list(all_members(scope, pages_of(values))):
-                if as_of is None or member.time <= as_of:
-                    result.named.setdefault(member.id, Amender(member.id, "link", scope.name))
-            return
-        except MissingPages as absent:
-            lacking = absent.keys
-        yield lacking
+def _add_by_name(scope: Scope, values: Values, as_of: int | None, result: Amenders) -> Reads[None]:
+    """Add the members of a scope `amended=NAME`."""
+    members = yield from with_pages(lambda: list(all_members(scope, pages_of(values))))
+    _add((member for member in members if as_of is None or member.time <= as_of), "link", scope, result)
+
+
+def _add(members: Iterable[Entry], rule: str, scope: Scope, result: Amenders) -> None:
+    for member in members:
+        result.named.setdefault(member.id, Amender(member.id, rule, scope.name))

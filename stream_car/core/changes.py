@@ -1,7 +1,7 @@
-"""What the folds tell the world: a frontier changed, and because of what.
+"""What the folds emit: how a frontier changed, and because of which document.
 
-Promise: values only. A change names single members; a run of more than 256 of one type is told as
-one half-open range, so that a trigger over a hundred thousand members costs one small event.
+Promise: values only. A change names its members one by one. More than 256 members of one type are
+reported as one half-open range, so a trigger over a hundred thousand members costs one small event.
 """
 
 from typing import Literal
@@ -25,9 +25,9 @@ class Cause(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Member(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One document revision that entered or left; `rule` names the rule (or `link`) that moved it.
+    """A document revision that entered or left a frontier; `rule` names the rule (or `link`) that moved it.
 
-    Of one that entered, `rule` may name the rule by which it amends another member.
+    For a member that entered, `rule` may be the rule by which it amends another member.
     """
 
     id: str
@@ -35,15 +35,15 @@ class Member(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     type: str = ""
     time: int = 0
     order: int = 0
-    elsewhere: int = 0  # how many other scopes could void it
+    elsewhere: int = 0  # the number of other scopes in which a rule could void it
     why: Ended | Literal["holds"] = "holds"
     rule: str = ""
 
 
 class Run(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """All members of a type with `start <= (time, order) < end`, but for the cause's own document.
+    """All members of a type with `start <= (time, order) < end`, except the document of the cause.
 
-    `including` and `excluding` restrict the run to members that say (do not say) these values.
+    `including` restricts the run to members with this compared value, `excluding` to members with none of these.
     """
 
     type: str
@@ -57,9 +57,9 @@ class Run(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class FrontierChange(Struct, frozen=True, kw_only=True, gc=False):
-    """A scope's frontier changed. `entered`: not void through this scope; `left`: no longer so.
+    """A change of one scope's frontier: the members that `entered` it and those that `left` it.
 
-    `seq` counts the changes of the scope from 1 without a gap. `offset` is the input that caused it.
+    `seq` counts the changes of the scope from 1 without a gap. `offset` is the input that caused the change.
     """
 
     scope: str
@@ -73,7 +73,7 @@ class FrontierChange(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Rejection(Struct, frozen=True, kw_only=True, gc=False):
-    """A record that can never be accepted, and where its bytes lie."""
+    """A record that can never be accepted; `offset` says where the log has its bytes."""
 
     offset: int
     code: str

@@ -1,8 +1,8 @@
-"""Which documents of a walk void one another in a ring.
+"""Which documents of a walk void one another in a cycle.
 
-Promise: they are the members of the strongly connected parts with more than one document; nothing
+Promise: they are the members of the strongly connected components with more than one document. Nothing
 here is recursive. All later members of a type in a scope are one edge, to a chain that leads through
-them in order, so the cost is linear in documents, links and spans (times the log of a scope's members).
+them in order. So the cost is linear in documents, links and spans, times the logarithm of a scope's members.
 """
 
 from bisect import bisect_right
@@ -13,9 +13,11 @@ from msgspec import Struct
 from stream_car.core.documents import Precedence
 from stream_car.core.stored import Compared, Entry
 
+ChainKey = tuple[str, str, Compared, Compared]  # scope, type, compared names, the value to differ from
+
 
 class Span(Struct, frozen=True, gc=False):
-    """All members of a type in a scope that are later than `low` and, on `names`, say something else."""
+    """All members of a type in a scope that are later than `low` and whose value for `names` is not `value`."""
 
     scope: str
     type: str
@@ -24,24 +26,24 @@ class Span(Struct, frozen=True, gc=False):
     value: Compared = ()
 
     @property
-    def chain(self) -> tuple[str, str, Compared, Compared]:
-        """What spans that differ only in where they begin have in common."""
+    def chain_key(self) -> ChainKey:
+        """What spans have in common that differ only in `low`."""
         return self.scope, self.type, self.names, self.value
 
 
-class _Link(Struct, frozen=True, gc=False):
-    """A place in a chain: it leads to a document and to the next place."""
+class _ChainPosition(Struct, frozen=True, gc=False):
+    """A position in a chain: it leads to the document there and to the next position."""
 
-    chain: tuple[str, str, Compared, Compared]
-    at: int
+    chain_key: ChainKey
+    index: int
 
 
-Vertex = str | _Link
+Vertex = str | _ChainPosition
 Chain = list[tuple[Precedence, str]]
 
 
 class _Graph:
-    """Documents, and the chains through scopes."""
+    """Documents, and the chains through the scopes that they share."""
 
     def __init__(
         self,
@@ -53,97 +55,96 @@ class _Graph:
         self._links = links
         self._spans = spans
         self._compared = compared
-        self._chains: dict[tuple[str, str, Compared, Compared], Chain] = {}
+        self._chains: dict[ChainKey, Chain] = {}
         self._members: dict[tuple[str, str], list[Entry]] = {}
         for scope, entry in members:
             self._members.setdefault((scope, entry.type), []).append(entry)
 
     def _chain(self, span: Span) -> Chain:
-        found = self._chains.get(span.chain)
-        if found is None:
-            found = self._chains[span.chain] = sorted(
+        chain = self._chains.get(span.chain_key)
+        if chain is None:
+            chain = self._chains[span.chain_key] = sorted(
                 (entry.precedence, entry.id)
                 for entry in self._members.get((span.scope, span.type), ())
                 if not span.names or self._compared(span.scope, entry, span.names) != span.value
             )
-        return found
+        return chain
 
-    def edges(self, vertex: Vertex) -> Iterator[Vertex]:
-        """Where a vertex leads."""
-        if isinstance(vertex, _Link):
-            chain = self._chains[vertex.chain]
-            yield chain[vertex.at][1]
-            if vertex.at + 1 < len(chain):
-                yield _Link(vertex.chain, vertex.at + 1)
+    def successors(self, vertex: Vertex) -> Iterator[Vertex]:
+        """The vertices that an edge leads to from this one."""
+        if isinstance(vertex, _ChainPosition):
+            chain = self._chains[vertex.chain_key]
+            yield chain[vertex.index][1]
+            if vertex.index + 1 < len(chain):
+                yield _ChainPosition(vertex.chain_key, vertex.index + 1)
             return
         yield from self._links.get(vertex, ())
         for span in self._spans.get(vertex, ()):
             chain = self._chain(span)
-            at = bisect_right(chain, span.low, key=_pair)
-            if at < len(chain):
-                yield _Link(span.chain, at)
+            index = bisect_right(chain, span.low, key=_precedence)
+            if index < len(chain):
+                yield _ChainPosition(span.chain_key, index)
 
 
-def cycles(
+def documents_in_cycles(
     links: Mapping[str, list[str]],
     spans: Mapping[str, list[Span]],
     members: Iterable[tuple[str, Entry]],
     compared: Callable[[str, Entry, Compared], Compared],
 ) -> list[str]:
-    """The documents that are part of a ring, sorted.
+    """Return the documents that are part of a cycle, sorted.
 
-    `links` lead from a document to those that void it by name, `spans` to those that do so by rule;
-    `members` are the reached documents with the scopes that they are in; `said` reads a member's values.
+    `links` lead from a document to those that void it by name, `spans` to those that void it by rule. `members` are
+    the reached documents, each with a scope that it is in. `compared` returns a member's value for some names.
     """
     graph = _Graph(links, spans, members, compared)
-    return sorted(name for part in _components(graph, links) for name in part)
+    return sorted(name for component in _components(graph, links) for name in component)
 
 
 def _components(graph: _Graph, starts: Iterable[str]) -> Iterator[list[str]]:
-    """Strongly connected parts with more than one document, by Tarjan's algorithm with a stack of its own.
+    """Yield the documents of each strongly connected component that has several: Tarjan's algorithm, iterative.
 
-    Every ring holds a link, since rules only lead to later documents: it is enough to start at links.
+    Every cycle contains a link, since rules only lead to later documents. So it is enough to start at the links.
     """
-    number: dict[Vertex, int] = {}
-    low: dict[Vertex, int] = {}
-    open_: dict[Vertex, None] = {}
+    index: dict[Vertex, int] = {}
+    lowlink: dict[Vertex, int] = {}
+    on_stack: dict[Vertex, None] = {}  # Tarjan's stack: a dictionary keeps the order and finds members at once
+    calls: list[tuple[Vertex, Iterator[Vertex]]] = []  # takes the place of the recursion
+
+    def enter(vertex: Vertex) -> None:
+        index[vertex] = lowlink[vertex] = len(index)
+        on_stack[vertex] = None
+        calls.append((vertex, graph.successors(vertex)))
+
     for start in starts:
-        if start in number:
-            continue
-        path: list[tuple[Vertex, Iterator[Vertex]]] = []
-        entering: Vertex | None = start
-        while entering is not None or path:
-            if entering is not None:
-                number[entering] = low[entering] = len(number)
-                open_[entering] = None
-                path.append((entering, graph.edges(entering)))
-                entering = None
-            vertex, edges = path[-1]
-            for other in edges:
-                if other not in number:
-                    entering = other
+        if start not in index:
+            enter(start)
+        while calls:
+            vertex, successors = calls[-1]
+            for successor in successors:
+                if successor not in index:
+                    enter(successor)
                     break
-                if other in open_:
-                    low[vertex] = min(low[vertex], number[other])
-            if entering is not None:
-                continue
-            path.pop()
-            if path:
-                above = path[-1][0]
-                low[above] = min(low[above], low[vertex])
-            if low[vertex] == number[vertex]:
-                documents = [one for one in _close(open_, vertex) if isinstance(one, str)]
-                if len(documents) > 1:
-                    yield documents
+                if successor in on_stack:
+                    lowlink[vertex] = min(lowlink[vertex], index[successor])
+            else:  # every successor has been visited
+                calls.pop()
+                if calls:
+                    caller = calls[-1][0]
+                    lowlink[caller] = min(lowlink[caller], lowlink[vertex])
+                if lowlink[vertex] == index[vertex]:
+                    component = [member for member in _pop_component(on_stack, vertex) if isinstance(member, str)]
+                    if len(component) > 1:
+                        yield component
 
 
-def _close(open_: dict[Vertex, None], until: Vertex) -> Iterator[Vertex]:
+def _pop_component(on_stack: dict[Vertex, None], root: Vertex) -> Iterator[Vertex]:
     while True:
-        vertex, _ = open_.popitem()
+        vertex, _ = on_stack.popitem()
         yield vertex
-        if vertex == until:
+        if vertex == root:
             return
 
 
-def _pair(item: tuple[Precedence, str]) -> Precedence:
-    return item[0]
+def _precedence(position: tuple[Precedence, str]) -> Precedence:
+    return position[0]

@@ -1,7 +1,7 @@
-"""What publishers say: documents, and retractions of documents.
+"""The values that publishers send: documents, and retractions of documents.
 
-Promise: values only. A document is checked by the codec before it gets here; `time` is integer
-microseconds UTC; scope maps keep the publisher's words, rule packs fold them.
+Promise: values only. The codec has checked a document before it arrives here. `time` is in integer
+microseconds UTC. Scope maps keep the publisher's spelling; the rule packs fold it.
 """
 
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 ScopeMap = Mapping[str, tuple[str, ...]]
-Precedence = tuple[int, int]
+Precedence = tuple[int, int]  # (time, order)
 
 
 class Value(Struct, frozen=True, gc=False):
-    """Fields that never change.
+    """The base of the structs in compiled modules.
 
-    mypyc drops the options of a class that it compiles; compiled modules take them from here by inheritance.
+    mypyc drops the `Struct` options of a class that it compiles. The compiled classes inherit the options from here.
     """
 
 
 class Document(Struct, frozen=True, kw_only=True, gc=False):
-    """What a publisher said about some entities, and when it takes effect (Definition 1)."""
+    """What a publisher states about some entities, and when it takes effect (Definition 1)."""
 
     id: str
     type: str
@@ -39,18 +39,18 @@ class Document(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def precedence(self) -> Precedence:
-        """What authority compares; equal pairs void nothing."""
+        """What rules compare: only a document of greater precedence can void another."""
         return self.time, self.order
 
     @property
     def records(self) -> tuple[str, ...]:
-        """The records of which this document is an edition; links may name them."""
-        named = [value for part in self.scope if "record" in part for value in part["record"]]
-        return tuple(dict.fromkeys(named)) if named else ()
+        """The records of which this document is an edition. Links may name them."""
+        records = [value for part in self.scope if "record" in part for value in part["record"]]
+        return tuple(dict.fromkeys(records)) if records else ()
 
 
 class Retraction(Struct, frozen=True, kw_only=True, gc=False):
-    """A revision that should never have been said; `None` means the revision then stored."""
+    """Withdraws a revision that should never have been published; `None` means the revision stored at that point."""
 
     id: str
     revision: int | None = None

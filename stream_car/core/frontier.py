@@ -1,13 +1,13 @@
-"""The frontier of a scope, kept up to date one placement at a time.
+"""The frontier of a scope, maintained one placement at a time (Definition 11).
 
-Promise: after any prefix, in any arrival order, the members that reach their bar equal
-`definitions.frontier` over the documents seen, and a change names exactly what entered and left.
-One step serves insertion, correction and removal. Everything is read before anything is changed;
-where a page is not at hand, `MissingPages` is raised and the state is as before. Cost: O(log n) plus the
-members that change, of which at most 256 a type are named.
+Promise: after any prefix of the input, in any order of arrival, the members that reach their threshold equal
+`definitions.frontier` over the documents seen, and a change names exactly the members that entered and left.
+Insertion, correction and removal are one step. Everything is read before anything is changed: if a page is
+not in memory, `MissingPages` is raised and the state is as before. Cost: O(log n) plus the members that
+change, of which at most 256 per type are named.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Literal
 
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
@@ -33,10 +33,14 @@ from stream_car.core.timeline import (
 )
 
 Why = Ended | Literal["holds"]
+GreatestByType = dict[str, Precedence]
 
 
 class Edit(Value, frozen=True):
-    """What a placement does to the timeline, with what both revisions mean there."""
+    """What a placement does to the timeline: `old` (type and sort key) leaves, `entry` joins.
+
+    `old_rules` and `new_rules` are those of their types.
+    """
 
     old: tuple[str, SortKey] | None
     entry: Entry | None
@@ -44,13 +48,13 @@ class Edit(Value, frozen=True):
     new_rules: TypeRules
 
     @property
-    def gone(self) -> SortKey | None:
-        """Where the former entry stands."""
+    def removed(self) -> SortKey | None:
+        """The sort key of the member that leaves."""
         return self.old[1] if self.old is not None else None
 
 
 class ChangeFilter(Value, frozen=True):
-    """Which members of an interval a change speaks about."""
+    """Which members of an interval a change reports; `names` are the attributes that the interval restricts."""
 
     edit: Edit
     type_rules: TypeRules
@@ -60,9 +64,10 @@ class ChangeFilter(Value, frozen=True):
 def place(
     scope: Scope, pages: EditablePages, placement: Placement, ruleset: Ruleset, *, shard: int = 0
 ) -> tuple[FrontierChange | None, list[bytes]]:
-    """Apply a placement; the change of the frontier, if any, and the keys of pages written or gone.
+    """Apply a placement from an intake shard.
 
-    Raises `MissingPages` before anything is changed.
+    Returns the change of the frontier, if there is one, and the keys of pages that were written or deleted. Raises
+    `MissingPages` before anything is changed, and `StateContradiction` if the state is damaged.
     """
     entry, old = placement.entry, placement.old
     if scope.directory and old is not None:  # a mere insertion reads its page before it changes anything
@@ -87,203 +92,53 @@ def _with_offset(applied: tuple[int, ...], shard: int, offset: int) -> tuple[int
     return (*others, shard, offset)
 
 
+def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement, old: tuple[str, int, int]) -> None:
+    """Raise `MissingPages` unless the pages that a removal or a correction will change are in memory."""
+    edits = [(old[0], (*old[1:], placement.id))]
+    if placement.entry is not None:
+        entry = placement.entry
+        edits.append((entry.type, (entry.time, entry.order, entry.id)))
+    for type_name, member in edits:
+        # Without the old entry its page may begin later or vanish; then a neighbour receives the new entry.
+        require_pages(scope, pages, page_entries_near(scope, pages, type_name, member, len(edits) - 1))
+
+
 def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange | None:
+    """Report that the target of links leaves with the first link that voids it, or enters when none is left."""
     if keys_of(scope.name) == AMENDED:
         return _place_amendment(scope, pages, placement)
-    before = size(scope)
-    after = before - (placement.old is not None) + (placement.entry is not None)
-    if bool(before) == bool(after):
+    links_before = size(scope)
+    links_after = links_before - (placement.old is not None) + (placement.entry is not None)
+    if bool(links_before) == bool(links_after):
         return None
     [(_, target)] = scope_parts(scope.name)
-    if after:
-        left = (Member(id=target, why="link", rule="link"),)
-        return FrontierChange(
-            scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, left=left
-        )
-    entered = (Member(id=target, rule="link"),)
-    return FrontierChange(
-        scope=scope.name, seq=scope.seq + 1, cause=placement.cause, offset=placement.offset, entered=entered
-    )
+    if links_after:
+        return _change(scope, placement, left=[Member(id=target, why="link", rule="link")])
+    return _change(scope, placement, entered=[Member(id=target, rule="link")])
 
 
 def _place_amendment(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange:
-    """Whoever amends by name enters the target's scope, and leaves it when it no longer does."""
+    """Report a document that amends the target by name: it enters the target's scope, or leaves it."""
     left: list[Member] = []
     if placement.old is not None:
-        kind, time, order = placement.old
-        former = _former(scope, pages, kind, (time, order, placement.id))
+        type_name, time, order = placement.old
+        former = _former(scope, pages, type_name, (time, order, placement.id))
         left.append(as_member(former, _own_end(placement.cause, placement.entry), "link"))
-    entered = (as_member(placement.entry, "holds", "link"),) if placement.entry is not None else ()
+    entered = [as_member(placement.entry, "holds", "link")] if placement.entry is not None else []
+    return _change(scope, placement, entered=entered, left=left)
+
+
+def _change(
+    scope: Scope,
+    placement: Placement,
+    *,
+    entered: Sequence[Member] = (),
+    left: Sequence[Member] = (),
+    entered_runs: Sequence[Run] = (),
+    left_runs: Sequence[Run] = (),
+) -> FrontierChange:
     return FrontierChange(
         scope=scope.name,
-        seq=scope.seq + 1,
-        cause=placement.cause,
-        offset=placement.offset,
-        entered=entered,
-        left=tuple(left),
-    )
-
-
-def _former(scope: Scope, pages: Pages, kind: str, where: SortKey) -> Entry:
-    """The member as it stands before the placement.
-
-    Raises `StateContradiction` if it is not there.
-    """
-    here = members_between(scope, pages, kind, where[:2], (where[0], where[1] + 1))
-    found = next((entry for entry in here if entry.id == where[2]), None)
-    if found is None:
-        raise StateContradiction(scope, where[2])
-    return found
-
-
-def _own_end(cause: Cause, entry: Entry | None) -> Ended:
-    """Why a document's former revision is gone: it was retracted, or its new one is here, or elsewhere."""
-    if cause.kind == "retracted":
-        return "retracted"
-    return "corrected" if entry is not None else "moved"
-
-
-def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement, old: tuple[str, int, int]) -> None:
-    """Raise `MissingPages` unless the pages that a removal or a correction will change are at hand."""
-    places = [(old[0], (*old[1:], placement.id))]
-    if placement.entry is not None:
-        entry = placement.entry
-        places.append((entry.type, (entry.time, entry.order, entry.id)))
-    for kind, where in places:
-        # When the old entry goes, its sheet may begin later or vanish; then a neighbour takes the new one.
-        require_pages(scope, pages, page_entries_near(scope, pages, kind, where, len(places) - 1))
-
-
-def _place_by_rules(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
-    bearings = ruleset.rules_by_type(scope.name)
-    entry = placement.entry
-    if placement.old is None and entry is not None:
-        bearing = bearings.get(entry.type, NO_RULES)
-        if bearing.is_plain:
-            return _insert_plain(scope, pages, placement, entry, bearing, bearings)
-    return _replace(scope, pages, placement, ruleset, bearings)
-
-
-def _insert_plain(
-    scope: Scope, pages: Pages, placement: Placement, entry: Entry, bearing: TypeRules, bearings: RulesByType
-) -> FrontierChange | None:
-    """A new member where no rule looks at what is said: the most frequent step, and the short one."""
-    pair = entry.precedence
-    last = greatest_by_type(scope)
-    left: list[Member] = []
-    runs: list[Run] = []
-    for clause in bearing.supersedes:
-        before = _plain_threshold(last, bearings[clause.type])
-        if before < pair and before <= last.get(clause.type, LOWEST):
-            members, run = _voided_members(scope, pages, clause, before, pair)
-            left += members
-            if run is not None:
-                runs.append(run)
-    holds_now = pair >= _plain_threshold(last, bearing)
-    if not (holds_now or left or runs):
-        return None
-    return FrontierChange(
-        scope=scope.name,
-        seq=scope.seq + 1,
-        cause=placement.cause,
-        offset=placement.offset,
-        entered=(as_member(entry, "holds", _amends(scope, entry, bearing)),) if holds_now else (),
-        left=tuple(left),
-        left_runs=tuple(runs),
-    )
-
-
-def _amends(scope: Scope, entry: Entry, bearing: TypeRules) -> str:
-    """The first rule by which a member amends one that was here before; empty if there is none."""
-    for clause in bearing.amends:
-        if least(scope, clause.type, entry.precedence) < entry.precedence:
-            return clause.rule
-    return ""
-
-
-def _voided_members(
-    scope: Scope, pages: Pages, clause: Clause, low: Precedence, high: Precedence
-) -> tuple[list[Member], Run | None]:
-    """The members of a clause's type with `low <= pair < high`: listed, or as a run if they are many."""
-    total = 0
-    if scope.directory and len(page_entries_between(scope, pages, clause.type, low, high)) > 1:
-        total = count_between(scope, pages, clause.type, low, high)
-    found = list(members_between(scope, pages, clause.type, low, high)) if total <= LISTED_MAX else []
-    total = max(total, len(found))
-    if total > LISTED_MAX:
-        return [], _run(clause.type, Interval(low, high, entered=False), total, "voided", clause.rule)
-    return [as_member(member, "voided", clause.rule) for member in found], None
-
-
-def _plain_threshold(last: Mapping[str, Precedence], bearing: TypeRules) -> Precedence:
-    bar = LOWEST
-    for clause in bearing.superseded_by:
-        if not clause.differ_on and (pair := last.get(clause.type, LOWEST)) > bar:
-            bar = pair
-    return bar
-
-
-def _greatest_after(scope: Scope, pages: Pages, last: Mapping[str, Precedence], edit: Edit) -> dict[str, Precedence]:
-    """The greatest pair of every type when the edit will be made; `last` has them as they are."""
-    after = dict(last)
-    old, entry = edit.old, edit.entry
-    if old is not None and after.get(old[0]) == old[1][:2]:
-        after[old[0]] = greatest_without(scope, pages, *old)
-    if entry is not None:
-        after[entry.type] = max(after.get(entry.type, LOWEST), entry.precedence)
-    return after
-
-
-def _replace(
-    scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset, bearings: RulesByType
-) -> FrontierChange | None:
-    name = scope.name
-    entry, old = placement.entry, placement.old
-    edit = Edit(
-        (old[0], (old[1], old[2], placement.id)) if old is not None else None,
-        entry,
-        bearings.get(old[0], NO_RULES) if old is not None else NO_RULES,
-        bearings.get(entry.type, NO_RULES) if entry is not None else NO_RULES,
-    )
-    entered: list[Member] = []
-    left: list[Member] = []
-    entered_runs: list[Run] = []
-    left_runs: list[Run] = []
-    last = greatest_by_type(scope)
-    later = _greatest_after(scope, pages, last, edit)
-    if edit.old is not None:
-        bar = threshold_with(scope, pages, edit.old_rules, ruleset, _plain_threshold(last, edit.old_rules))
-        _leave_old_place(scope, pages, edit, placement.cause, bar, left)
-    if entry is not None:
-        bar = threshold_with(
-            scope,
-            pages,
-            edit.new_rules,
-            ruleset,
-            _plain_threshold(later, edit.new_rules),
-            without=edit.gone,
-            extra=entry,
-        )
-        if holds(entry, bar, edit.new_rules):
-            entered.append(as_member(entry, "holds", _amends(scope, entry, edit.new_rules)))
-    for kind, rules in _affected_types(edit).items():
-        bearing = bearings[kind]
-        before = threshold_with(scope, pages, bearing, ruleset, _plain_threshold(last, bearing))
-        after = threshold_with(
-            scope, pages, bearing, ruleset, _plain_threshold(later, bearing), without=edit.gone, extra=entry
-        )
-        if before == after:
-            continue
-        for interval in intervals(before, after):
-            rule = rules[0] if interval.entered else rules[1]
-            members, run = _changed(scope, pages, kind, interval, ChangeFilter(edit, bearing, after.names), rule)
-            (entered if interval.entered else left).extend(members)
-            if run is not None:
-                (entered_runs if interval.entered else left_runs).append(run)
-    if not (entered or left or entered_runs or left_runs):
-        return None
-    return FrontierChange(
-        scope=name,
         seq=scope.seq + 1,
         cause=placement.cause,
         offset=placement.offset,
@@ -294,8 +149,168 @@ def _replace(
     )
 
 
+def _former(scope: Scope, pages: Pages, type_name: str, member: SortKey) -> Entry:
+    """Return a member as it is before the placement. Raises `StateContradiction` if it is not there."""
+    time, order, name = member
+    for entry in members_between(scope, pages, type_name, (time, order), (time, order + 1)):
+        if entry.id == name:
+            return entry
+    raise StateContradiction(scope, name)
+
+
+def _own_end(cause: Cause, entry: Entry | None) -> Ended:
+    """Return why a document's former revision left: it was retracted, corrected in this scope, or moved to others."""
+    if cause.kind == "retracted":
+        return "retracted"
+    return "corrected" if entry is not None else "moved"
+
+
+def _place_by_rules(scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset) -> FrontierChange | None:
+    rules_by_type = ruleset.rules_by_type(scope.name)
+    entry = placement.entry
+    if placement.old is None and entry is not None:
+        type_rules = rules_by_type.get(entry.type, NO_RULES)
+        if type_rules.is_plain:
+            return _insert_plain(scope, pages, placement, entry, type_rules, rules_by_type)
+    return _replace(scope, pages, placement, ruleset, rules_by_type)
+
+
+def _insert_plain(
+    scope: Scope,
+    pages: Pages,
+    placement: Placement,
+    entry: Entry,
+    type_rules: TypeRules,
+    rules_by_type: RulesByType,
+) -> FrontierChange | None:
+    """Insert a new member where no rule compares values: the most frequent step, and the shortest.
+
+    Of a type that it voids, the members from their threshold up to the new member were active and no longer are.
+    """
+    precedence = entry.precedence
+    greatest = greatest_by_type(scope)
+    left: list[Member] = []
+    left_runs: list[Run] = []
+    for clause in type_rules.supersedes:
+        threshold = _plain_threshold(greatest, rules_by_type[clause.type])
+        if threshold < precedence and threshold <= greatest.get(clause.type, LOWEST):
+            members, runs = _voided(scope, pages, clause, threshold, precedence)
+            left += members
+            left_runs += runs
+    is_active = precedence >= _plain_threshold(greatest, type_rules)
+    if not (is_active or left or left_runs):
+        return None
+    entered = (as_member(entry, "holds", _amends(scope, entry, type_rules)),) if is_active else ()
+    return _change(scope, placement, entered=entered, left=left, left_runs=left_runs)
+
+
+def _amends(scope: Scope, entry: Entry, type_rules: TypeRules) -> str:
+    """Return the first rule by which a member amends an earlier one; empty if there is none."""
+    for clause in type_rules.amends:
+        if least(scope, clause.type, entry.precedence) < entry.precedence:
+            return clause.rule
+    return ""
+
+
+def _voided(
+    scope: Scope, pages: Pages, clause: Clause, low: Precedence, high: Precedence
+) -> tuple[list[Member], list[Run]]:
+    """Report the members of a clause's type with `low <= precedence < high`: one by one, or many as a run."""
+    count = 0
+    if scope.directory and len(page_entries_between(scope, pages, clause.type, low, high)) > 1:
+        count = count_between(scope, pages, clause.type, low, high)
+    members = list(members_between(scope, pages, clause.type, low, high)) if count <= LISTED_MAX else []
+    count = max(count, len(members))
+    if count > LISTED_MAX:
+        return [], [_run(clause.type, Interval(low, high, entered=False), count, "voided", clause.rule)]
+    return [as_member(member, "voided", clause.rule) for member in members], []
+
+
+def _plain_threshold(greatest: GreatestByType, type_rules: TypeRules) -> Precedence:
+    """Return the greatest precedence of the types that void this one by a rule without `differ_on`."""
+    threshold = LOWEST
+    for clause in type_rules.superseded_by:
+        if not clause.differ_on and (precedence := greatest.get(clause.type, LOWEST)) > threshold:
+            threshold = precedence
+    return threshold
+
+
+def _replace(
+    scope: Scope, pages: Pages, placement: Placement, ruleset: Ruleset, rules_by_type: RulesByType
+) -> FrontierChange | None:
+    """Apply any other placement: compare the thresholds before and after it, for each type that it can affect."""
+    entry = placement.entry
+    edit = _edit_of(placement, rules_by_type)
+    greatest_before = greatest_by_type(scope)
+    greatest_after = _greatest_after(scope, pages, greatest_before, edit)
+    entered: list[Member] = []
+    left: list[Member] = []
+    entered_runs: list[Run] = []
+    left_runs: list[Run] = []
+    if edit.old is not None:
+        threshold = _threshold_before(scope, pages, edit.old_rules, ruleset, greatest_before)
+        former = _former(scope, pages, *edit.old)
+        if holds(former, threshold, edit.old_rules):
+            left.append(as_member(former, _own_end(placement.cause, entry)))
+    if entry is not None:
+        threshold = _threshold_after(scope, pages, edit.new_rules, ruleset, greatest_after, edit)
+        if holds(entry, threshold, edit.new_rules):
+            entered.append(as_member(entry, "holds", _amends(scope, entry, edit.new_rules)))
+    for type_name, (old_rule, new_rule) in _affected_types(edit).items():
+        type_rules = rules_by_type[type_name]
+        before = _threshold_before(scope, pages, type_rules, ruleset, greatest_before)
+        after = _threshold_after(scope, pages, type_rules, ruleset, greatest_after, edit)
+        change_filter = ChangeFilter(edit, type_rules, after.names)
+        for interval in intervals(before, after):
+            if interval.entered:
+                members, runs = _changed(scope, pages, type_name, interval, change_filter, "holds", old_rule)
+                entered += members
+                entered_runs += runs
+            else:
+                members, runs = _changed(scope, pages, type_name, interval, change_filter, "voided", new_rule)
+                left += members
+                left_runs += runs
+    if not (entered or left or entered_runs or left_runs):
+        return None
+    return _change(scope, placement, entered=entered, left=left, entered_runs=entered_runs, left_runs=left_runs)
+
+
+def _edit_of(placement: Placement, rules_by_type: RulesByType) -> Edit:
+    entry, old = placement.entry, placement.old
+    return Edit(
+        (old[0], (old[1], old[2], placement.id)) if old is not None else None,
+        entry,
+        rules_by_type.get(old[0], NO_RULES) if old is not None else NO_RULES,
+        rules_by_type.get(entry.type, NO_RULES) if entry is not None else NO_RULES,
+    )
+
+
+def _greatest_after(scope: Scope, pages: Pages, greatest_before: GreatestByType, edit: Edit) -> GreatestByType:
+    """Return the greatest precedence of every type as it will be after the edit."""
+    after = dict(greatest_before)
+    old, entry = edit.old, edit.entry
+    if old is not None and after.get(old[0]) == old[1][:2]:
+        after[old[0]] = greatest_without(scope, pages, *old)
+    if entry is not None:
+        after[entry.type] = max(after.get(entry.type, LOWEST), entry.precedence)
+    return after
+
+
+def _threshold_before(
+    scope: Scope, pages: Pages, type_rules: TypeRules, ruleset: Ruleset, greatest_before: GreatestByType
+) -> Threshold:
+    return threshold_with(scope, pages, type_rules, ruleset, _plain_threshold(greatest_before, type_rules))
+
+
+def _threshold_after(
+    scope: Scope, pages: Pages, type_rules: TypeRules, ruleset: Ruleset, greatest_after: GreatestByType, edit: Edit
+) -> Threshold:
+    plain = _plain_threshold(greatest_after, type_rules)
+    return threshold_with(scope, pages, type_rules, ruleset, plain, without=edit.removed, extra=edit.entry)
+
+
 def _affected_types(edit: Edit) -> dict[str, tuple[str, str]]:
-    """The types whose bar may move, with the rule that the former and the new revision void them by."""
+    """Return the types whose threshold may move, with the rules by which the old and the new revision void them."""
     rules: dict[str, tuple[str, str]] = {}
     for clause in edit.new_rules.supersedes:
         rules[clause.type] = ("", clause.rule)
@@ -304,15 +319,8 @@ def _affected_types(edit: Edit) -> dict[str, tuple[str, str]]:
     return rules
 
 
-def _leave_old_place(scope: Scope, pages: Pages, edit: Edit, cause: Cause, bar: Threshold, left: list[Member]) -> None:
-    assert edit.old is not None
-    former = _former(scope, pages, *edit.old)
-    if holds(former, bar, edit.old_rules):
-        left.append(as_member(former, _own_end(cause, edit.entry), ""))
-
-
 def as_member(entry: Entry, why: Why = "holds", rule: str = "") -> Member:
-    """A member as a change or a snapshot names it."""
+    """Return a member as a change or a snapshot names it."""
     return Member(
         id=entry.id,
         revision=entry.revision,
@@ -328,42 +336,43 @@ def as_member(entry: Entry, why: Why = "holds", rule: str = "") -> Member:
 def _changed(
     scope: Scope,
     pages: Pages,
-    kind: str,
+    type_name: str,
     interval: Interval,
-    sifting: ChangeFilter,
+    change_filter: ChangeFilter,
+    why: Why,
     rule: str,
-) -> tuple[list[Member], Run | None]:
-    """The members of an interval, less the cause's own document: listed, or as a run if they are many."""
-    why: Why = "holds" if interval.entered else "voided"
-    if scope.directory and not sifting.names:
-        total = count_between(scope, pages, kind, interval.low, interval.high)
-        total -= _is_inside(sifting.edit.old, kind, interval)
-        if total > LISTED_MAX:
-            return [], _run(kind, interval, total, why, rule)
-    members = members_between(scope, pages, kind, interval.low, interval.high)
-    changed = [member for member in members if _is_meant(sifting, member, interval)]
+) -> tuple[list[Member], list[Run]]:
+    """Report the members of an interval, except the cause's own document: one by one, or many as a run."""
+    if scope.directory and not change_filter.names:
+        count = count_between(scope, pages, type_name, interval.low, interval.high)
+        count -= _contains_removed(interval, type_name, change_filter.edit)
+        if count > LISTED_MAX:
+            return [], [_run(type_name, interval, count, why, rule)]
+    members = members_between(scope, pages, type_name, interval.low, interval.high)
+    changed = [member for member in members if _is_reported(member, interval, change_filter)]
     if len(changed) > LISTED_MAX:
-        return [], _run(kind, interval, len(changed), why, rule)
-    return [as_member(member, why, rule) for member in changed], None
+        return [], [_run(type_name, interval, len(changed), why, rule)]
+    return [as_member(member, why, rule) for member in changed], []
 
 
-def _is_meant(sifting: ChangeFilter, member: Entry, interval: Interval) -> bool:
-    """Whether a change speaks of it: not the cause's own document, and one that says what is meant."""
-    if sifting.edit.old is not None and member.id == sifting.edit.old[1][2]:
+def _contains_removed(interval: Interval, type_name: str, edit: Edit) -> bool:
+    return edit.old is not None and edit.old[0] == type_name and interval.low <= edit.old[1][:2] < interval.high
+
+
+def _is_reported(member: Entry, interval: Interval, change_filter: ChangeFilter) -> bool:
+    """Return whether a member is not the cause's own document and has a value to which the interval applies."""
+    removed = change_filter.edit.removed
+    if removed is not None and member.id == removed[2]:
         return False
-    if not sifting.names:
+    if not change_filter.names:
         return True
-    value = values_of(member.compared, sifting.type_rules.compared, sifting.names)
+    value = values_of(member.compared, change_filter.type_rules.compared, change_filter.names)
     return value == interval.including if interval.including is not None else value not in interval.excluding
 
 
-def _is_inside(old: tuple[str, SortKey] | None, kind: str, interval: Interval) -> bool:
-    return old is not None and old[0] == kind and interval.low <= old[1][:2] < interval.high
-
-
-def _run(kind: str, interval: Interval, count: int, why: Why, rule: str) -> Run:
+def _run(type_name: str, interval: Interval, count: int, why: Why, rule: str) -> Run:
     return Run(
-        type=kind,
+        type=type_name,
         start=interval.low,
         end=interval.high,
         count=count,

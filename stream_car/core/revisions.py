@@ -1,9 +1,9 @@
-"""Which revision of a document stands, which scopes it joins and leaves, and what must wait.
+"""Which revision of a document is current, which scopes it joins and leaves, and when it must wait.
 
-Promise: compare `(revision, retracted)`; the greater replaces, equal content again is a duplicate,
-other content of one revision a conflict, so the state does not depend on arrival order. A document
-is due when its time is at most the greatest append time so far plus a small skew; until then it is
-held but placed nowhere. Cost: the number of scopes that the document is in.
+Promise: the greater `(revision, retracted)` replaces the lesser. Equal content under a stored revision is a
+duplicate, other content a conflict. So the state does not depend on the order of arrival. A document is due
+when its time is at most the greatest append time so far plus a small skew; until then it is stored but in no
+scope. Cost: the number of scopes that the document is in.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from stream_car.errors import InvalidDocument
 
 
 class Placement(Value, frozen=True, kw_only=True):
-    """A document joins a scope (`entry`), leaves it (only `old`), or is corrected in it (both).
+    """A document joins a scope (`entry`), leaves it (`old`), or is corrected in it (both).
 
-    `old` says where its former entry stands: type, time, order. `offset` is the input that caused it.
+    `old` says where its former entry is: type, time, order. `offset` is the input that caused it.
     """
 
     scope: str
@@ -38,7 +38,7 @@ Verdict = Literal["accepted", "pending", "duplicate", "older", "retracted", "not
 
 
 class Input(Value, frozen=True):
-    """Where a statement stands in the log, and its content's digest if it is a document."""
+    """Where a statement is in the log, when it was appended (microseconds UTC), and a document's content digest."""
 
     offset: int
     append_time: int
@@ -46,7 +46,7 @@ class Input(Value, frozen=True):
 
 
 class Decision(Value, frozen=True):
-    """What becomes of a statement. `held` is what the id is known as from now on, if that changed."""
+    """What becomes of a statement. `document` is what to store for its id from now on, if that changed."""
 
     verdict: Verdict
     document: StoredDocument | None = None
@@ -57,7 +57,7 @@ SKEW = 5_000_000  # microseconds that a publisher's clock may be ahead of the lo
 
 
 def document_key(name: str) -> bytes:
-    """Where a shard keeps what it knows of an id."""
+    """Return the key under which a shard stores what it knows of an id."""
     return b"d:" + name.encode()
 
 
@@ -70,20 +70,20 @@ def decide(
     scopes: Sequence[str] = (),
     is_due: bool,
 ) -> Decision:
-    """What becomes of a statement; `scopes` are `ruleset.scopes(document)`.
+    """Decide what becomes of a statement; `scopes` are `ruleset.scopes(document)`.
 
-    Raises `InvalidDocument` (`conflict`) for other content under a revision that is stored.
+    Raises `InvalidDocument` (`conflict`) if the stored revision has other content.
     """
     if isinstance(statement, Retraction):
         return _retract(stored, statement, at)
     if stored is not None:
-        stands = stored.entry.revision
-        if statement.revision < stands or (stored.retracted and statement.revision == stands):
+        current = stored.entry.revision
+        if statement.revision < current or (stored.retracted and statement.revision == current):
             return Decision("older")
-        if statement.revision == stands:
+        if statement.revision == current:
             if stored.digest == at.digest:
                 return Decision("duplicate")
-            reason = f"revision {stands} was published with other content; send revision {stands + 1}"
+            reason = f"Revision {current} was published with other content. Send it as revision {current + 1}."
             raise InvalidDocument("conflict", reason, statement.id)
     cause = Cause(
         id=statement.id,
@@ -99,115 +99,116 @@ def decide(
 
 
 def _retract(stored: StoredDocument | None, statement: Retraction, at: Input) -> Decision:
-    known = stored.revision if stored is not None else None
-    revision = statement.revision if statement.revision is not None else known
+    current = stored.revision if stored is not None else None
+    revision = statement.revision if statement.revision is not None else current
     if revision is None:
         return Decision("nothing")
     if stored is not None and (revision, True) <= (stored.revision, stored.retracted):
         return Decision("duplicate" if revision == stored.revision else "older")
-    kind, time, order = (stored.type, stored.time, stored.order) if stored is not None else ("", 0, 0)
-    entry = Entry(statement.id, revision, kind, time, order, at.offset, at.append_time)
+    type_name, time, order = (stored.type, stored.time, stored.order) if stored is not None else ("", 0, 0)
+    entry = Entry(statement.id, revision, type_name, time, order, at.offset, at.append_time)
     new = StoredDocument(entry=entry, retracted=True, digest=b"")
     cause = Cause(id=statement.id, revision=revision, kind="retracted")
     return Decision("retracted", new, placements_between(statement.id, stored, new, cause, at.offset))
 
 
 def release(name: str, stored: StoredDocument, offset: int) -> tuple[StoredDocument, tuple[Placement, ...]]:
-    """A waiting document becomes due; `offset` is that of the record that released it."""
-    assert stored.pending is not None
-    waiting = stored.pending
+    """Make a pending document due; `offset` is that of the record that released it."""
+    pending = stored.pending
+    assert pending is not None
     cause = Cause(
         id=name,
         revision=stored.revision,
         kind="released",
-        title=waiting.title,
-        url=waiting.url,
-        source=waiting.source,
+        title=pending.title,
+        url=pending.url,
+        source=pending.source,
     )
-    more = msgspec.structs.replace(stored.extras, pending=None, released=offset)
-    new = msgspec.structs.replace(stored, optional=more)
+    extras = msgspec.structs.replace(stored.extras, pending=None, released=offset)
+    new = msgspec.structs.replace(stored, optional=extras)
     return new, placements_between(name, None, new, cause, offset)
 
 
 def _stored(
-    document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], waiting: Cause | None
+    document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], pending: Cause | None
 ) -> StoredDocument:
-    kind = document.type
-    entry = Entry(document.id, document.revision, kind, document.time, document.order, at.offset, at.append_time)
-    said, elsewhere = ruleset.compared(scopes, document), ruleset.elsewhere(scopes, kind)
-    links = document.supersedes or document.superseded_by or document.amends
+    type_name = document.type
+    entry = Entry(document.id, document.revision, type_name, document.time, document.order, at.offset, at.append_time)
+    compared, elsewhere = ruleset.compared(scopes, document), ruleset.elsewhere(scopes, type_name)
+    supersedes, superseded_by, amends = document.supersedes, document.superseded_by, document.amends
     records = document.records
-    more = None
-    if said or elsewhere or links or records or waiting is not None:
-        more = Extras(said, elsewhere, document.supersedes, document.superseded_by, document.amends, records, waiting)
-    return StoredDocument(entry=entry, retracted=False, digest=at.digest, scopes=scopes, optional=more)
+    extras = None
+    if compared or elsewhere or supersedes or superseded_by or amends or records or pending is not None:
+        extras = Extras(compared, elsewhere, supersedes, superseded_by, amends, records, pending)
+    return StoredDocument(entry=entry, retracted=False, digest=at.digest, scopes=scopes, optional=extras)
 
 
-def entry_of(stored: StoredDocument, at: int | None) -> Entry:
-    """The document as a member of its scope number `at`, or of a link scope (`None`)."""
-    more = stored.optional
-    if at is None or more is None or not (more.compared or more.elsewhere):
+def entry_of(stored: StoredDocument, scope_index: int | None) -> Entry:
+    """Return the document as a member of `scopes[scope_index]`, or of a link scope (`None`)."""
+    extras = stored.optional
+    if scope_index is None or extras is None or not (extras.compared or extras.elsewhere):
         return stored.entry
-    elsewhere = more.elsewhere[at] if more.elsewhere else 0
-    return msgspec.structs.replace(
-        stored.entry, elsewhere=elsewhere, compared=more.compared[at] if more.compared else ()
-    )
+    elsewhere = extras.elsewhere[scope_index] if extras.elsewhere else 0
+    compared = extras.compared[scope_index] if extras.compared else ()
+    return msgspec.structs.replace(stored.entry, elsewhere=elsewhere, compared=compared)
 
 
 def link_scopes(name: str, stored: StoredDocument) -> tuple[str, ...]:
-    """The link scopes that a document is placed in: whom it voids or amends by name, and itself if it is void."""
+    """Return the link scopes that a document is in.
+
+    These are the scopes of the names that it voids or amends, and its own if it names a successor.
+    """
     if stored.optional is None:
         return ()
-    named = [link_scope(target) for target in stored.optional.supersedes]
+    scopes = [link_scope(target) for target in stored.optional.supersedes]
     if stored.optional.superseded_by:
-        named.append(link_scope(name))
-    named += [amended_scope(target) for target in stored.optional.amends]
-    return tuple(dict.fromkeys(named))
+        scopes.append(link_scope(name))
+    scopes += [amended_scope(target) for target in stored.optional.amends]
+    return tuple(dict.fromkeys(scopes))
 
 
 def placements_between(
     name: str, old: StoredDocument | None, new: StoredDocument, cause: Cause, offset: int
 ) -> tuple[Placement, ...]:
-    """One placement for every scope that a document joins, stays in or leaves; scopes left come first."""
-    here = old if old is not None and old.is_present else None
-    if here is None and new.optional is None and not new.retracted:  # most documents
+    """Return a placement for each scope that a document leaves, joins or stays in.
+
+    Link scopes come last; of each sort, the scopes that it leaves come first.
+    """
+    before = old if old is not None and old.is_present else None
+    if before is None and new.optional is None and not new.retracted:  # most documents
         entry = new.entry
         return tuple(
             [Placement(scope=s, id=name, entry=entry, old=None, cause=cause, offset=offset) for s in new.scopes]
         )
-    there = new if new.is_present else None
-    stood = (here.type, here.time, here.order) if here is not None else None
-    found: list[Placement] = []
+    after = new if new.is_present else None
+    former = (before.type, before.time, before.order) if before is not None else None
+    placements: list[Placement] = []
     for is_link in (False, True):
-        was = _scopes(name, here, is_link)
-        now = _scopes(name, there, is_link)
-        found += [
-            Placement(scope=s, id=name, entry=None, old=stood, cause=_leaving(cause), offset=offset, is_link=is_link)
-            for s in was
-            if s not in now
+        scopes_before = _scopes(name, before, is_link)
+        scopes_after = _scopes(name, after, is_link)
+        placements += [
+            Placement(scope=s, id=name, entry=None, old=former, cause=_leaving(cause), offset=offset, is_link=is_link)
+            for s in scopes_before
+            if s not in scopes_after
         ]
-        if there is not None:
-            found += [
-                _joining(scope, name, there, None if is_link else at, stood if scope in was else None, cause, offset)
-                for at, scope in enumerate(now)
+        if after is not None:
+            placements += [
+                Placement(
+                    scope=scope,
+                    id=name,
+                    entry=entry_of(after, None if is_link else index),
+                    old=former if scope in scopes_before else None,
+                    cause=cause,
+                    offset=offset,
+                    is_link=is_link,
+                )
+                for index, scope in enumerate(scopes_after)
             ]
-    return tuple(found)
-
-
-def _joining(
-    scope: str,
-    name: str,
-    there: StoredDocument,
-    at: int | None,
-    stood: tuple[str, int, int] | None,
-    cause: Cause,
-    offset: int,
-) -> Placement:
-    entry = entry_of(there, at)
-    return Placement(scope=scope, id=name, entry=entry, old=stood, cause=cause, offset=offset, is_link=at is None)
+    return tuple(placements)
 
 
 def _leaving(cause: Cause) -> Cause:
+    """Return the cause that the scopes which a document leaves report."""
     if cause.kind == "retracted":
         return cause
     return Cause(

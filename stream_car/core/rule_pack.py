@@ -1,7 +1,7 @@
-"""Rules as packs give them. Values only; `rules` compiles them for look-up.
+"""Rule packs as they are loaded. `rules` compiles them for look-up.
 
-Promise: a folder keeps them under these names (`generation.json`), and other programs read them. This module is never
-compiled, for mypyc drops the options of a class.
+Promise: values only. A data directory stores them under these names (`generation.json`), and other programs read
+them. This module is never compiled, because mypyc drops the `Struct` options of a class.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ CaseFold = Literal["none", "lower", "upper"]
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """Later documents of one type void (or amend) earlier ones of another in one scope."""
+    """Later documents of one type void (or amend) earlier documents of another in the same scope."""
 
     name: str
     superseding_type: str
@@ -25,14 +25,14 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """How a scope key is read: its case folding, and the name it is known under."""
+    """How a scope key is read: the case folding of its values, and the name that rules use for it."""
 
     fold: CaseFold = "none"
     rename: str | None = None
 
 
 class RulePack(Struct, frozen=True, kw_only=True):
-    """A rule pack. Folding, renaming and fixed values apply to the types that it declares."""
+    """A set of types and rules. Folding, renaming and fixed values apply to the types that it declares."""
 
     name: str
     types: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Rules as data, and a set of rule packs compiled for look-up.
+"""Rules as data, and rule packs compiled for look-up.
 
-Promise: nothing here decides supersession; it says which types void which, in which scopes a
-document takes part, and what those scopes are called. Cost: one dictionary look-up a question.
+Promise: nothing here decides supersession. A `Ruleset` says which types void which, which scopes a
+document is in, and what those scopes are called. Cost: one dictionary look-up per question.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from stream_car.errors import InvalidDocument
 
 
 class Clause(Value, frozen=True):
-    """Some documents of `type` void through `rule`; `differ_on` names attributes that must differ."""
+    """The other side of a rule: a type, the rule's name, and the attributes that must differ."""
 
     type: str
     rule: str
@@ -25,245 +25,251 @@ class Clause(Value, frozen=True):
 
 
 class TypeRules(Value, frozen=True):
-    """What a type means in the scopes of one key set."""
+    """What the rules say of one type in the scopes of one key set."""
 
     supersedes: tuple[Clause, ...] = ()  # the types that it voids
     superseded_by: tuple[Clause, ...] = ()  # the types that void it
     amended_by: tuple[Clause, ...] = ()  # the types that amend it
     amends: tuple[Clause, ...] = ()  # the types that it amends
-    compared: tuple[str, ...] = ()  # what its entries must say there, sorted
-    is_plain: bool = True  # no `differ_on` rule voids it, or any of its victims
+    compared: tuple[str, ...] = ()  # the attributes whose values its entries carry there, sorted
+    is_plain: bool = True  # no rule with `differ_on` voids this type, or a type that it voids
 
 
-RulesByType = Mapping[str, TypeRules]  # by type, for the scopes of one key set
-PartsByKey = dict[str, list[str]]  # by key, the `key=value` parts that names of scopes are made of
+RulesByType = Mapping[str, TypeRules]  # for the scopes of one key set
+PartsByKey = dict[str, list[str]]  # by key, the `key=value` parts from which scope names are made
 
 
 class ScopeSpec(Value, frozen=True):
-    """How the scope maps of a type are read: its rules' key sets, its pack's names and folding, its fixed values."""
+    """How the scope maps of a type become scope names."""
 
-    singles: Keys  # the key sets of one key
-    joined: tuple[Keys, ...]  # the others
-    keys: Mapping[str, tuple[str, CaseFold]]  # as the publisher writes it -> as rules know it
-    fixed: PartsByKey
+    singles: Keys  # its rules' key sets of one key
+    joined: tuple[Keys, ...]  # its rules' key sets of several keys
+    keys: Mapping[str, tuple[str, CaseFold]]  # key as published -> key as in the rules, and case folding
+    fixed: PartsByKey  # the fixed values of its pack
 
 
 NO_RULES = TypeRules()
-SCOPES_MAX = 1024
+SCOPES_MAX = 1024  # scopes of one document
 
 
 class Ruleset:
-    """Domains compiled for look-up. Equal contents have an equal `digest`, whatever their order."""
+    """Rule packs compiled for look-up. Equal packs in any order have an equal `digest`."""
 
     def __init__(self, packs: Iterable[RulePack]) -> None:
-        self.packs = tuple(sorted(packs, key=lambda domain: domain.name))
-        self.rules = {rule.name: rule for domain in self.packs for rule in domain.rules}
-        self.pack_of = {kind: domain for domain in self.packs for kind in domain.types}
+        self.packs = tuple(sorted(packs, key=lambda pack: pack.name))
+        self.rules = {rule.name: rule for pack in self.packs for rule in pack.rules}
+        self.pack_of = {type_name: pack for pack in self.packs for type_name in pack.types}
         self._rules_by_keys: dict[str, dict[str, TypeRules]] = {}
-        self._key_names = {domain.name: _names_of_keys(domain) for domain in self.packs}
-        self._scope_specs = {kind: self._scope_spec(kind, domain) for kind, domain in self.pack_of.items()}
-        for kind in self.pack_of:
-            self._compile(kind)
+        self._key_names = {pack.name: _key_names(pack) for pack in self.packs}
+        self._scope_specs = {type_name: self._scope_spec(type_name, pack) for type_name, pack in self.pack_of.items()}
+        for type_name in self.pack_of:
+            self._compile(type_name)
         self._by_first_key: dict[str, list[tuple[tuple[str, ...], RulesByType]]] = {}
-        for keys, bearings in self._rules_by_keys.items():
+        for keys, by_type in self._rules_by_keys.items():
             first, *others = keys.split(", ")
-            self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), bearings))
-        self._silent = {kind for kind in self.pack_of if not any(b.compared for b in self._all_of(kind))}
-        self._amendable = {kind for kind in self.pack_of if any(b.amended_by for b in self._all_of(kind))}
+            self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), by_type))
+        self._compares_nothing = {name for name in self.pack_of if not any(r.compared for r in self._all_rules(name))}
+        self._amendable = {name for name in self.pack_of if any(r.amended_by for r in self._all_rules(name))}
         self.digest = hashlib.sha256(msgspec.json.encode(self.packs, order="sorted")).hexdigest()[:16]
-        self._voidable = {kind for kind in self.pack_of if any(b.superseded_by for b in self._all_of(kind))}
+        self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
 
-    def _keys_for(self, kind: str) -> tuple[Keys, ...]:
-        mine = {
-            rule.scope_keys for rule in self.rules.values() if kind in (rule.superseding_type, rule.superseded_type)
+    def _key_sets(self, type_name: str) -> tuple[Keys, ...]:
+        key_sets = {
+            tuple(sorted(rule.scope_keys))
+            for rule in self.rules.values()
+            if type_name in (rule.superseding_type, rule.superseded_type)
         }
-        return tuple(sorted({tuple(sorted(keys)) for keys in mine} | {(RECORD,)}))
+        return tuple(sorted(key_sets | {(RECORD,)}))
 
-    def _scope_spec(self, kind: str, domain: RulePack) -> ScopeSpec:
-        key_sets = self._keys_for(kind)
-        wanted = {name for keys in key_sets for name in keys}
-        unspelt: dict[str, tuple[str, CaseFold]] = {name: (name, "none") for name in wanted}
-        spelt = unspelt | self._key_names[domain.name]
-        keys = {key: (name, fold) for key, (name, fold) in spelt.items() if name in wanted}
-        values = {name: values for name, values in domain.fixed.get(kind, {}).items() if name in wanted}
-        fixed = {name: [part_name(name, value) for value in values] for name, values in values.items()}
-        singles = tuple(keys[0] for keys in key_sets if len(keys) == 1)
-        return ScopeSpec(singles, tuple(keys for keys in key_sets if len(keys) > 1), keys, fixed)
+    def _scope_spec(self, type_name: str, pack: RulePack) -> ScopeSpec:
+        key_sets = self._key_sets(type_name)
+        wanted = {key for key_set in key_sets for key in key_set}
+        as_published: dict[str, tuple[str, CaseFold]] = {key: (key, "none") for key in wanted}
+        readings = as_published | self._key_names[pack.name]
+        keys = {key: (name, fold) for key, (name, fold) in readings.items() if name in wanted}
+        fixed = {
+            key: [part_name(key, value) for value in values]
+            for key, values in pack.fixed.get(type_name, {}).items()
+            if key in wanted
+        }
+        singles = tuple(key_set[0] for key_set in key_sets if len(key_set) == 1)
+        return ScopeSpec(singles, tuple(key_set for key_set in key_sets if len(key_set) > 1), keys, fixed)
 
-    def _compile(self, kind: str) -> None:
+    def _compile(self, type_name: str) -> None:
         by_name = sorted(self.rules.values(), key=lambda rule: rule.name)
         supersede = [rule for rule in by_name if rule.effect == "supersede"]
         amend = [rule for rule in by_name if rule.effect == "amend"]
-        for keys in self._keys_for(kind):
+        for keys in self._key_sets(type_name):
             rules = [rule for rule in supersede if tuple(sorted(rule.scope_keys)) == keys]
             amending = [rule for rule in amend if tuple(sorted(rule.scope_keys)) == keys]
-            mine = [rule for rule in rules if kind in (rule.superseding_type, rule.superseded_type)]
-            victims = {rule.superseded_type for rule in mine if rule.superseding_type == kind}
-            self._rules_by_keys.setdefault(", ".join(keys), {})[kind] = TypeRules(
-                tuple(_clause(r, r.superseded_type) for r in mine if r.superseding_type == kind),
-                tuple(_clause(r, r.superseding_type) for r in mine if r.superseded_type == kind),
-                tuple(_clause(r, r.superseding_type) for r in amending if r.superseded_type == kind),
-                tuple(_clause(r, r.superseded_type) for r in amending if r.superseding_type == kind),
-                tuple(sorted({name for rule in mine for name in rule.differ_on})),
-                not any(rule.differ_on for rule in rules if rule.superseded_type in {kind, *victims}),
+            own = [rule for rule in rules if type_name in (rule.superseding_type, rule.superseded_type)]
+            voided = {rule.superseded_type for rule in own if rule.superseding_type == type_name}
+            self._rules_by_keys.setdefault(", ".join(keys), {})[type_name] = TypeRules(
+                tuple(_clause(r, r.superseded_type) for r in own if r.superseding_type == type_name),
+                tuple(_clause(r, r.superseding_type) for r in own if r.superseded_type == type_name),
+                tuple(_clause(r, r.superseding_type) for r in amending if r.superseded_type == type_name),
+                tuple(_clause(r, r.superseded_type) for r in amending if r.superseding_type == type_name),
+                tuple(sorted({name for rule in own for name in rule.differ_on})),
+                not any(rule.differ_on for rule in rules if rule.superseded_type in {type_name, *voided}),
             )
 
-    def _all_of(self, kind: str) -> list[TypeRules]:
-        return [by_type[kind] for by_type in self._rules_by_keys.values() if kind in by_type]
+    def _all_rules(self, type_name: str) -> list[TypeRules]:
+        return [by_type[type_name] for by_type in self._rules_by_keys.values() if type_name in by_type]
 
-    def knows(self, kind: str) -> bool:
-        """Whether some loaded pack declares this type."""
-        return kind in self.pack_of
+    def knows(self, type_name: str) -> bool:
+        """Return whether a loaded pack declares this type."""
+        return type_name in self.pack_of
 
     def rules_by_type(self, scope: str) -> RulesByType:
-        """What each type voids, and what voids it, in a scope of this name."""
+        """Return what each type voids, and what voids it, in a scope of this name."""
         if '"' in scope:
             return self._rules_by_keys.get(keys_of(scope), _NO_TYPES)
-        commas = scope.count(", ")  # no value has one that is not quoted
-        for others, bearings in self._by_first_key.get(scope.partition("=")[0], ()):
+        commas = scope.count(", ")  # an unquoted value contains none
+        for others, by_type in self._by_first_key.get(scope.partition("=")[0], ()):
             if len(others) == commas:
                 for other in others:
                     if other not in scope:
                         break
                 else:
-                    return bearings
+                    return by_type
         return _NO_TYPES
 
-    def type_rules(self, scope: str, kind: str) -> TypeRules:
-        """What `kind` voids, and what voids it, in a scope of this name."""
-        return self.rules_by_type(scope).get(kind, NO_RULES)
+    def type_rules(self, scope: str, type_name: str) -> TypeRules:
+        """Return what a type voids, and what voids it, in a scope of this name."""
+        return self.rules_by_type(scope).get(type_name, NO_RULES)
 
     def compared(self, scopes: Sequence[str], document: Document) -> tuple[tuple[str, ...], ...]:
-        """For each scope the values, as canonical JSON, that rules compare there; empty if there are none."""
-        if document.type in self._silent:
+        """Return for each scope the values, as canonical JSON, that rules compare there; empty if there are none."""
+        if document.type in self._compares_nothing:
             return ()
-        every = tuple(
+        values = tuple(
             tuple(canonical(document.attributes.get(name)) for name in self.type_rules(scope, document.type).compared)
             for scope in scopes
         )
-        return every if any(every) else ()
+        return values if any(values) else ()
 
-    def elsewhere(self, scopes: Sequence[str], kind: str) -> tuple[int, ...]:
-        """For each scope in how many of the others a rule could void this type; empty if in none."""
-        if len(scopes) < 2 or kind not in self._voidable:
+    def elsewhere(self, scopes: Sequence[str], type_name: str) -> tuple[int, ...]:
+        """Return for each scope in how many of the others a rule could void this type; empty if in none."""
+        if len(scopes) < 2 or type_name not in self._voidable:
             return ()
-        voidable = [bool(self.type_rules(scope, kind).superseded_by) for scope in scopes]
+        voidable = [bool(self.type_rules(scope, type_name).superseded_by) for scope in scopes]
         total = sum(voidable)
         return tuple(total - own for own in voidable) if total else ()
 
-    def is_amendable(self, kind: str) -> bool:
-        """Whether some rule lets another type amend this one."""
-        return kind in self._amendable
+    def is_amendable(self, type_name: str) -> bool:
+        """Return whether a rule lets some type amend this one."""
+        return type_name in self._amendable
 
     def anchor_types(self) -> frozenset[str]:
-        """The types that Stage 1 may return."""
-        return frozenset(t for d in self.packs for t in (d.anchor_types or d.types))
+        """Return the types that Stage 1 may return."""
+        return frozenset(type_name for pack in self.packs for type_name in (pack.anchor_types or pack.types))
 
     def normalize_part(self, key: str, value: str) -> tuple[str, str]:
-        """A scope part of a question, as the packs that know its key read it."""
-        for spelling in self._key_names.values():
-            if key in spelling:
-                name, fold = spelling[key]
+        """Return a `key=value` pair of a query as the rules spell it, read by a pack that knows the key."""
+        for readings in self._key_names.values():
+            if key in readings:
+                name, fold = readings[key]
                 return name, folded(value, fold)
         return key, value
 
-    def _parts_of(self, document: Document) -> list[PartsByKey]:
-        """Of each scope map what it says; a document without one may still have fixed values."""
-        reading = self._scope_specs[document.type]
-        return [_parts_by_key(reading, part) for part in document.scope or ({},)]
-
     def scopes(self, document: Document) -> tuple[str, ...]:
-        """The names of the scopes that a document joins by its rules, sorted; links apart.
+        """Return the names of the scopes that a document joins by its rules, sorted; without link scopes.
 
-        Raises `InvalidDocument` (`scope_count`) where they are more than 1,024.
+        Raises `InvalidDocument` (`scope_count`) if there are more than 1,024.
         """
-        reading = self._scope_specs[document.type]
-        found: list[str] = []
-        for part in document.scope or ({},):
-            found += _names(reading, part)
-        if len(found) < 2:
-            return tuple(found)
-        names = tuple(sorted(set(found)))
-        if len(names) > SCOPES_MAX:
-            raise _too_many(document)
-        return names
+        spec = self._scope_specs[document.type]
+        names: list[str] = []
+        for scope_map in document.scope or ({},):
+            names += _scope_names(spec, scope_map)
+        if len(names) < 2:
+            return tuple(names)
+        distinct = tuple(sorted(set(names)))
+        if len(distinct) > SCOPES_MAX:
+            raise _too_many_scopes(document)
+        return distinct
 
     def missing_keys(self, document: Document) -> tuple[str, ...]:
-        """The keys of the type's rules that no scope map of the document has."""
-        have = {key for pieces in self._parts_of(document) for key in pieces}
-        wanted = {key for keys in self._keys_for(document.type) for key in keys if key != RECORD}
-        return tuple(sorted(wanted - have))
+        """Return the scope keys that rules of its type use and that no scope map of the document has."""
+        spec = self._scope_specs[document.type]
+        present = {key for scope_map in document.scope or ({},) for key in _parts_by_key(spec, scope_map)}
+        wanted = {key for keys in self._key_sets(document.type) for key in keys if key != RECORD}
+        return tuple(sorted(wanted - present))
 
 
-def _parts_by_key(reading: ScopeSpec, part: ScopeMap) -> PartsByKey:
-    """What one scope map says on the keys that rules ask for; each value once."""
-    found: PartsByKey = dict(reading.fixed)
-    for key, values in part.items():
-        if key in reading.keys:
-            name, fold = reading.keys[key]
-            said = [part_name(name, folded(value, fold)) for value in values]
-            found[name] = list(dict.fromkeys((*found.get(name, ()), *said)))
-    return found
+def _parts_by_key(spec: ScopeSpec, scope_map: ScopeMap) -> PartsByKey:
+    """Return the parts of one scope map, with the fixed ones, for the keys that rules use; each part once."""
+    parts_by_key: PartsByKey = dict(spec.fixed)
+    for key, values in scope_map.items():
+        if key in spec.keys:
+            name, fold = spec.keys[key]
+            parts = [part_name(name, folded(value, fold)) for value in values]
+            parts_by_key[name] = list(dict.fromkeys((*parts_by_key.get(name, ()), *parts)))
+    return parts_by_key
 
 
-def _names(reading: ScopeSpec, part: ScopeMap) -> list[str]:
-    """The scopes that one scope map joins; of too many only so many that it shows."""
-    if reading.fixed:
-        return _products(reading, part)
-    said: dict[str, str] = {}
-    for key, values in part.items():
-        spelling = reading.keys.get(key)
-        if spelling is not None:
-            name, fold = spelling
-            if len(values) != 1 or name in said:
-                return _products(reading, part)
-            said[name] = part_name(name, values[0] if fold == "none" else folded(values[0], fold))
-    found = [said[key] for key in reading.singles if key in said]
-    for keys in reading.joined:
-        parts = [said[key] for key in keys if key in said]
+def _scope_names(spec: ScopeSpec, scope_map: ScopeMap) -> list[str]:
+    """Return the names of the scopes that one scope map joins.
+
+    The usual case, one value per key, has a short path. If there are more than `SCOPES_MAX`, only enough names are
+    made to show that.
+    """
+    if spec.fixed:
+        return _scope_names_of_product(spec, scope_map)
+    part_of: dict[str, str] = {}
+    for key, values in scope_map.items():
+        reading = spec.keys.get(key)
+        if reading is not None:
+            name, fold = reading
+            if len(values) != 1 or name in part_of:
+                return _scope_names_of_product(spec, scope_map)
+            part_of[name] = part_name(name, values[0] if fold == "none" else folded(values[0], fold))
+    names = [part_of[key] for key in spec.singles if key in part_of]
+    for keys in spec.joined:
+        parts = [part_of[key] for key in keys if key in part_of]
         if len(parts) == len(keys):
-            found.append(", ".join(parts))
-    return found
+            names.append(", ".join(parts))
+    return names
 
 
-def _products(reading: ScopeSpec, part: ScopeMap) -> list[str]:
-    """The names where a key may have several values."""
-    pieces = _parts_by_key(reading, part)
-    found = [name for key in reading.singles for name in pieces.get(key, ())]
-    for keys in reading.joined:
-        parts = [pieces[key] for key in keys if key in pieces]
-        if len(parts) == len(keys):
-            found += map(", ".join, islice(product(*parts), SCOPES_MAX + 1))
-    return found
+def _scope_names_of_product(spec: ScopeSpec, scope_map: ScopeMap) -> list[str]:
+    """Return the names if keys may have several values: one for each combination of values."""
+    parts_by_key = _parts_by_key(spec, scope_map)
+    names = [part for key in spec.singles for part in parts_by_key.get(key, ())]
+    for keys in spec.joined:
+        alternatives = [parts_by_key[key] for key in keys if key in parts_by_key]
+        if len(alternatives) == len(keys):
+            names += map(", ".join, islice(product(*alternatives), SCOPES_MAX + 1))
+    return names
 
 
-def _names_of_keys(domain: RulePack) -> dict[str, tuple[str, CaseFold]]:
-    """How the keys of a pack's documents are called and folded."""
-    table: dict[str, tuple[str, CaseFold]] = {}
-    for key, spec in domain.keys.items():
+def _key_names(pack: RulePack) -> dict[str, tuple[str, CaseFold]]:
+    """Return for each key of a pack the name that rules use for it, and its case folding."""
+    names: dict[str, tuple[str, CaseFold]] = {}
+    for key, spec in pack.keys.items():
         name = spec.rename or key
-        table[key] = (name, spec.fold if spec.fold != "none" else domain.keys.get(name, spec).fold)
-    return table
+        names[key] = (name, spec.fold if spec.fold != "none" else pack.keys.get(name, spec).fold)
+    return names
 
 
-def _clause(rule: Rule, kind: str) -> Clause:
-    return Clause(kind, rule.name, rule.differ_on)
+def _clause(rule: Rule, type_name: str) -> Clause:
+    return Clause(type_name, rule.name, rule.differ_on)
 
 
-def _too_many(document: Document) -> InvalidDocument:
-    return InvalidDocument("scope_count", f"it would join more than {SCOPES_MAX} scopes", document.id)
+def _too_many_scopes(document: Document) -> InvalidDocument:
+    reason = f"The document would join more than {SCOPES_MAX} scopes. Give fewer values per scope key, or split it."
+    return InvalidDocument("scope_count", reason, document.id)
 
 
 _NO_TYPES: RulesByType = {}
 
 
 def folded(value: str, fold: CaseFold) -> str:
-    """The value in the case that its key is compared in."""
+    """Return the value in the case in which values of its key are compared."""
     if fold == "lower":
         return value.lower()
     return value.upper() if fold == "upper" else value
 
 
 def canonical(value: object) -> str:
-    """One spelling for equal JSON values."""
+    """Return canonical JSON: one text for equal values."""
     return msgspec.json.encode(value, order="sorted").decode()

@@ -1,7 +1,7 @@
-"""What a shard keeps of documents and scopes, as it is stored.
+"""What a shard stores of documents and scopes.
 
-Promise: values only, stored as arrays: the order of fields is the format, their names are free. This module is never
-compiled, for mypyc drops the options of a class.
+Promise: values only, stored as arrays: the order of the fields is the format, their names are free. This module
+is never compiled, because mypyc drops the `Struct` options of a class.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -11,16 +11,16 @@ from msgspec import Struct, field
 from stream_car.core.changes import Cause
 from stream_car.core.documents import Precedence
 
-LOWEST: Precedence = (-(1 << 62), -(1 << 62))
+LOWEST: Precedence = (-(1 << 62), -(1 << 62))  # less than that of any document
 SortKey = tuple[int, int, str]  # (time, order, id)
-Compared = tuple[str, ...]
+Compared = tuple[str, ...]  # values that rules with `differ_on` compare, as canonical JSON
 
 
 class Entry(Struct, frozen=True, array_like=True, gc=False):
     """A document revision as a member of a scope.
 
-    `said` holds the attributes that rules compare there; `elsewhere` counts the other scopes in
-    which a rule could void it; `offset` and `append_time` say where and when the input came.
+    `offset` and `append_time` (microseconds UTC) say where and when the input came. `elsewhere` counts the other
+    scopes in which a rule could void it. `compared` has the values that rules compare in this scope.
     """
 
     id: str
@@ -35,14 +35,15 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def precedence(self) -> Precedence:
-        """What authority compares."""
+        """What rules compare."""
         return self.time, self.order
 
 
 class PageEntry(Struct, array_like=True, gc=False):
-    """A page, or a folder of sheets, in the directory: its ends, and what can be known without reading it.
+    """A page, or a folder of pages, in the directory of a scope: its ends, and what is known without reading it.
 
-    `visits`: members that could be void elsewhere. `sole`: what all members say, if they all say the same.
+    `voidable_elsewhere` counts the members that another scope could void. `shared_values` are the compared values if
+    all members have the same. `version` is part of the key under which the page is stored.
     """
 
     first: SortKey
@@ -54,13 +55,14 @@ class PageEntry(Struct, array_like=True, gc=False):
     is_folder: bool = False
 
 
-EMPTY_DIRECTORY: dict[str, list[PageEntry]] = {}  # of every small scope: one dictionary that nobody changes
+EMPTY_DIRECTORY: dict[str, list[PageEntry]] = {}  # shared by all small scopes; never changed
 
 
 class Scope(Struct, array_like=True, gc=False):
-    """The header of a scope. `seq` counts its changes; `stamp` changes with every placement applied.
+    """The header of a scope. `seq` counts its changes; `version` grows with every placement and every page written.
 
-    `applied` holds, by turns, an intake shard and the input offset of its last placement applied.
+    `applied` alternates the intake shards with the input offset of the last placement applied from each. The members
+    of a small scope are its `entries`; those of a larger one are in pages, which its `directory` lists by type.
     """
 
     name: str
@@ -78,10 +80,10 @@ EditablePages = MutableMapping[bytes, Page]
 
 
 class Extras(Struct, frozen=True, array_like=True, gc=False):
-    """What most documents have nothing of, kept apart so that they pay nothing for it.
+    """What most documents have nothing of, stored apart so that they do not pay for it.
 
-    `said` and `elsewhere` have one item a scope, or none where all are empty; `waiting` is there while
-    the document is not due, and `released` is then the input that ended that.
+    `compared` and `elsewhere` have one item per scope, or none if all are empty. `pending` is set until the document
+    is due. `released` is then the input that made it due.
     """
 
     compared: tuple[Compared, ...] = ()
@@ -98,10 +100,9 @@ NO_EXTRAS = Extras()
 
 
 class StoredDocument(Struct, frozen=True, array_like=True, gc=False):
-    """What an intake shard knows of an id. `scopes` are those that its rules give it, links apart.
+    """What an intake shard knows of an id. `scopes` are those that its rules give it, without link scopes.
 
-    `entry` is the document as a member of a scope that compares nothing. A waiting document is
-    placed nowhere.
+    `entry` is the document as a member of a scope that compares nothing. A pending document is in no scope yet.
     """
 
     entry: Entry
@@ -112,12 +113,12 @@ class StoredDocument(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def extras(self) -> Extras:
-        """What it has beyond its scopes; mostly nothing."""
+        """The optional part, empty for most documents."""
         return self.optional if self.optional is not None else NO_EXTRAS
 
     @property
     def revision(self) -> int:
-        """The revision that stands."""
+        """The current revision."""
         return self.entry.revision
 
     @property
@@ -137,12 +138,12 @@ class StoredDocument(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def offset(self) -> int:
-        """Where the log has the statement that stands."""
+        """The log's offset of the current statement."""
         return self.entry.offset
 
     @property
     def applied(self) -> int:
-        """The input that changed it last: its statement, or what released it."""
+        """The offset of the input that changed it last: its statement, or the one that released it."""
         return max(self.entry.offset, self.extras.released)
 
     @property
@@ -157,10 +158,10 @@ class StoredDocument(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def pending(self) -> Cause | None:
-        """There while it is not due; what its release will give as the cause."""
+        """The cause that its release will report, or `None` once it is due."""
         return self.extras.pending
 
     @property
     def is_present(self) -> bool:
-        """Whether it is part of the corpus now."""
+        """Whether it is part of the corpus now: neither retracted nor pending."""
         return not self.retracted and (self.optional is None or self.optional.pending is None)

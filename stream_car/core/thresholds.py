@@ -1,4 +1,4 @@
-"""What a member must reach to hold, and what an edit of a scope does to that. Values only."""
+"""The threshold that a member's precedence must reach to hold, and what an edit of a scope does to it. Values only."""
 
 from stream_car.core.differ_on import NO_TOP_TWO, TopTwo, top_two, values_of
 from stream_car.core.documents import Precedence, Value
@@ -8,19 +8,22 @@ from stream_car.core.timeline import greatest, page_entries_near, page_of
 
 
 class Threshold(Value, frozen=True):
-    """What a member's pair must reach to hold: the plain threshold, and the one for what it says."""
+    """The precedence that members of a type must reach to hold.
+
+    `plain` comes from rules without `differ_on`. `top_two` comes from rules with `differ_on`, which compare `names`.
+    """
 
     plain: Precedence
     top_two: TopTwo = NO_TOP_TWO
     names: Compared = ()
 
     def for_value(self, value: Compared) -> Precedence:
-        """The threshold for a member that says `value` on `names`."""
+        """The threshold for a member with this value for `names`."""
         return max(self.plain, self.top_two.for_value(value)) if self.names else self.plain
 
 
 class Interval(Value, frozen=True):
-    """Members between two thresholds changed; `including`/`excluding` say which, by value."""
+    """The members between two thresholds, all of which entered or left; `including`/`excluding` restrict by value."""
 
     low: Precedence
     high: Precedence
@@ -32,29 +35,39 @@ class Interval(Value, frozen=True):
 def threshold_of(
     scope: Scope, pages: Pages, type_rules: TypeRules, ruleset: Ruleset, *, up_to: int | None = None
 ) -> Threshold:
-    """The bar of the type whose bearing this is; with `upto` as of that valid time. Raises `MissingPages`."""
+    """Return the threshold of the type that `type_rules` describe.
+
+    With `up_to`, as of that valid time (microseconds UTC). Raises `MissingPages`.
+    """
     plain = LOWEST
     for clause in type_rules.superseded_by:
         if not clause.differ_on:
-            pair = greatest(scope, clause.type) if up_to is None else greatest_up_to(scope, pages, clause.type, up_to)
-            plain = max(plain, pair)
+            precedence = (
+                greatest(scope, clause.type) if up_to is None else greatest_up_to(scope, pages, clause.type, up_to)
+            )
+            plain = max(plain, precedence)
     return threshold_with(scope, pages, type_rules, ruleset, plain, up_to=up_to)
 
 
-def greatest_up_to(scope: Scope, pages: Pages, kind: str, up_to: int) -> Precedence:
-    """The greatest pair of a type whose time is at most `upto`; `LOWEST` if there is none."""
-    last = greatest(scope, kind)
+def greatest_up_to(scope: Scope, pages: Pages, type_name: str, up_to: int) -> Precedence:
+    """Return the greatest precedence of a type whose time is at most `up_to`; `LOWEST` if there is none."""
+    last = greatest(scope, type_name)
     if last[0] <= up_to:
         return last
     if not scope.directory:
-        return max((e.precedence for e in scope.entries if e.type == kind and e.time <= up_to), default=LOWEST)
-    sheets = page_entries_near(scope, pages, kind, (up_to + 1, LOWEST[0], ""))
-    found = [member.precedence for sheet in sheets for member in page_of(scope, pages, sheet) if member.time <= up_to]
-    return found[-1] if found else LOWEST
+        return max((e.precedence for e in scope.entries if e.type == type_name and e.time <= up_to), default=LOWEST)
+    page_entries = page_entries_near(scope, pages, type_name, (up_to + 1, LOWEST[0], ""))
+    in_time = [
+        member.precedence
+        for page_entry in page_entries
+        for member in page_of(scope, pages, page_entry)
+        if member.time <= up_to
+    ]
+    return in_time[-1] if in_time else LOWEST
 
 
 def holds(entry: Entry, threshold: Threshold, type_rules: TypeRules) -> bool:
-    """Whether a member is not void through its scope."""
+    """Return whether no rule voids a member in its scope."""
     if not threshold.names:
         return entry.precedence >= threshold.plain
     return entry.precedence >= threshold.for_value(values_of(entry.compared, type_rules.compared, threshold.names))
@@ -71,26 +84,29 @@ def threshold_with(
     without: SortKey | None = None,
     extra: Entry | None = None,
 ) -> Threshold:
-    """The bar whose plain threshold is known; as it will be `without` one member and with an `extra` one."""
+    """Return the threshold whose plain part is known; as after removing `without` and adding `extra`."""
     differing = [clause for clause in type_rules.superseded_by if clause.differ_on]
     if not differing:
         return Threshold(plain)
     clauses = [(clause, ruleset.type_rules(scope.name, clause.type)) for clause in differing]
-    found = top_two(scope, pages, clauses, without=without, extra=extra, up_to=up_to)
-    return Threshold(plain, found, differing[0].differ_on)
+    tops = top_two(scope, pages, clauses, without=without, extra=extra, up_to=up_to)
+    return Threshold(
+        plain, tops, differing[0].differ_on
+    )  # rules that void one type in one scope compare the same names
 
 
 def intervals(before: Threshold, after: Threshold) -> list[Interval]:
-    """Where members changed between two bars of one type."""
+    """Return where members entered or left when the threshold of their type moved."""
     if not after.names:
         return _interval(before.plain, after.plain, None, ())
-    special = tuple(dict.fromkeys(v for v in (before.top_two.value, after.top_two.value) if v is not None))
-    found: list[Interval] = []
-    for value in special:
-        found += _interval(before.for_value(value), after.for_value(value), value, ())
-    other_before = max(before.plain, before.top_two.top)
-    other_after = max(after.plain, after.top_two.top)
-    return found + _interval(other_before, other_after, None, special)
+    top_values = tuple(dict.fromkeys(v for v in (before.top_two.value, after.top_two.value) if v is not None))
+    changed: list[Interval] = []
+    for value in top_values:
+        changed += _interval(before.for_value(value), after.for_value(value), value, ())
+    # Every other value differs from both top values, so all of them share one threshold before and one after.
+    others_before = max(before.plain, before.top_two.top)
+    others_after = max(after.plain, after.top_two.top)
+    return changed + _interval(others_before, others_after, None, top_values)
 
 
 def _interval(

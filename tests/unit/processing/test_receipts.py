@@ -30,7 +30,7 @@ def test_every_outcome_has_its_receipt() -> None:
         assert (bare.outcome, bare.scopes, bare.lacking) == ("accepted", 0, ("place", "topic"))
         conflict = receipt_of(here, document("a", topic="sun", revision=2))
         assert (conflict.outcome, conflict.code, conflict.id) == ("rejected", "conflict", "a")
-        assert conflict.reason == "revision 2 was published with other content; send revision 3"
+        assert conflict.reason == "Revision 2 was published with other content. Send it as revision 3."
         retracted = receipt_of(here, Retraction(id="a"))
         assert (retracted.outcome, retracted.revision) == ("retracted", None)
         assert receipt_of(here, Retraction(id="a", revision=2)).outcome == "duplicate"
