@@ -1,9 +1,9 @@
 """Rules with `differ_on`: only a member with another value voids a member.
 
 Promise: with such rules the frontier of a type is a suffix per value. All its thresholds follow from two
-precedences: the greatest of all, and the greatest among members whose value is another than that one's.
-Both are found by scanning back from the end, so removals need no extra state. Cost: the run of equal
-values at the end; a page whose members all have the same values counts as one member and is not read.
+precedences: that of the last member of a voiding type, and that of the last with another value. Both are
+found by scanning back from the end, so removals need no extra state. Cost: the run of equal values at the end;
+a page whose members all have the same values counts as one member and is not read.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Rules as data, and rule packs compiled for look-up.
 
 Promise: nothing here decides supersession. A `Ruleset` says which types void which, which scopes a
-document is in, and what those scopes are called. Cost: one dictionary look-up per question.
+document is in, and what those scopes are called. Cost: one dictionary look-up per call.
 """
 
 import hashlib
@@ -157,7 +157,7 @@ class Ruleset:
         return tuple(total - own for own in voidable) if total else ()
 
     def is_amendable(self, type_name: str) -> bool:
-        """Return whether a rule lets some type amend this one."""
+        """Return whether some rule amends documents of this type."""
         return type_name in self._amendable
 
     def anchor_types(self) -> frozenset[str]:

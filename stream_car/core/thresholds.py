@@ -23,7 +23,10 @@ class Threshold(Value, frozen=True):
 
 
 class Interval(Value, frozen=True):
-    """The members between two thresholds, all of which entered or left; `including`/`excluding` restrict by value."""
+    """The members with `low <= precedence < high`, which all entered or all left.
+
+    `including` restricts them to this value, `excluding` to other values than these.
+    """
 
     low: Precedence
     high: Precedence
@@ -90,9 +93,8 @@ def threshold_with(
         return Threshold(plain)
     clauses = [(clause, ruleset.type_rules(scope.name, clause.type)) for clause in differing]
     tops = top_two(scope, pages, clauses, without=without, extra=extra, up_to=up_to)
-    return Threshold(
-        plain, tops, differing[0].differ_on
-    )  # rules that void one type in one scope compare the same names
+    # Rules that void one type in scopes of one key set compare the same attributes (`rule_packs.consistency`).
+    return Threshold(plain, tops, differing[0].differ_on)
 
 
 def intervals(before: Threshold, after: Threshold) -> list[Interval]:

@@ -2,7 +2,7 @@
 
 Promise: the controlling documents are the active part of `cl({anchor})` (Definition 3), as in
 `definitions.controlling`. In a scope, all later documents of every type that voids type U supersede a document
-of type U. So one reached precedence per scope and type describes them all. Visited one by one are only the
+of type U. So one reached precedence per scope and type describes them all. The walk visits one by one only the
 members that another scope could void, that a `differ_on` rule may spare, or (if the shard has links) that a
 link may name. Cost: rules times log n per scope, plus the visited members and the output. The walk requests its
 reads in rounds, by yielding keys.

@@ -1,8 +1,7 @@
-"""The paper's lexical rankers, over whole texts: BM25 (k1 = 1.5, b = 0.75) and TF-IDF with cosine.
+"""The paper's lexical baselines, over whole texts: BM25 (k1 = 1.5, b = 0.75) and TF-IDF with cosine.
 
-Promise: pure; neither stems nor stop words, titles left out, equal scores in the order of the
-documents: what the paper compares with, not what the engine does. Cost: a question adds up the
-postings of its words.
+Promise: pure. No stemming, no stop words, no titles; equal scores keep the order of the documents. This is what
+the paper compares with, not what the engine uses. Cost: a query adds up the postings of its words.
 """
 
 from collections import Counter
@@ -14,72 +13,75 @@ from stream_car.ranking.analysis import words
 
 K1 = 1.5
 B = 0.75
-Postings = Mapping[str, Sequence[tuple[int, float]]]
+Postings = Mapping[str, Sequence[tuple[int, float]]]  # by word: the document's index and the word's weight in it
 
 
 class LexicalRanker:
-    """Documents by the words of their texts: a word's weight in each, and in the question."""
+    """Ranks documents by the words of their texts: a word has a weight in each document and one in the query."""
 
-    def __init__(self, ids: Sequence[str], postings: Postings, asked: Callable[[str], float]) -> None:
+    def __init__(self, ids: Sequence[str], postings: Postings, query_weight: Callable[[str], float]) -> None:
         self.ids = ids
-        self._places = {name: place for place, name in enumerate(ids)}
+        self._indexes = {name: index for index, name in enumerate(ids)}
         self._postings = postings
-        self._asked = asked
+        self._query_weight = query_weight
 
     def scores(self, text: str) -> list[float]:
-        """The score of every document, in their order."""
-        found = [0.0] * len(self.ids)
+        """Return the score of every document for a query, in the order of the documents."""
+        scores = [0.0] * len(self.ids)
         for word, count in Counter(words(text)).items():
-            weight = count * self._asked(word)
-            for place, share in self._postings.get(word, ()):
-                found[place] += weight * share
-        return found
+            in_query = count * self._query_weight(word)
+            for index, in_document in self._postings.get(word, ()):
+                scores[index] += in_query * in_document
+        return scores
 
     def rank(self, text: str, limit: int | None = None) -> list[str]:
-        """The best documents, or all of them, best first; those without a word of the question last."""
-        found = self.scores(text)
-        places: Iterable[int] = range(len(found))
+        """Return the best `limit` documents, or all; those without a word of the query come last."""
+        scores = self.scores(text)
+        indexes: Iterable[int] = range(len(scores))
         if limit is None:
-            best = sorted(places, key=lambda place: -found[place])
+            best = sorted(indexes, key=lambda index: -scores[index])
         else:
-            best = nlargest(limit, places, key=lambda place: (found[place], -place))
-        return [self.ids[place] for place in best]
+            best = nlargest(limit, indexes, key=lambda index: (scores[index], -index))
+        return [self.ids[index] for index in best]
 
     def best(self, scores: Sequence[float], names: Iterable[str]) -> float:
-        """The best of these scores that one of these documents has."""
-        return max((scores[self._places[name]] for name in names if name in self._places), default=0.0)
+        """Return the best score of these documents."""
+        return max((scores[self._indexes[name]] for name in names if name in self._indexes), default=0.0)
 
 
 def bm25(texts: Mapping[str, str], *, k1: float = K1, b: float = B) -> LexicalRanker:
-    """Robertson's BM25; the weight of a word never falls below zero."""
+    """Return a ranker by Robertson's BM25; the weight of a word is never negative."""
     counts = [Counter(words(text)) for text in texts.values()]
-    lengths = [sum(one.values()) for one in counts]
-    average = sum(lengths) / len(lengths) if lengths else 1.0
-    having = Counter(word for one in counts for word in one)
-    total = len(counts)
+    lengths = [count.total() for count in counts]
+    average = (sum(lengths) / len(lengths) if lengths else 1.0) or 1.0
+    frequencies = Counter(word for count in counts for word in count)
 
     def weight(count: int, length: int) -> float:
-        return count * (k1 + 1) / (count + k1 * (1 - b + b * length / (average or 1.0)))
+        return count * (k1 + 1) / (count + k1 * (1 - b + b * length / average))
 
-    def asked(word: str) -> float:
-        return log(1 + (total - having[word] + 0.5) / (having[word] + 0.5))
+    def idf(word: str) -> float:
+        return log(1 + (len(counts) - frequencies[word] + 0.5) / (frequencies[word] + 0.5))
 
-    return LexicalRanker(
-        list(texts), _postings([{w: weight(n, sum(one.values())) for w, n in one.items()} for one in counts]), asked
-    )
+    vectors = [
+        {word: weight(count, length) for word, count in words_of_text.items()}
+        for words_of_text, length in zip(counts, lengths, strict=True)
+    ]
+    return LexicalRanker(list(texts), _postings(vectors), idf)
 
 
 def tfidf(texts: Mapping[str, str]) -> LexicalRanker:
-    """Cosine of counts times smoothed idf, `1 + log((1 + N) / (1 + n))`; the question's length changes no order."""
+    """Return a ranker by the cosine of counts times smoothed idf, `1 + log((1 + N) / (1 + n))`.
+
+    The length of the query's vector is left out, because it does not change the order.
+    """
     counts = [Counter(words(text)) for text in texts.values()]
-    having = Counter(word for one in counts for word in one)
-    total = len(counts)
+    frequencies = Counter(word for count in counts for word in count)
 
     def idf(word: str) -> float:
-        return 1 + log((1 + total) / (1 + having[word]))
+        return 1 + log((1 + len(counts)) / (1 + frequencies[word]))
 
-    vectors = [{word: count * idf(word) for word, count in one.items()} for one in counts]
-    return LexicalRanker(list(texts), _postings([_unit(one) for one in vectors]), idf)
+    vectors = [{word: count * idf(word) for word, count in words_of_text.items()} for words_of_text in counts]
+    return LexicalRanker(list(texts), _postings([_unit(vector) for vector in vectors]), idf)
 
 
 def _unit(vector: Mapping[str, float]) -> dict[str, float]:
@@ -88,8 +90,8 @@ def _unit(vector: Mapping[str, float]) -> dict[str, float]:
 
 
 def _postings(vectors: Sequence[Mapping[str, float]]) -> dict[str, list[tuple[int, float]]]:
-    found: dict[str, list[tuple[int, float]]] = {}
-    for place, vector in enumerate(vectors):
+    postings: dict[str, list[tuple[int, float]]] = {}
+    for index, vector in enumerate(vectors):
         for word, value in vector.items():
-            found.setdefault(word, []).append((place, value))
-    return found
+            postings.setdefault(word, []).append((index, value))
+    return postings
