@@ -64,10 +64,10 @@ class ChangeFilter(Value, frozen=True):
 def place(
     scope: Scope, pages: EditablePages, placement: Placement, ruleset: Ruleset, *, shard: int = 0
 ) -> tuple[FrontierChange | None, list[bytes]]:
-    """Apply a placement from an intake shard.
+    """Apply a placement that came from the intake shard `shard`.
 
     Returns the change of the frontier, if there is one, and the keys of pages that were written or deleted. Raises
-    `MissingPages` before anything is changed, and `StateContradiction` if the state is damaged.
+    `MissingPages` or (if the state is damaged) `StateContradiction` before anything is changed.
     """
     entry, old = placement.entry, placement.old
     if scope.directory and old is not None:  # a mere insertion reads its page before it changes anything
@@ -86,10 +86,11 @@ def place(
 
 
 def _with_offset(applied: tuple[int, ...], shard: int, offset: int) -> tuple[int, ...]:
+    """Return `applied` with this offset as the last of its shard."""
     if len(applied) <= 2 and (not applied or applied[0] == shard):
         return shard, offset
-    others = [item for at in range(0, len(applied), 2) if applied[at] != shard for item in applied[at : at + 2]]
-    return (*others, shard, offset)
+    pairs = [applied[index : index + 2] for index in range(0, len(applied), 2)]
+    return (*[item for pair in pairs if pair[0] != shard for item in pair], shard, offset)
 
 
 def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement, old: tuple[str, int, int]) -> None:
@@ -104,7 +105,7 @@ def _require_edited_pages(scope: Scope, pages: Pages, placement: Placement, old:
 
 
 def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange | None:
-    """Report that the target of links leaves with the first link that voids it, or enters when none is left."""
+    """Return the change of a link scope: its target leaves with the first link, and enters when no link remains."""
     if keys_of(scope.name) == AMENDED:
         return _place_amendment(scope, pages, placement)
     links_before = size(scope)
@@ -118,7 +119,7 @@ def _place_link(scope: Scope, pages: Pages, placement: Placement) -> FrontierCha
 
 
 def _place_amendment(scope: Scope, pages: Pages, placement: Placement) -> FrontierChange:
-    """Report a document that amends the target by name: it enters the target's scope, or leaves it."""
+    """Return the change of a scope `amended=NAME`: every document that amends by name enters it, until it leaves."""
     left: list[Member] = []
     if placement.old is not None:
         type_name, time, order = placement.old
@@ -185,7 +186,7 @@ def _insert_plain(
 ) -> FrontierChange | None:
     """Insert a new member where no rule compares values: the most frequent step, and the shortest.
 
-    Of a type that it voids, the members from their threshold up to the new member were active and no longer are.
+    Of each type that it voids, the members from their threshold up to the new member held and no longer do.
     """
     precedence = entry.precedence
     greatest = greatest_by_type(scope)
@@ -197,10 +198,10 @@ def _insert_plain(
             members, runs = _voided(scope, pages, clause, threshold, precedence)
             left += members
             left_runs += runs
-    is_active = precedence >= _plain_threshold(greatest, type_rules)
-    if not (is_active or left or left_runs):
+    entry_holds = precedence >= _plain_threshold(greatest, type_rules)
+    if not (entry_holds or left or left_runs):
         return None
-    entered = (as_member(entry, "holds", _amends(scope, entry, type_rules)),) if is_active else ()
+    entered = (as_member(entry, "holds", _amends(scope, entry, type_rules)),) if entry_holds else ()
     return _change(scope, placement, entered=entered, left=left, left_runs=left_runs)
 
 
@@ -215,7 +216,7 @@ def _amends(scope: Scope, entry: Entry, type_rules: TypeRules) -> str:
 def _voided(
     scope: Scope, pages: Pages, clause: Clause, low: Precedence, high: Precedence
 ) -> tuple[list[Member], list[Run]]:
-    """Report the members of a clause's type with `low <= precedence < high`: one by one, or many as a run."""
+    """Return the members of a clause's type with `low <= precedence < high`: one by one, or as a run if many."""
     count = 0
     if scope.directory and len(page_entries_between(scope, pages, clause.type, low, high)) > 1:
         count = count_between(scope, pages, clause.type, low, high)
@@ -342,7 +343,7 @@ def _changed(
     why: Why,
     rule: str,
 ) -> tuple[list[Member], list[Run]]:
-    """Report the members of an interval, except the cause's own document: one by one, or many as a run."""
+    """Return the members of an interval, without the cause's own document: one by one, or as a run if many."""
     if scope.directory and not change_filter.names:
         count = count_between(scope, pages, type_name, interval.low, interval.high)
         count -= _contains_removed(interval, type_name, change_filter.edit)
