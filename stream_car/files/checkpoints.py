@@ -1,7 +1,8 @@
-"""What was committed to a database's write-ahead log is brought into its file by a thread.
+"""Background checkpoints: a thread copies committed pages from a database's write-ahead log into its file.
 
-Promise: whoever commits does not wait for it, while the thread keeps up; SQLite itself does it at a commit
-once the log has `connect`'s limit. Nothing depends on it: it can fail, or be left out.
+Promise: a commit does not wait for a checkpoint while the thread keeps up. If the thread falls behind, SQLite itself
+makes a checkpoint during a commit, once the log reaches the limit that `connect` sets. Correctness does not depend on
+this module: a checkpoint may fail or be left out.
 """
 
 import sqlite3
@@ -9,33 +10,33 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
-EVERY = 3000  # rows committed between two checkpoints, each of them a page of the log if they lie apart
+EVERY = 3000  # rows committed between two checkpoints; each row is a page of the log if the rows lie apart
 
 
 class Checkpoints:
-    """Those of one file. Not to be used from several threads at once."""
+    """Checkpoints of one file. Use it from one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._running: Future[None] | None = None
-        self._written = 0
+        self._rows = 0  # committed since the last checkpoint began
 
-    def wrote(self, rows: int) -> None:
-        """So many rows were committed."""
-        self._written += rows
-        if self._written >= EVERY and (self._running is None or self._running.done()):
-            self._written = 0
+    def count(self, rows: int) -> None:
+        """Count committed rows, and start a checkpoint if it is time for one."""
+        self._rows += rows
+        if self._rows >= EVERY and (self._running is None or self._running.done()):
+            self._rows = 0
             self._running = self._thread.submit(checkpoint, self._path)
 
     def close(self) -> None:
-        """Wait for the one that goes on."""
+        """Wait for the checkpoint that is running."""
         self._thread.shutdown()
 
 
 def checkpoint(path: Path) -> None:
-    """Bring into the file what was committed so far, beside those who read and write it."""
-    there = f"{path.resolve().as_uri()}?mode=rw"  # a file that is gone is not made anew
-    with suppress(sqlite3.Error), closing(sqlite3.connect(there, uri=True)) as connection:
+    """Copy what has been committed so far into the file, while others read and write it."""
+    uri = f"{path.resolve().as_uri()}?mode=rw"  # do not create a file that was deleted
+    with suppress(sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as connection:
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")

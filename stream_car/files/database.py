@@ -1,7 +1,7 @@
-"""What the embedded adapters share about SQLite: how a file is opened, and what its errors mean.
+"""How the embedded adapters open, copy and check SQLite files, and what SQLite's errors mean.
 
-Promise: files are readable by their owner only; one transaction is one unit; every driver error
-becomes `Halted` (`damaged`: the file's bytes are wrong) or a `StreamCarError` that says what to do.
+Promise: only the owner of a file can read it. A transaction is kept whole or not at all. Every driver error becomes
+`Halted` (`damaged`: the bytes of the file are wrong) or a `StreamCarError` that names the cure.
 """
 
 import os
@@ -15,38 +15,38 @@ from typing import Literal
 from stream_car.errors import Halted, StreamCarError
 
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_IN_USE = "is in use by another program. Close that program."
 _ADVICE = {
-    sqlite3.SQLITE_FULL: "the disk is full; free some space and try again, nothing of this batch was kept",
-    sqlite3.SQLITE_IOERR: "the disk failed; see the system log, then restart",
-    sqlite3.SQLITE_READONLY: "it cannot be written; check its permissions",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the folder exists and may be written",
-    sqlite3.SQLITE_BUSY: "another program is using it; close that program",
-    sqlite3.SQLITE_LOCKED: "another program is using it; close that program",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full. Free some space and try again; nothing was stored.",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk failed. See the system log, then restart.",
+    sqlite3.SQLITE_READONLY: "cannot be written. Check its permissions.",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened. Check that its folder exists and is writable.",
+    sqlite3.SQLITE_BUSY: _IN_USE,
+    sqlite3.SQLITE_LOCKED: _IN_USE,
 }
-
-
-_CACHED_KIB = 16 << 10  # of pages, for each file
-_LOG_PAGES = 8000  # of a write-ahead log, before a commit itself brings it into the file
-_MAPPED_MAX = 2 << 30  # bytes of a file; what lies beyond is read as usual
+_CACHE_KIB = 16 << 10  # of pages, for each file
+_LOG_PAGES = 8000  # of a write-ahead log, before a commit itself makes a checkpoint
+_MAPPED_MAX = 2 << 30  # bytes of a file that are mapped; SQLite reads what lies beyond as usual
 
 
 @contextmanager
-def translated(path: Path, cure: str) -> Iterator[None]:
-    """Turns driver errors into ours. `cure` says what to do about a damaged file."""
+def translate_errors(path: Path, cure: str) -> Iterator[None]:
+    """Raise SQLite's errors as ours. `cure` is a sentence that says what to do about a damaged file."""
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGE:
-            raise Halted("damaged", f"{path.name} is damaged ({error}); {cure}") from error
-        raise StreamCarError(f"{path.name}: {_ADVICE.get(code, error)}") from error
+            raise Halted("damaged", f"The file {path.name} is damaged ({error}). {cure}") from error
+        advice = _ADVICE.get(code, f"cannot be used: {error}.")
+        raise StreamCarError(f"The file {path.name} {advice}") from error
 
 
 def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool = False) -> sqlite3.Connection:
-    """A connection in write-ahead mode and without implicit transactions, to a file of mode 0600.
+    """Open a file of mode 0600 in write-ahead mode, without implicit transactions.
 
-    `mapped` is for files that are read here and there, row by row: their pages are not copied, and not
-    tested as a whole, so their rows must be `guarded`.
+    Use `mapped` for files whose rows are read one by one, all over the file: their pages are then not copied, and
+    SQLite does not check whole pages, so each row must carry a checksum (`add_checksum`).
     """
     if not path.exists():
         with suppress(OSError):  # SQLite's own error says more
@@ -58,7 +58,7 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool 
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
-        connection.execute(f"PRAGMA cache_size=-{_CACHED_KIB}")
+        connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         if mapped:
             connection.execute(f"PRAGMA mmap_size={_MAPPED_MAX}")
         else:
@@ -69,55 +69,14 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool 
     return connection
 
 
-def sync_folder(folder: Path) -> None:
-    """A new file's name survives a power cut only once its folder is on disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_file(path: Path) -> None:
-    """What the file holds survives a power cut."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def sync_log(path: Path) -> None:
-    """What was committed to a database in write-ahead mode survives a power cut, `synchronous` or not."""
-    with suppress(FileNotFoundError):
-        sync_file(path.with_name(path.name + "-wal"))
-
-
-def snapshot(source: Path, target: Path, cure: str = "restore it from a backup") -> None:
-    """A database as of one moment, copied while others write to it; durable when it returns."""
-    with translated(source, cure), closing(reading_only(source)) as reading:
-        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with closing(sqlite3.connect(target)) as writing:
-            reading.backup(writing)  # all pages in one step: one moment, however many write meanwhile
-    sync_file(target)
-
-
 def reading_only(path: Path) -> sqlite3.Connection:
-    """A connection to a file that others may be writing to."""
+    """Open a file that others may be writing to, for reading."""
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-
-
-def settle(path: Path) -> None:
-    """One file and nothing beside it, so that it can be read from a place that cannot be written."""
-    with translated(path, "restore it from a backup"):
-        connection = sqlite3.connect(path)
-        try:
-            connection.execute("PRAGMA journal_mode=DELETE")
-        finally:
-            connection.close()
-    sync_file(path)
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
-    """All that happens within is kept, or on any exception nothing of it."""
+    """Commit everything that is executed within, or nothing of it if an exception is raised."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield
@@ -129,18 +88,55 @@ def transaction(connection: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFE
         raise
 
 
+def sync_folder(folder: Path) -> None:
+    """Flush a folder to disk, so that the names of its new files survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_file(path: Path) -> None:
+    """Flush the content of a file to disk, so that it survives a power cut."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def sync_log(path: Path) -> None:
+    """Flush the write-ahead log of a database, so that its commits survive a power cut whatever `synchronous` is."""
+    with suppress(FileNotFoundError):
+        sync_file(path.with_name(path.name + "-wal"))
+
+
+def snapshot(source: Path, target: Path, cure: str = "Restore it from a backup.") -> None:
+    """Copy a database as of one moment while others write to it. The copy is durable when this returns."""
+    with translate_errors(source, cure), closing(reading_only(source)) as reading:
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with closing(sqlite3.connect(target)) as writing:
+            reading.backup(writing)  # all pages in one step, so the copy is of one moment however many write meanwhile
+    sync_file(target)
+
+
+def settle(path: Path) -> None:
+    """Turn off write-ahead mode, so that the database is a single file that opens on a read-only disk too."""
+    with translate_errors(path, "Restore it from a backup."), closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    sync_file(path)
+
+
 def remove(path: Path) -> None:
-    """Delete a database and what belongs to it."""
+    """Delete a database and the files that SQLite keeps beside it."""
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + end).unlink(missing_ok=True)
 
 
-def guarded(name: bytes, value: bytes) -> bytes:
-    """The value behind a checksum of it and its name, so that a flipped bit or a swapped row is seen."""
+def add_checksum(name: bytes, value: bytes) -> bytes:
+    """Put a checksum over a value and its name in front of the value, so that a flipped bit or swapped row shows."""
     return zlib.crc32(value, zlib.crc32(name)).to_bytes(4, "big") + value
 
 
-def unguarded(name: bytes, kept: bytes) -> bytes | None:
-    """What was guarded under this name; `None` if the bytes are no longer those."""
-    value = kept[4:]
-    return value if kept[:4] == zlib.crc32(value, zlib.crc32(name)).to_bytes(4, "big") else None
+def strip_checksum(name: bytes, stored: bytes) -> bytes | None:
+    """Return the value that `add_checksum` was given under this name; `None` if the stored bytes have changed."""
+    value = stored[4:]
+    return value if stored[:4] == zlib.crc32(value, zlib.crc32(name)).to_bytes(4, "big") else None

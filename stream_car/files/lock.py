@@ -1,6 +1,6 @@
 """One writer at a time: a lock file that the operating system releases when its holder ends, however it ends.
 
-Promise: a second holder is refused, in the same process too, and learns the first one's process id.
+Promise: a second holder is rejected with the first one's process id, also within one process.
 """
 
 import fcntl
@@ -12,13 +12,14 @@ from stream_car.errors import Busy, StreamCarError
 
 
 class FileLock:
-    """Held from construction to `release`. `path` stays behind as an empty file: only the lock counts."""
+    """A lock held from construction to `release`. An empty file stays at `path`: only the lock on it counts."""
 
     def __init__(self, path: Path, what: str) -> None:
+        what = what[:1].upper() + what[1:]
         try:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StreamCarError(f"{what} cannot be opened: {error.strerror} ({path})") from error
+            raise StreamCarError(f"{what} cannot be opened: {error.strerror} ({path}).") from error
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -26,19 +27,19 @@ class FileLock:
             os.close(self._handle)
             raise Busy(
                 f"{what} is open in process {holder or 'unknown'}",
-                "end that process, or open another folder. To share it: stream-car up, and ask with --url",
+                "end that process, or open another folder. To share this folder, run `stream-car up` and use --url.",
             ) from error
-        with suppress(OSError):  # a full disk: the lock holds, only its holder's number is not told
+        with suppress(OSError):  # on a full disk the lock still works, but its holder's process id is unknown
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, str(os.getpid()).encode(), 0)
 
     @property
-    def released(self) -> bool:
-        """Whether it has been let go."""
+    def is_released(self) -> bool:
+        """Whether `release` was called."""
         return self._handle < 0
 
     def release(self) -> None:
-        """Let the next one in; again is harmless."""
+        """Let the next holder in. Further calls do nothing."""
         if self._handle >= 0:
             with suppress(OSError):
                 os.ftruncate(self._handle, 0)

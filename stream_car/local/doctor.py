@@ -15,9 +15,11 @@ from msgspec import Struct
 
 from stream_car.adapters.search.checksums import intact
 from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.read_only import Inspected
-from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.core.revisions import document_key
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError

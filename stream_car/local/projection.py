@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
-from stream_car.adapters.sqlite.store import ShardKeys, SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.store import ShardKeys, SqliteStore
 from stream_car.core.documents import Document
 from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset

@@ -127,7 +127,7 @@ def test_a_model_is_pooled_as_its_authors_say(folder: Path, tmp_path: Path) -> N
 
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StreamCarError, match="is missing; an encoder needs"):
+    with pytest.raises(StreamCarError, match=r"is missing\. An encoder needs"):
         OnnxEncoder(tmp_path / "model.onnx", tmp_path / "tokenizer.json")
 
 

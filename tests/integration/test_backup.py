@@ -99,7 +99,7 @@ def test_a_broken_chain_is_never_called_a_backup(tmp_path: Path) -> None:
     with engine(tmp_path / "data") as here:
         here.publish(SAID)
     change(tmp_path / "data" / "documents.sqlite", "UPDATE records SET value = X'7B7D' WHERE at = 2")
-    with pytest.raises(Halted, match="record 2"):
+    with pytest.raises(Halted, match="Record 2"):
         copy(tmp_path / "data", tmp_path / "backup")
 
     assert [path.name for path in tmp_path.iterdir()] == ["data"]

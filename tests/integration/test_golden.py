@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car.adapters.sqlite.store import StateFile
+from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.cluster.rejected import Refusals
 from stream_car.codec import decode
 from stream_car.codec.placements import WatermarkRecord, decode_placement, encode_placement, encode_watermark

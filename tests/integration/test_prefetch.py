@@ -223,7 +223,7 @@ def test_a_damaged_record_is_told_by_whoever_applies_it(data: Path) -> None:
             reader = rebuild.built._ahead
             assert reader is not None
             assert reader._process.wait(PATIENCE_S) == 1
-            with pytest.raises(Halted, match="record 40"):
+            with pytest.raises(Halted, match="Record 40"):
                 build(rebuild, 8)
 
 

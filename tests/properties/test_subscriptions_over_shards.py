@@ -9,9 +9,11 @@ from random import Random
 import pytest
 
 from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.adapters.sqlite.log import SqliteLog
-from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.cluster.indexer import Feeder
 from stream_car.cluster.shard_runner import Machine
 from stream_car.core import definitions, frontier

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
-from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.ports import AnchorIndex, ChangeLog, Clock, Log, Store
 
 

@@ -14,7 +14,6 @@ import msgspec
 from deploy.local import Kafka, Redis
 from deploy.local.processes import ends_with_its_parent
 from stream_car import rule_packs
-from stream_car.adapters.kafka.publisher import KafkaPublisher
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply
@@ -23,6 +22,7 @@ from stream_car.adapters.redis.views import RedisViews
 from stream_car.cluster.connections import TOPICS, Plan, Works
 from stream_car.ports import Hop, Message, ShardId
 from stream_car.processing.fold import CHANGES
+from tests.support.kafka_publisher import KafkaPublisher
 
 RULES = "compliance"
 LOOK_S = 0.02

@@ -1,7 +1,7 @@
-"""Whether the files of a tantivy index are those that were written.
+"""Verifies that the files of a tantivy index have not changed since they were written.
 
-Tantivy ends each segment file with a checksum, but reads the file without testing it: a flipped bit
-would answer wrongly. Cost: one read of the index, about a second a gigabyte.
+Tantivy ends each segment file with a checksum but does not verify it when it reads the file, so a flipped bit would
+give wrong answers. Cost: one read of the index, about a second per gigabyte.
 """
 
 import zlib
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 _MAGIC = 1337
 _SUFFIXES = frozenset({".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term"})
-_READ = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 class _Deletes(Struct):
@@ -23,8 +23,8 @@ class _Segment(Struct):
     segment_id: str
     deletes: _Deletes | None = None
 
-    def holds(self, file: Path) -> bool:
-        """Whether a file is part of this segment's last commit."""
+    def has(self, file: Path) -> bool:
+        """Return whether a file is part of this segment as of the last commit."""
         name = self.segment_id.replace("-", "")
         if file.suffix in _SUFFIXES:
             return file.stem == name
@@ -40,10 +40,10 @@ class _Footer(Struct):
 
 
 def intact(folder: Path) -> bool:
-    """Whether every file of the last commit has the bytes that its checksum covers."""
+    """Return whether every file of the last commit matches its checksum."""
     try:
         meta = msgspec.json.decode((folder / "meta.json").read_bytes(), type=_Meta)
-        files = [file for file in folder.iterdir() if any(segment.holds(file) for segment in meta.segments)]
+        files = [file for file in folder.iterdir() if any(segment.has(file) for segment in meta.segments)]
         return all(_is_intact(file) for file in files)
     except (OSError, msgspec.DecodeError):
         return False
@@ -61,8 +61,8 @@ def _is_intact(file: Path) -> bool:
         handle.seek(body)
         footer = msgspec.json.decode(handle.read(length), type=_Footer)
         handle.seek(0)
-        crc, left = 0, body
-        while left and (chunk := handle.read(min(_READ, left))):
+        crc, remaining = 0, body
+        while remaining and (chunk := handle.read(min(_CHUNK_BYTES, remaining))):
             crc = zlib.crc32(chunk, crc)
-            left -= len(chunk)
-    return not left and crc == footer.crc
+            remaining -= len(chunk)
+    return not remaining and crc == footer.crc

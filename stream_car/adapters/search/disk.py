@@ -1,30 +1,30 @@
-"""What one commit brought to disk: candidates for a question by tantivy's own score, and documents by id.
+"""The documents of the last commit: candidates for a query by tantivy's own score, and documents by id.
 
-Promise: the best anchors are proposed. Where many tie with the last of them, the oldest are, or all, as far
-as `TIED_MAX`, if the tie begins among the first quarter. A rare name proposes whoever has it, even if no word of
-theirs fits. Cost: about half a millisecond for eight words at 10^5 documents; a document by id, ten
-microseconds.
+Promise: the best anchors are proposed. If many tie with the last of them, the oldest are proposed, or all of them up to
+`TIED_MAX` if the tie begins in the first quarter. A rare name proposes the documents that have it, even if none of
+their words matches.
+Cost: about half a millisecond for eight words at 10^5 documents; a document by id, ten microseconds.
 """
 
 from collections.abc import Mapping, Sequence, Set
 
 import tantivy
 
-from stream_car.adapters.search.schema import Statistics, readable, stored
-from stream_car.adapters.search.writer import reading
+from stream_car.adapters.search.schema import Statistics, encodable, read_document
+from stream_car.adapters.search.writer import translate_read_errors
 from stream_car.core.documents import Document
 
-TIED_MAX = 1000  # candidates beyond the wanted ones
+TIED_MAX = 1000  # candidates beyond the requested number
 
-_SLACK = 16  # hits asked for beyond the wanted, for ties
-_TIE = 1 - 1e-5  # what lies beyond five digits depends on the order in which terms were added up
-_EARLY = 4  # ties that begin in the first of so many parts are all scored
-_RARE = 4  # where fewer than one document in so many is an anchor, tantivy is told to look for anchors only
-_AT_ONCE = 256  # ids in one search
+_SLACK = 16  # hits requested beyond the needed number, for ties
+_TIE = 1 - 1e-5  # digits beyond the fifth depend on the order in which terms were added up
+_EARLY = 4  # all ties are scored if they begin in this part of the candidates: the first quarter
+_RARE = 4  # if fewer than one document in this many is an anchor, tantivy searches among anchors only
+_CHUNK = 256  # ids in one search
 
 
-class Committed:
-    """A searcher of tantivy's, and what is known of all that it sees."""
+class CommittedDocuments:
+    """A tantivy searcher, and the statistics of the commit that it sees."""
 
     def __init__(self, fields: tantivy.Schema, searcher: tantivy.Searcher, statistics: Statistics) -> None:
         self._fields = fields
@@ -32,108 +32,112 @@ class Committed:
         self._documents = statistics.documents
         self._anchors = statistics.anchors
 
-    def having(self, field: str, term: str) -> int:
-        """How many documents have a term, replaced ones that are not merged away yet included."""
+    def document_frequency(self, field: str, term: str) -> int:
+        """Return the number of documents that have a term. Replaced documents count until they are merged away."""
         return self._searcher.doc_freq(field, term)
 
     def candidates(
-        self, words: Mapping[str, int], names: Mapping[str, int], count: int, gone: Set[int]
+        self, words: Mapping[str, int], names: Mapping[str, int], count: int, replaced: Set[int]
     ) -> Sequence[int]:
-        """Numbers of the `count` best anchors by words, and of as many by names that so few have; none of the `gone`.
+        """Return the numbers of the `count` best anchors by words, and of as many by rare names.
 
-        `terms` says how often each is asked for, `names` how many documents have each. A name that many
-        have adds to scores, and proposes nothing.
+        `words` has how often the query repeats each word, `names` the document frequency of each name. A name that
+        more than `count` documents have proposes nothing; it only adds to scores. The `replaced` are left out.
         """
         if not self._anchors:
             return ()
-        found = self._first([self._said(word, times) for word, times in words.items()], count, gone)
-        rare = [self._term("names", name, "basic") for name, having in names.items() if having <= count]
-        return list(dict.fromkeys([*found, *self._first(rare, count, gone)]))
+        by_words = self._best([self._word_query(word, times) for word, times in words.items()], count, replaced)
+        rare = [self._term_query("names", name, "basic") for name, frequency in names.items() if frequency <= count]
+        return list(dict.fromkeys([*by_words, *self._best(rare, count, replaced)]))
 
-    def _said(self, word: str, times: int) -> tantivy.Query:
-        """Without weights of its own tantivy skips what cannot be among the best."""
-        clause = self._term("words", word, "freq")
-        return clause if times == 1 else tantivy.Query.boost_query(clause, float(times))
+    def _word_query(self, word: str, times: int) -> tantivy.Query:
+        # a query without a boost lets tantivy skip documents that cannot be among the best
+        query = self._term_query("words", word, "freq")
+        return query if times == 1 else tantivy.Query.boost_query(query, float(times))
 
-    def _term(self, field: str, value: str, index_option: str) -> tantivy.Query:
+    def _term_query(self, field: str, value: str, index_option: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._fields, field, value, index_option)
 
-    def _first(self, clauses: Sequence[tantivy.Query], count: int, gone: Set[int]) -> list[int]:
+    def _best(self, clauses: Sequence[tantivy.Query], count: int, replaced: Set[int]) -> list[int]:
         if not clauses:
             return []
-        query = clauses[0] if len(clauses) == 1 else _any(clauses)
+        query = clauses[0] if len(clauses) == 1 else _any_of(clauses)
         limit = count + _SLACK
         if self._anchors * _RARE < self._documents:
             query = self._among_anchors(query)
         else:
             limit = limit * self._documents // self._anchors
         while True:
-            with reading():
-                found = self._searcher.search(query, limit, count=False).hits
-                numbers, complete = self._live(found, count, gone)
-            if complete or len(found) < limit:
+            with translate_read_errors():
+                hits = self._searcher.search(query, limit, count=False).hits
+                numbers, is_complete = self._live_anchors(hits, count, replaced)
+            if is_complete or len(hits) < limit:
                 return numbers
             limit *= 4
 
     def _among_anchors(self, query: tantivy.Query) -> tantivy.Query:
         anchors = tantivy.Query.const_score_query(
-            tantivy.Query.term_query(self._fields, "anchor", True, "basic"),  # noqa: FBT003  the value looked for
+            tantivy.Query.term_query(self._fields, "anchor", True, "basic"),  # noqa: FBT003  the value to look for
             0.0,
         )
         return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, anchors)])
 
-    def _live(
-        self, found: Sequence[tuple[float, tantivy.DocAddress]], count: int, gone: Set[int]
+    def _live_anchors(
+        self, hits: Sequence[tuple[float, tantivy.DocAddress]], count: int, replaced: Set[int]
     ) -> tuple[list[int], bool]:
-        """The `count` best anchors that are not gone, ties settled; whether no more hits are needed for that."""
+        """Return the `count` best anchors that are not replaced, and whether that needs no further hits."""
         numbers: list[int] = []
         scores: list[float] = []
-        least = 0.0
-        addresses = [address for _, address in found]
+        lowest = 0.0
+        addresses = [address for _, address in hits]
         anchors = self._searcher.fast_field_values("anchor", addresses)
-        for (score, _), anchor, number in zip(found, anchors, self._numbers_at(addresses), strict=True):
-            if len(numbers) >= count and (score < least or len(numbers) >= count + TIED_MAX):
-                return _settled(numbers, scores, count), True
-            if anchor and number not in gone:
+        for (score, _), anchor, number in zip(hits, anchors, self._numbers(addresses), strict=True):
+            if len(numbers) >= count and (score < lowest or len(numbers) >= count + TIED_MAX):
+                return _settle_ties(numbers, scores, count), True
+            if anchor and number not in replaced:
                 numbers.append(number)
                 scores.append(score)
                 if len(numbers) == count:
-                    least = score * _TIE
-        return _settled(numbers, scores, count), False
+                    lowest = score * _TIE
+        return _settle_ties(numbers, scores, count), False
 
-    def _numbers_at(self, addresses: list[tantivy.DocAddress]) -> list[int]:
-        """The numbers of documents; of the row that holds the position, 0."""
+    def _numbers(self, addresses: list[tantivy.DocAddress]) -> list[int]:
+        """Return the numbers of documents; 0 for the row that holds the position."""
         return [int(number or 0) for number in self._searcher.fast_field_values("number", addresses)]
 
-    def number(self, name: str) -> int | None:
-        """The number under which a document is kept; `None` if it is not."""
-        if not self._documents or readable(name) != name or not self.having("id", name):
+    def number(self, document_id: str) -> int | None:
+        """Return the number of a document in the term store, if it was committed."""
+        if not self._documents or encodable(document_id) != document_id:
             return None
-        hits = self._searcher.search(self._term("id", name, "basic"), 1, count=False).hits
-        return self._numbers_at([hits[0][1]])[0] if hits else None
+        if not self.document_frequency("id", document_id):
+            return None
+        hits = self._searcher.search(self._term_query("id", document_id, "basic"), 1, count=False).hits
+        return self._numbers([hits[0][1]])[0] if hits else None
 
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
-        """The documents kept under these ids. Raises `Halted` where one is damaged."""
-        found: dict[str, Document] = {}
-        wanted = [self._term("id", name, "basic") for name in ids if readable(name) == name]
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
-            with reading():
-                for _, address in self._searcher.search(_any(some), len(some), count=False).hits:
-                    document = stored(self._searcher.doc(address))
-                    found[document.id] = document
-        return found
+        """Return the committed documents with these ids. Raises `Halted` (`damaged`) if one has changed."""
+        documents: dict[str, Document] = {}
+        queries = [
+            self._term_query("id", document_id, "basic") for document_id in ids if encodable(document_id) == document_id
+        ]
+        for start in range(0, len(queries), _CHUNK):
+            chunk = queries[start : start + _CHUNK]
+            with translate_read_errors():
+                for _, address in self._searcher.search(_any_of(chunk), len(chunk), count=False).hits:
+                    document = read_document(self._searcher.doc(address))
+                    documents[document.id] = document
+        return documents
 
 
-def _any(clauses: Sequence[tantivy.Query]) -> tantivy.Query:
+def _any_of(clauses: Sequence[tantivy.Query]) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
 
 
-def _settled(numbers: list[int], scores: list[float], count: int) -> list[int]:
-    """The first `count`; where those that tie with the last are many, all if they begin early, else the oldest."""
+def _settle_ties(numbers: list[int], scores: list[float], count: int) -> list[int]:
+    """Return the first `count`. If more tie with the last: all of them if the tie begins early, else the oldest."""
     if len(numbers) <= count:
         return numbers
-    first = next(at for at, score in enumerate(scores) if score * _TIE <= scores[count - 1])
-    if first < count // _EARLY:
+    first_tied = next(at for at, score in enumerate(scores) if score * _TIE <= scores[count - 1])
+    if first_tied < count // _EARLY:
         return numbers
-    return numbers[:first] + sorted(numbers[first:])[: count - first]
+    return numbers[:first_tied] + sorted(numbers[first_tied:])[: count - first_tied]

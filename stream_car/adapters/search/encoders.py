@@ -1,8 +1,8 @@
-"""Which encoder is meant: what `--encoder`, `$STREAM_CAR_ENCODER`, a settings file or a caller says.
+"""Loads the encoder that `--encoder`, `$STREAM_CAR_ENCODER`, a settings file or a caller chose.
 
-Promise: nothing is fetched. A folder with an ONNX model is read by the light runtime, any other by
-sentence-transformers; `onnx:` or `sentence-transformers:` before it decides. Vectors are kept under a name
-that changes with the model's files, so that those of two models never meet.
+Promise: nothing is downloaded. A folder with an ONNX model is read by onnxruntime, any other folder by
+sentence-transformers; the prefix `onnx:` or `sentence-transformers:` overrides that. Vectors are stored under a name
+that changes with the model's files, so that vectors of two models are never compared.
 """
 
 from hashlib import blake2b
@@ -12,69 +12,70 @@ from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.ports import Encoder
 
 ONNX, SENTENCES = "onnx", "sentence-transformers"
-MODELS = ("model.onnx", "onnx/model.onnx")  # where an ONNX model lies in its folder
+MODELS = ("model.onnx", "onnx/model.onnx")  # possible paths of an ONNX model in its folder
 WEIGHTS = (*MODELS, "model.safetensors", "pytorch_model.bin")
 TOKENIZER = "tokenizer.json"
-EDGE = 1 << 20  # bytes at both ends of a file that tell it from another
+EDGE_BYTES = 1 << 20  # at both ends of a file, for its fingerprint
 
 
-def encoder(said: str | Path) -> Encoder:
-    """The encoder of a folder, or of a name. Raises `InvalidRequest` (`encoder`), `StreamCarError`."""
-    kind, place = _read(str(said))
-    folder = Path(place)
-    name = named(kind, folder)
+def encoder(choice: str | Path) -> Encoder:
+    """Return the encoder in a folder, or with a name. Raises `InvalidRequest` (`encoder`), `StreamCarError`."""
+    kind, model = _parse(str(choice))
+    folder = Path(model)
+    name = encoder_name(kind, folder)
     try:
         if kind == ONNX:
             from stream_car.adapters.search import onnx_encoder
 
             return onnx_encoder.OnnxEncoder(
-                _model(folder), folder / TOKENIZER, name=name, pooling=onnx_encoder.pooling(folder)
+                _model_file(folder), folder / TOKENIZER, name=name, pooling=onnx_encoder.pooling(folder)
             )
         from stream_car.adapters.search import sentence_encoder
 
-        return sentence_encoder.load(place, name=name)
+        return sentence_encoder.load(model, name=name)
     except ImportError as error:
         extra = "dense" if kind == ONNX else SENTENCES
-        raise InvalidRequest("encoder", f"{error}; this encoder needs: pip install 'stream-car[{extra}]'") from None
+        cure = f"Run: pip install 'stream-car[{extra}]'."
+        raise InvalidRequest("encoder", f"This encoder needs a missing library ({error}). {cure}") from None
     except StreamCarError:
         raise
-    except Exception as error:  # whatever a library says of files that are not what they are called
-        raise InvalidRequest("encoder", f"{place} cannot be read as a sentence encoder: {error}") from None
+    except Exception as error:  # libraries raise anything about files that are not what their names promise
+        raise InvalidRequest("encoder", f"The model {model} cannot be read as a sentence encoder ({error}).") from None
 
 
-def named(kind: str, folder: Path) -> str:
-    """What vectors of this model are kept under."""
+def encoder_name(kind: str, folder: Path) -> str:
+    """Return the name under which vectors of this model are stored."""
     return f"{folder.name} {kind} {_fingerprint(folder)}".rstrip()
 
 
-def _read(said: str) -> tuple[str, str]:
-    """The kind that is meant, and the folder or name."""
-    kind, colon, place = said.partition(":")
+def _parse(choice: str) -> tuple[str, str]:
+    """Return the kind of the encoder, and its folder or name."""
+    kind, colon, model = choice.partition(":")
     if colon and kind in (ONNX, SENTENCES):
-        return kind, place
-    folder = Path(said)
+        return kind, model
+    folder = Path(choice)
     if any((folder / name).is_file() for name in MODELS):
-        return ONNX, said
+        return ONNX, choice
     if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
-        return SENTENCES, said
+        return SENTENCES, choice
     raise InvalidRequest(
         "encoder",
-        f"{said!r} holds no sentence encoder: that is a folder with {MODELS[0]} and {TOKENIZER}, or one of "
-        f"sentence-transformers; a model in that library's cache is {SENTENCES}:NAME",
+        f"The path {choice!r} has no sentence encoder. Name a folder with {MODELS[0]} and {TOKENIZER}, a folder of "
+        f"sentence-transformers, or {SENTENCES}:NAME for a model in that library's cache.",
     )
 
 
-def _model(folder: Path) -> Path:
+def _model_file(folder: Path) -> Path:
     return next((folder / name for name in MODELS if (folder / name).is_file()), folder / MODELS[0])
 
 
 def _fingerprint(folder: Path) -> str:
-    """Eight digits that change with the weights; none for a name."""
+    """Return eight digits that change with the weights; an empty string if there are no files."""
     digest = blake2b(digest_size=4)
     files = [folder / name for name in WEIGHTS if (folder / name).is_file()]
     for file in files:
         with file.open("rb") as stream:
-            digest.update(stream.read(EDGE))
-            stream.seek(max(0, file.stat().st_size - EDGE))
-            digest.update(stream.read(EDGE))
+            digest.update(stream.read(EDGE_BYTES))
+            stream.seek(max(0, file.stat().st_size - EDGE_BYTES))
+            digest.update(stream.read(EDGE_BYTES))
     return digest.hexdigest() if files else ""

@@ -1,20 +1,19 @@
 """Stage 1 on disk: tantivy, with the newest documents in memory in front of it.
 
-Promise: what `apply` has returned for is found by the next call, whether tantivy has committed it or
-not. Tantivy and memory propose candidates, by words and by the names of scopes; the best of them are
-scored exactly, alike, with the statistics of both together (a replaced document counts twice until
-tantivy merges it away; the mean length is the disk's and memory's). A result depends on the
-index's content and the question alone. The index is derived: a folder that is unreadable, damaged,
-of another release or analysed otherwise is begun anew at position 0.
-Cost: `apply` analyses a document and hands it to tantivy's threads, about 30 us; a commit goes on beside
-it in a thread, and is begun when 500 documents are searched in memory, or 8,000 of a bulk load wait; only
-the first search after a bulk load waits for one, 50-100 ms. A search takes about two milliseconds at 10^5
-documents; however long the question is, and however many documents tie, its work is bounded. Its coroutines
-suspend only where they are given something to wait for.
+Promise: once `apply` has returned, the next call finds its documents, whether tantivy has committed them or not.
+Tantivy and memory propose candidates, by words and by the names of scopes. The best candidates are scored exactly and
+alike, with the statistics of both together (a replaced document counts twice until tantivy merges it away; the average
+length is that of disk and memory). A result depends only on the content of the index and the query. The index is
+derived: a folder that is unreadable, damaged, from another release or analysed differently is emptied and starts at
+position 0. The coroutines suspend only in the `yield_control` that they are given.
+Cost: `apply` analyses a document and passes it to tantivy's threads, about 30 us. A commit runs in a thread; it begins
+when 500 documents are searched in memory, or when 8,000 documents of a bulk load wait. Only the first search after a
+bulk load waits for a commit, 50-100 ms. A search takes about two milliseconds at 10^5 documents; its work is bounded
+however long the query is and however many documents tie.
 """
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -22,23 +21,23 @@ from pathlib import Path
 import tantivy
 
 from stream_car.adapters.search.checksums import intact
-from stream_car.adapters.search.disk import Committed
-from stream_car.adapters.search.memory import named_term
-from stream_car.adapters.search.query_terms import Asked, asked
+from stream_car.adapters.search.disk import CommittedDocuments
+from stream_car.adapters.search.memory import name_term
+from stream_car.adapters.search.query_terms import ParsedQuery, parse_query
 from stream_car.adapters.search.schema import (
     analysed,
-    format_of,
+    document_row,
+    encodable,
+    index_format,
     read_statistics,
-    readable,
-    rounded,
-    row,
+    round_score,
     schema,
-    splitter,
+    whitespace_analyzer,
 )
-from stream_car.adapters.search.scope_names import ScopeParts
-from stream_car.adapters.search.term_store import AnalysedTexts
-from stream_car.adapters.search.uncommitted import Kept, Pending
-from stream_car.adapters.search.writer import Writer, reading, writing
+from stream_car.adapters.search.scope_names import ScopeNames
+from stream_car.adapters.search.term_store import TermStore
+from stream_car.adapters.search.uncommitted import Uncommitted, UncommittedDocument
+from stream_car.adapters.search.writer import Writer, translate_read_errors, translate_write_errors
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.database import remove
@@ -51,10 +50,10 @@ from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
-SCORED_AT_ONCE = 25  # candidates, before others may go first
-UNREAD_MAX = 1000  # documents that a search reads into memory; for more it waits for a commit
-UNCOMMITTED_MAX = 8000  # documents handed to tantivy in one commit
-UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # and their words
+SCORED_AT_ONCE = 25  # candidates scored before `yield_control` is awaited
+TAIL_ADDED_MAX = 1000  # documents that a search adds to the tail; for more it waits for a commit
+UNCOMMITTED_MAX = 8000  # documents in one commit
+UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # of their words
 
 
 class TantivyIndex:
@@ -65,11 +64,12 @@ class TantivyIndex:
         self._settings = settings
         self._schema = schema()
         self._version = 0
-        self._asked: Asked | None = None  # the last of those that have too many words
+        self._long_query: ParsedQuery | None = None  # the last query with too many terms
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StreamCarError(f"{self._folder} cannot be made: {error.strerror}") from error
+            reason = f"{error.strerror}. Check its permissions, or choose another folder."
+            raise StreamCarError(f"The folder {self._folder} cannot be created: {reason}") from error
         self._lock = FileLock(self._folder / "lock", "the text index")
         try:
             try:
@@ -83,23 +83,23 @@ class TantivyIndex:
 
     def _open(self) -> None:
         words, marker = self._folder / "tantivy", self._folder / "format"
-        if not (marker.exists() and marker.read_bytes() == format_of(self._settings).encode() and intact(words)):
+        if not (marker.exists() and marker.read_bytes() == index_format(self._settings).encode() and intact(words)):
             self._wipe()
         words.mkdir(mode=0o700, exist_ok=True)
-        self._scopes = ScopeParts(self._folder / "scopes.sqlite")
+        self._scopes = ScopeNames(self._folder / "scopes.sqlite")
         try:
-            self._texts = AnalysedTexts(self._folder / "analysed.sqlite")
+            self._texts = TermStore(self._folder / "analysed.sqlite")
         except BaseException:
             self._scopes.close()
             raise
         try:
-            with reading():
+            with translate_read_errors():
                 self._index = tantivy.Index(self._schema, path=str(words))
-                self._index.register_tokenizer("words", splitter())
+                self._index.register_tokenizer("words", whitespace_analyzer())
                 self._index.config_reader("manual")
                 self._writer = Writer(self._index)
-            marker.write_text(format_of(self._settings))
-            self._pending = Pending()
+            marker.write_text(index_format(self._settings))
+            self._uncommitted = Uncommitted()
             self._reload()
             self._position = self._committed
         except BaseException:
@@ -108,7 +108,7 @@ class TantivyIndex:
             raise
 
     def _wipe(self) -> None:
-        """Removes what this class writes, and nothing else that may lie in the folder."""
+        """Delete the files that this class writes, and no others that may be in the folder."""
         (self._folder / "format").unlink(missing_ok=True)
         remove(self._folder / "scopes.sqlite")
         remove(self._folder / "analysed.sqlite")
@@ -116,233 +116,228 @@ class TantivyIndex:
 
     def _reload(self) -> None:
         self._version += 1
-        with reading():
+        with translate_read_errors():
             self._index.reload()
             searcher = self._index.searcher()
             self._statistics = read_statistics(self._schema, searcher)
-        self._disk = Committed(self._schema, searcher, self._statistics)
+        self._disk = CommittedDocuments(self._schema, searcher, self._statistics)
         self._committed = self._statistics.position
 
     async def apply(
         self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
-        """Add or replace documents by id, drop others; all input before `position` is now in."""
         self._version += bool(documents or dropped)
-        said = [posting.terms or analysed(posting, self._settings) for posting in documents]
-        numbers = self._texts.add((posting.document.id, one) for posting, one in zip(documents, said, strict=True))
-        with writing():
-            for name in dropped:
-                self._put(name, None)
-            for posting, number, one in zip(documents, numbers, said, strict=True):
-                self._put(posting.document.id, Kept(posting, number, one))
-                self._writer.add(row(posting, number, one))
-        self._scopes.add(chain(scopes, (scope for posting in documents for scope in posting.scopes)))
+        analysed_terms = [indexed.terms or analysed(indexed, self._settings) for indexed in documents]
+        numbers = self._texts.add(
+            (indexed.document.id, terms) for indexed, terms in zip(documents, analysed_terms, strict=True)
+        )
+        with translate_write_errors():
+            for document_id in dropped:
+                self._replace(document_id, None)
+            for indexed, number, document_terms in zip(documents, numbers, analysed_terms, strict=True):
+                self._replace(indexed.document.id, UncommittedDocument(indexed, number, document_terms))
+                self._writer.add(document_row(indexed, number, document_terms))
+        self._scopes.add(chain(scopes, (scope for indexed in documents for scope in indexed.scopes)))
         self._position = position
-        self._go_on(UNCOMMITTED_MAX)
+        self._commit_if_due(UNCOMMITTED_MAX)
 
-    def _put(self, name: str, kept: Kept | None) -> None:
-        """Take the place of whatever was there under this id; what is new need not be looked for by tantivy."""
-        if self._pending.put(name, kept, self._disk.number):
-            self._writer.delete(name)
+    def _replace(self, document_id: str, document: UncommittedDocument | None) -> None:
+        if self._uncommitted.put(document_id, document, self._disk.number):
+            self._writer.delete(document_id)  # of a new id tantivy has no row to look for
 
-    def _go_on(self, most: int) -> None:
-        """Take up a commit that has ended, and begin one where as much as this is pending, or very long texts are."""
-        is_much = self._pending.characters >= UNCOMMITTED_CHARACTERS_MAX
-        if self._writer.is_through or (
-            self._writer.is_committing and (is_much or len(self._pending) >= 2 * UNCOMMITTED_MAX)
+    def _commit_if_due(self, limit: int) -> None:
+        """Finish a commit that is done. Begin one if `limit` documents, or very long ones, are uncommitted."""
+        is_long = self._uncommitted.characters >= UNCOMMITTED_CHARACTERS_MAX
+        if self._writer.is_commit_done or (
+            self._writer.is_committing and (is_long or len(self._uncommitted) >= 2 * UNCOMMITTED_MAX)
         ):
             self._end_commit()
-        if (is_much or len(self._pending) >= most) and not self._writer.is_committing:
+        if (is_long or len(self._uncommitted) >= limit) and not self._writer.is_committing:
             self._begin_commit()
 
     def _begin_commit(self) -> None:
-        """Begin to commit what is pending, all of which stays in memory until `_end_commit`."""
-        self._scopes.flush()  # first: the position must never be ahead of the scopes, nor of the texts
+        """Begin to commit everything that is uncommitted. It stays in memory until `_end_commit`."""
+        self._scopes.flush()  # first: the committed position must never be ahead of the scopes or the term store
         self._texts.flush()
-        self._pending.seal()
+        self._uncommitted.seal()
         self._writer.begin(self._position, self._sync)
 
     def _sync(self) -> None:
-        """What was flushed survives a power cut, and need not be brought into its file by a later flush."""
+        """Make what was flushed durable, and checkpoint the term store so that no later flush has to."""
         self._scopes.sync()
         self._texts.sync()
         self._texts.checkpoint()
 
     def _end_commit(self) -> None:
-        """Read from disk what a commit brought there; waits for it."""
+        """Wait for the commit that was begun, if any, and read its documents from disk from now on."""
         if self._writer.is_committing:
             self._writer.finish()
             self._reload()
-            self._texts.remove(self._pending.let_go())
+            self._texts.remove(self._uncommitted.forget_sealed())
 
     def _commit(self) -> None:
-        """Commit all that is pending, and wait for it."""
+        """Commit everything, and wait for it."""
         self._end_commit()
         self._begin_commit()
         self._end_commit()
 
     @property
     def committed(self) -> int:
-        """The input offset from which to feed after a crash."""
+        """The input offset at which indexing continues after a crash."""
         return self._committed
 
     async def version(self) -> int:
-        """A number that goes up whenever a search could answer otherwise than before, scores included."""
         return self._version
 
     async def vectors_pending(self) -> int:
-        """Nothing here is found by meaning."""
-        return 0
+        return 0  # this index has no vectors
 
     async def position(self) -> int:
-        """The input offset from which to feed after opening; 0 where there is no usable index."""
         return self._position
 
     async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
-        """The `depth` best anchors for a question, best first; ties by id. Any text is allowed.
+        """Return the `depth` best anchors, as `ports.AnchorIndex` promises.
 
-        Of its words and names the rarest `TERMS_MAX` and `NAMES_MAX` count.
+        The rarest `TERMS_MAX` words and the rarest `NAMES_MAX` names of the query count.
         """
         while depth > 0:
-            self._settle()
+            self._fill_tail()
             version, hits = self._version, list[Hit]()
             count = max(depth, self._settings.candidates)
-            for some in self._pieces(text, count, count if yield_control is None else SCORED_AT_ONCE):
-                hits += some
+            for scored in self._search_steps(text, count, count if yield_control is None else SCORED_AT_ONCE):
+                hits += scored
                 if yield_control is not None:
                     await yield_control()
-                    if self._version != version:  # something was applied meanwhile
+                    if self._version != version:  # the index changed meanwhile: search again
                         break
             else:
                 hits.sort(key=lambda hit: (-hit.score, hit.id))
                 return tuple(hits[:depth])
         return ()
 
-    def _pieces(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
-        """Anchors for a question, in any order, after each piece of the work; what is settled must stay so."""
-        read = self._known(text) or self._read(text, self._terms(text))
-        said, words = read.said, read.words
+    def _search_steps(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
+        """Yield anchors for a query in any order, some after each step of the work. The index must not change."""
+        query = self._cached_query(text) or self._parse(text, self._terms(text))
         yield []
-        names = self._named(text)
-        if not words and not names:
+        names = self._mentioned_names(text)
+        if not query.frequencies and not names:
             return
         yield []
-        proposed = proposing(counted(said, words), words, self._documents())
-        found = self._disk.candidates(proposed, names, count, set(self._pending.replaced))
-        question = query_weights(said, words, names, self._documents(), self._average_length(), self._settings)
-        every = [*found, *self._tail_candidates(question, count)]
+        documents = self._document_count()
+        proposed = proposing(counted(query.terms, query.frequencies), query.frequencies, documents)
+        on_disk = self._disk.candidates(proposed, names, count, set(self._uncommitted.replaced))
+        weights = query_weights(
+            query.terms, query.frequencies, names, documents, self._average_length(), self._settings
+        )
+        candidates = [*on_disk, *self._tail_candidates(weights, count)]
         yield []
-        for at in range(0, len(every), at_once):
-            texts = self._texts.get(every[at : at + at_once])
-            yield [Hit(one.id, rounded(score(question, one.analysed, self._settings))) for one in texts]
+        for start in range(0, len(candidates), at_once):
+            stored = self._texts.get(candidates[start : start + at_once])
+            yield [Hit(each.id, round_score(score(weights, each.terms, self._settings))) for each in stored]
 
     async def ignored_terms(self, text: str) -> int:
-        """How many words of a question do not count, although some document has them; it has too many.
+        """Return how many words of a query do not count, because it has too many that some document has.
 
-        To read such a question takes as long as to search for it; one that was just searched for is not read again.
+        Cost: that of parsing the query, which takes as long as searching for it. The query that was searched for last
+        is not parsed again.
         """
-        known = self._known(text)
-        if known is None:
-            said = self._terms(text)
-            if len(set(said)) <= TERMS_MAX:
+        query = self._cached_query(text)
+        if query is None:
+            query_terms = self._terms(text)
+            if len(set(query_terms)) <= TERMS_MAX:
                 return 0
-            self._settle()
-            known = self._read(text, said)
-        return known.unread
+            self._fill_tail()
+            query = self._parse(text, query_terms)
+        return query.ignored
 
-    def _known(self, text: str) -> Asked | None:
-        known = self._asked
-        return known if known is not None and known.version == self._version and known.text == text else None
+    def _cached_query(self, text: str) -> ParsedQuery | None:
+        query = self._long_query
+        return query if query is not None and query.version == self._version and query.text == text else None
 
-    def _read(self, text: str, said: list[str]) -> Asked:
-        having = self._having(said)
-        read = asked(text, self._version, said, having)
-        if len(having) > TERMS_MAX:
-            self._asked = read
-        return read
+    def _parse(self, text: str, query_terms: list[str]) -> ParsedQuery:
+        on_disk, in_tail = self._disk.document_frequency, self._uncommitted.tail.document_frequency
+        frequencies = {term: on_disk("words", term) + in_tail(term) for term in dict.fromkeys(query_terms)}
+        query = parse_query(text, self._version, query_terms, frequencies)
+        if len(frequencies) > TERMS_MAX:
+            self._long_query = query
+        return query
 
     def _terms(self, text: str) -> list[str]:
-        return terms(readable(text), stems=self._settings.stems)
-
-    def _having(self, said: Iterable[str]) -> dict[str, int]:
-        """How many documents have each of these terms."""
-        disk, tail = self._disk.having, self._pending.tail.having
-        return {term: disk("words", term) + tail(term) for term in dict.fromkeys(said)}
+        return terms(encodable(text), stems=self._settings.stems)
 
     def prepare(self) -> bool:
-        """Whether a search need not wait for a commit; if it would, one is begun."""
-        self._go_on(TAIL_MAX + 1)
-        return len(self._pending) <= TAIL_MAX
+        """Return whether a search need not wait for a commit. If it would have to, begin one."""
+        self._commit_if_due(TAIL_MAX + 1)
+        return len(self._uncommitted) <= TAIL_MAX
 
-    def _settle(self) -> None:
-        """Read the newest documents into the tail; where it has become too long a commit is begun, or waited for."""
+    def _fill_tail(self) -> None:
+        """Add the newest documents to the tail. If it has become too long, begin a commit or wait for one."""
         on_disk = self._statistics.documents
-        if self._pending.unread > UNREAD_MAX or (not on_disk and len(self._pending) > FRESH_TAIL_MAX):
+        is_fresh_and_long = not on_disk and len(self._uncommitted) > FRESH_TAIL_MAX
+        if self._uncommitted.outside_tail > TAIL_ADDED_MAX or is_fresh_and_long:
             self._commit()
         elif on_disk:
-            self._go_on(min(TAIL_MAX, on_disk) + 1)
-        self._pending.read()
+            self._commit_if_due(min(TAIL_MAX, on_disk) + 1)
+        self._uncommitted.fill_tail()
 
-    def _named(self, text: str) -> dict[str, int]:
-        """The names in a question that some scope or document has now, and how many have each."""
+    def _mentioned_names(self, text: str) -> dict[str, int]:
+        """Return the names in a query that some scope or document has now, with their document frequency."""
         if not self._settings.names:
             return {}
-        disk, tail = self._disk.having, self._pending.tail.having
-        found = {name: disk("names", name) + tail(named_term(name)) for name in mentions(readable(text))}
-        return rarest(found, NAMES_MAX)
+        on_disk, in_tail = self._disk.document_frequency, self._uncommitted.tail.document_frequency
+        frequencies = {name: on_disk("names", name) + in_tail(name_term(name)) for name in mentions(encodable(text))}
+        return rarest(frequencies, NAMES_MAX)
 
-    def _documents(self) -> int:
-        return self._statistics.documents + len(self._pending.tail)
+    def _document_count(self) -> int:
+        return self._statistics.documents + len(self._uncommitted.tail)
 
     def _average_length(self) -> float:
-        on_disk, tail = self._statistics.documents, self._pending.tail
+        on_disk, tail = self._statistics.documents, self._uncommitted.tail
         total = on_disk * self._statistics.average_length + tail.tokens()
         return total / (on_disk + len(tail)) if on_disk or tail else 0.0
 
-    def _tail_candidates(self, question: QueryWeights, count: int) -> list[int]:
-        if not self._pending.tail:
+    def _tail_candidates(self, query: QueryWeights, count: int) -> list[int]:
+        if not self._uncommitted.tail:
             return []
-        weights = {term: weight for term, _, weight in question.terms}
-        weights |= {named_term(name.strip()): weight for name, weight in question.names}
-        return self._pending.best(weights, question.average_length, count)
+        weights = {term: weight for term, _, weight in query.terms}
+        weights |= {name_term(name.strip()): weight for name, weight in query.names}
+        return self._uncommitted.best(weights, query.average_length, count)
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
-        """The documents kept under these ids."""
-        names = dict.fromkeys(ids)
-        found = self._pending.documents(names)
-        if stored := [name for name in names if name not in self._pending]:
-            found |= self._disk.documents(stored)
-        return found
+        distinct = dict.fromkeys(ids)
+        documents = self._uncommitted.documents(distinct)
+        if on_disk := [document_id for document_id in distinct if document_id not in self._uncommitted]:
+            documents |= self._disk.documents(on_disk)
+        return documents
 
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        """Names of scopes that have all these pairs, in order of name; some may have become empty."""
         return self._scopes.find(pairs, limit)
 
     def settle(self) -> None:
-        """Nothing is made in the background here."""
+        """Do nothing: this index makes nothing in the background."""
 
     def reset(self) -> None:
-        """Forget everything, readable or not; the position is 0 again."""
+        """Delete everything, readable or not. The position is 0 again."""
         with suppress(StreamCarError):
-            self._let_go()
+            self._close_files()
         self._wipe()
         self._open()
 
-    def _let_go(self) -> None:
+    def _close_files(self) -> None:
         self._scopes.close()
         self._texts.close()
         self._writer.close()
 
     def close(self) -> None:
-        """Commit what is in memory, wait for merges, let go of the folder; again is harmless."""
-        if self._lock.released:
+        """Commit what is in memory, wait for merges, and release the folder. Further calls do nothing."""
+        if self._lock.is_released:
             return
         try:
             try:
                 self._end_commit()
-                if self._pending or self._position != self._committed:
+                if self._uncommitted or self._position != self._committed:
                     self._commit()
             finally:
-                self._let_go()
+                self._close_files()
         finally:
             self._lock.release()

@@ -1,111 +1,121 @@
 """The newest documents, searched in memory for candidates much as tantivy does it on disk.
 
-Promise: finds every document that has one of the terms. Cost: ten microseconds to add a document of
-1 KB; a search half a microsecond a document, and as much for every term that one has; forgetting
-what was sealed, next to nothing.
+Promise: every document that has one of the terms is found. Cost: ten microseconds to add a document of 1 KB. A search
+takes half a microsecond per document, and as much again for every term that a document has. Forgetting the sealed
+documents costs next to nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 
 from stream_car.ranking.bm25 import DocumentTerms
 
-K1, B = 1.2, 0.75  # as tantivy has them
+K1, B = 1.2, 0.75  # tantivy's own values
 
-_NAMED = "="
+_NAME_PREFIX = "="
 
 
 class _Part:
-    """Some documents, by the set of their terms."""
+    """Documents by id, with the set of their terms."""
 
     def __init__(self) -> None:
-        self.said: dict[str, DocumentTerms] = {}
+        self.documents: dict[str, DocumentTerms] = {}
         self.terms: dict[str, set[str]] = {}
-        self.having: dict[str, int] = {}
+        self.frequencies: dict[str, int] = {}
         self.tokens = 0
 
-    def add(self, name: str, said: DocumentTerms) -> None:
-        terms = set(said.text.split())
-        terms.update(map(named_term, said.names.split()))
-        having = self.having
+    def add(self, document_id: str, document: DocumentTerms) -> None:
+        terms = set(document.text.split())
+        terms.update(map(name_term, document.names.split()))
+        frequencies = self.frequencies
         for term in terms:
-            having[term] = having.get(term, 0) + 1
-        self.said[name], self.terms[name] = said, terms
-        self.tokens += said.length
+            frequencies[term] = frequencies.get(term, 0) + 1
+        self.documents[document_id], self.terms[document_id] = document, terms
+        self.tokens += document.length
 
-    def remove(self, name: str) -> None:
-        for term in self.terms.pop(name):
-            self.having[term] -= 1
-        self.tokens -= self.said.pop(name).length
+    def remove(self, document_id: str) -> None:
+        for term in self.terms.pop(document_id):
+            self.frequencies[term] -= 1
+        self.tokens -= self.documents.pop(document_id).length
 
 
 class Tail:
-    """Two parts: what is being committed, and what came since. Documents are replaced by removing them first."""
+    """Two parts: the sealed documents, which are being committed, and the open ones, which came since.
+
+    To replace a document, remove it and add it again.
+    """
 
     def __init__(self) -> None:
         self._sealed = _Part()
         self._open = _Part()
 
     def __len__(self) -> int:
-        return len(self._sealed.said) + len(self._open.said)
+        return len(self._sealed.documents) + len(self._open.documents)
 
-    def add(self, name: str, said: DocumentTerms) -> None:
-        """Take a document in."""
-        self._open.add(name, said)
+    def add(self, document_id: str, document: DocumentTerms) -> None:
+        """Add an open document."""
+        self._open.add(document_id, document)
 
-    def add_sealed(self, name: str, said: DocumentTerms) -> None:
-        """Take a document in that belongs to what was sealed."""
-        self._sealed.add(name, said)
+    def add_sealed(self, document_id: str, document: DocumentTerms) -> None:
+        """Add a document that was sealed before it was added."""
+        self._sealed.add(document_id, document)
 
-    def remove(self, name: str) -> None:
-        """Forget a document; of an unknown one, nothing."""
+    def remove(self, document_id: str) -> None:
+        """Remove a document. An unknown id is ignored."""
         for part in (self._open, self._sealed):
-            if name in part.said:
-                part.remove(name)
+            if document_id in part.documents:
+                part.remove(document_id)
 
     def seal(self) -> None:
-        """What is here will be forgotten together."""
-        for name, said in self._sealed.said.items():
-            self._open.add(name, said)
+        """Seal all documents, so that they can be forgotten together."""
+        for document_id, document in self._sealed.documents.items():
+            self._open.add(document_id, document)
         self._sealed, self._open = self._open, _Part()
 
     def forget_sealed(self) -> None:
-        """Forget what was here at the last `seal`."""
+        """Remove the sealed documents."""
         self._sealed = _Part()
 
-    def having(self, term: str) -> int:
-        """How many documents have the term."""
-        return self._sealed.having.get(term, 0) + self._open.having.get(term, 0)
+    def document_frequency(self, term: str) -> int:
+        """Return the number of documents that have the term."""
+        return self._sealed.frequencies.get(term, 0) + self._open.frequencies.get(term, 0)
 
     def tokens(self) -> int:
-        """Terms of all documents, with repeats."""
+        """Return the number of terms of all documents, counting repeats."""
         return self._sealed.tokens + self._open.tokens
 
     def best(
-        self, weights: Mapping[str, float], average_length: float, count: int, is_one: Callable[[str], bool]
+        self, weights: Mapping[str, float], average_length: float, count: int, is_anchor: Callable[[str], bool]
     ) -> list[str]:
-        """The `count` documents of these that the terms speak for most, with all that tie with the last."""
+        """Return the `count` anchors with the highest scores, and all that tie with the last of them.
+
+        `weights` has the weight of each term of the query.
+        """
         unit = K1 * B / (average_length or 1.0)
-        found: dict[str, float] = {}
-        for name, said, terms in self._all():
+        scores: dict[str, float] = {}
+        for document_id, document, terms in self._all():
             common = weights.keys() & terms
-            if common and is_one(name):
-                damping = K1 * (1 - B) + unit * said.length
-                found[name] = sum(_part(term, weights[term], said, damping) for term in sorted(common))
-        least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
-        return [name for name, score in found.items() if score >= least]
+            if common and is_anchor(document_id):
+                damping = K1 * (1 - B) + unit * document.length
+                scores[document_id] = sum(
+                    _term_score(term, weights[term], document, damping) for term in sorted(common)
+                )
+        lowest = sorted(scores.values(), reverse=True)[count - 1] if len(scores) > count else 0.0
+        return [document_id for document_id, score in scores.items() if score >= lowest]
 
     def _all(self) -> Iterator[tuple[str, DocumentTerms, set[str]]]:
         for part in (self._sealed, self._open):
-            yield from ((name, said, part.terms[name]) for name, said in part.said.items())
+            yield from (
+                (document_id, document, part.terms[document_id]) for document_id, document in part.documents.items()
+            )
 
 
-def _part(term: str, weight: float, said: DocumentTerms, damping: float) -> float:
-    if term.startswith(_NAMED):
+def _term_score(term: str, weight: float, document: DocumentTerms, damping: float) -> float:
+    if term.startswith(_NAME_PREFIX):
         return weight
-    count = said.text.count(f" {term} ")
+    count = document.text.count(f" {term} ")
     return weight * count / (count + damping)
 
 
-def named_term(name: str) -> str:
-    """A name as a term of its own; no word of a text has this sign."""
-    return _NAMED + name
+def name_term(name: str) -> str:
+    """Return a name as a term. The prefix sets it apart: no word of a text has this character."""
+    return _NAME_PREFIX + name

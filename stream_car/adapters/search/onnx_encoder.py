@@ -1,8 +1,8 @@
 """A sentence encoder in ONNX, without PyTorch: the `dense` extra.
 
-Promise: a text's vector does not depend on the texts that are encoded beside it, but for the last digits.
-Reads an ONNX model and its `tokenizer.json`, as sentence-transformers models are exported; loads nothing from
-elsewhere. Cost: with MiniLM about 10 ms for a text of 1 KB on one core.
+Promise: except for the last digits, the vector of a text does not depend on the texts that are encoded with it. It
+reads an ONNX model and its `tokenizer.json`, as sentence-transformers models are exported, and downloads nothing.
+Cost: with MiniLM about 10 ms for a text of 1 KB on one core.
 """
 
 from collections.abc import Sequence
@@ -21,46 +21,45 @@ THREADS = 1
 Pooling = Literal["mean", "first"]
 
 
-class _Said(msgspec.Struct):
-    """How the authors of a model make one vector of many."""
+class _PoolingConfig(msgspec.Struct):
+    """How the authors of a model combine the vectors of the tokens."""
 
     pooling_mode_cls_token: bool = False
     pooling_mode: str = ""
 
 
 def pooling(folder: Path) -> Pooling:
-    """How the model in a folder wants its last layer pooled; the mean where nothing is said."""
+    """Return the pooling that the model in a folder is configured for; the mean by default."""
     file = folder / "1_Pooling" / "config.json"
-    said = msgspec.json.decode(file.read_bytes(), type=_Said) if file.is_file() else _Said()
-    return "first" if said.pooling_mode_cls_token or said.pooling_mode == "cls" else "mean"
+    config = msgspec.json.decode(file.read_bytes(), type=_PoolingConfig) if file.is_file() else _PoolingConfig()
+    return "first" if config.pooling_mode_cls_token or config.pooling_mode == "cls" else "mean"
 
 
 class OnnxEncoder:
-    """Implements `ports.Encoder`: the last layer over a text's tokens, its mean or its first, of length one."""
+    """Implements `ports.Encoder`: the mean of the last layer over a text's tokens, or its first, of length one."""
 
     def __init__(self, model: Path | str, tokenizer: Path | str, *, name: str = "", pooling: Pooling = "mean") -> None:
         self.name = name or Path(model).parent.name
         self._pooling = pooling
         for file in (Path(model), Path(tokenizer)):
             if not file.is_file():
-                raise StreamCarError(f"{file} is missing; an encoder needs an ONNX model and its tokenizer.json")
+                raise StreamCarError(f"The file {file} is missing. An encoder needs an ONNX model and tokenizer.json.")
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(TOKENS_MAX)
         self._tokenizer.enable_padding()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = THREADS
         self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        self._inputs = [one.name for one in self._session.get_inputs()]
+        self._inputs = [node.name for node in self._session.get_inputs()]
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector of length one for each text, as little-endian 32-bit floats."""
         if not texts:
             return []
-        read = self._tokenizer.encode_batch(list(texts))
-        ids = numpy.array([one.ids for one in read], dtype=numpy.int64)
-        mask = numpy.array([one.attention_mask for one in read], dtype=numpy.int64)
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
-        layer = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        batch = self._tokenizer.encode_batch(list(texts))
+        ids = numpy.array([tokens.ids for tokens in batch], dtype=numpy.int64)
+        mask = numpy.array([tokens.attention_mask for tokens in batch], dtype=numpy.int64)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
+        layer = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
         if self._pooling == "first":
             pooled = layer[:, 0]
         else:

@@ -1,9 +1,9 @@
 """Names of scopes by their parts, in an SQLite file beside the text index.
 
-Promise: holds every scope it was given; a scope whose documents have all gone since stays listed, so
-whoever asks must expect an empty one. Additions repeat without harm. What is not yet flushed is
-found, and is lost in a crash: the index flushes it before it moves its own position.
-Cost: a scope seen lately nothing, a new one a few microseconds a part.
+Promise: every scope that was added is found. A scope stays listed when all of its documents are gone, so a caller must
+expect empty scopes. Repeated additions change nothing. An addition is found before it is flushed, and lost in a crash
+until then: the index flushes it before it moves its own position.
+Cost: nothing for a scope that was added recently, a few microseconds per part for a new one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,22 +12,22 @@ from pathlib import Path
 
 from stream_car.core.scope_names import part_name, scope_parts
 from stream_car.errors import StreamCarError
-from stream_car.files.database import connect, sync_log, translated
+from stream_car.files.database import connect, sync_log, translate_errors
 
-CURE = "reset the index, it is rebuilt from the log"
+CURE = "Delete the folder of the index; it is rebuilt from the log."
 
 _SEEN_MAX = 1 << 16
 _COUNTED_MAX = 1000
 _SCHEMA = "CREATE TABLE IF NOT EXISTS parts (part TEXT, scope TEXT, PRIMARY KEY (part, scope)) WITHOUT ROWID"
 
 
-class ScopeParts:
+class ScopeNames:
     """`part -> scopes` on disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: set[str] = set()
-        with translated(path, CURE):
+        with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL")
             try:
                 self._connection.execute(_SCHEMA)
@@ -36,12 +36,12 @@ class ScopeParts:
                 raise
 
     def add(self, scopes: Iterable[str]) -> None:
-        """Make scopes known; with the next `flush` for good."""
+        """Add scopes. The next `flush` commits them."""
         new = set(scopes) - self._seen
         if not new:
             return
         rows = sorted((part_name(key, value), scope) for scope in new for key, value in scope_parts(scope))
-        with translated(self._path, CURE):
+        with translate_errors(self._path, CURE):
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT OR IGNORE INTO parts (part, scope) VALUES (?, ?)", rows)
@@ -50,28 +50,28 @@ class ScopeParts:
         self._seen |= new
 
     def find(self, parts: Sequence[tuple[str, str]], limit: int) -> tuple[str, ...]:
-        """Names of scopes that have all these pairs, in order of name; without pairs, all names."""
+        """Return names of scopes that have all these parts, in order of name; without parts, all names."""
         names = sorted({part_name(key, value) for key, value in parts}, key=lambda name: (self._count(name), name))
-        others = "".join(f" CROSS JOIN parts AS p{n} ON p{n}.part = ? AND p{n}.scope = p0.scope"
-                         for n in range(1, len(names)))  # fmt: skip
-        only = "WHERE p0.part = ?" if names else ""
-        with translated(self._path, CURE):
+        joins = "".join(f" CROSS JOIN parts AS p{n} ON p{n}.part = ? AND p{n}.scope = p0.scope"
+                        for n in range(1, len(names)))  # fmt: skip
+        condition = "WHERE p0.part = ?" if names else ""
+        with translate_errors(self._path, CURE):
             rows: list[tuple[str]] = self._connection.execute(
-                f"SELECT DISTINCT p0.scope FROM parts AS p0{others} {only} ORDER BY p0.scope LIMIT ?",
+                f"SELECT DISTINCT p0.scope FROM parts AS p0{joins} {condition} ORDER BY p0.scope LIMIT ?",
                 (*names[1:], *names[:1], limit),
             ).fetchall()
         return tuple(scope for (scope,) in rows)
 
     def _count(self, name: str) -> int:
-        with translated(self._path, CURE):
+        with translate_errors(self._path, CURE):
             row: tuple[int] = self._connection.execute(
                 "SELECT COUNT(*) FROM (SELECT 1 FROM parts WHERE part = ? LIMIT ?)", (name, _COUNTED_MAX)
             ).fetchone()
         return row[0]
 
     def flush(self) -> None:
-        """Keep what was added; it survives a power cut from the next `sync` on."""
-        with translated(self._path, CURE):
+        """Commit the additions. They survive a power cut after the next `sync`."""
+        with translate_errors(self._path, CURE):
             if self._connection.in_transaction:
                 try:
                     self._connection.execute("COMMIT")
@@ -80,12 +80,12 @@ class ScopeParts:
                     raise
 
     def sync(self) -> None:
-        """Make what was flushed durable; another thread may call this."""
+        """Make the flushed additions durable. Another thread may call this."""
         sync_log(self._path)
 
     def close(self) -> None:
-        """Flush, as far as the disk allows, and let go of the file."""
+        """Flush if the disk allows it, and close the file."""
         with suppress(StreamCarError):
             self.flush()
-        with translated(self._path, CURE):
+        with translate_errors(self._path, CURE):
             self._connection.close()

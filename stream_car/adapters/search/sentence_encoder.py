@@ -1,7 +1,7 @@
-"""A sentence encoder by the library sentence-transformers: an extra of its own, because it needs PyTorch.
+"""A sentence encoder of the library sentence-transformers: an extra of its own, because it needs PyTorch.
 
-Promise: a text's vector does not depend on the texts beside it, but for the last digits. Nothing is fetched:
-a model is a folder, or a name whose files the library has in its cache. Cost: that of the model; loading
+Promise: except for the last digits, the vector of a text does not depend on the texts that are encoded with it. Nothing
+is downloaded: a model is a folder, or a name whose files the library has in its cache. Cost: that of the model; loading
 PyTorch takes seconds.
 """
 
@@ -15,44 +15,43 @@ from numpy.typing import NDArray
 
 from stream_car.errors import StreamCarError
 
-AT_ONCE = 8  # texts encoded before a question that waits has its turn
+AT_ONCE = 8  # texts encoded before a waiting query has its turn
 
 
 class Model(Protocol):
-    """What is asked of a `sentence_transformers.SentenceTransformer`."""
+    """The part of `sentence_transformers.SentenceTransformer` that is used here."""
 
     def encode(
         self, sentences: list[str], *, normalize_embeddings: bool, convert_to_numpy: bool, show_progress_bar: bool
     ) -> NDArray[numpy.float32]:
-        """A row for each text."""
+        """Return one row per text."""
         ...
 
 
 class SentenceTransformerEncoder:
-    """Implements `ports.Encoder` over a loaded model, on whatever device it is."""
+    """Implements `ports.Encoder` with a loaded model, on the device that the model is on."""
 
     def __init__(self, model: Model, *, name: str) -> None:
         self.name = name
         self._model = model
-        self._turn = threading.Lock()  # its tokenizer is not to be used by two threads at once
+        self._turn = threading.Lock()  # two threads must not use its tokenizer at once
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector of length one for each text, as little-endian 32-bit floats."""
-        found: list[bytes] = []
-        for at in range(0, len(texts), AT_ONCE):
+        vectors: list[bytes] = []
+        for start in range(0, len(texts), AT_ONCE):
             with self._turn:
                 rows = self._model.encode(
-                    list(texts[at : at + AT_ONCE]),
+                    list(texts[start : start + AT_ONCE]),
                     normalize_embeddings=True,
                     convert_to_numpy=True,
                     show_progress_bar=False,
                 )
-            found += [row.astype("<f4").tobytes() for row in rows]
-        return found
+            vectors += [row.astype("<f4").tobytes() for row in rows]
+        return vectors
 
 
 def load(model: str | Path, *, name: str = "") -> SentenceTransformerEncoder:
-    """The model in a folder, or one of the library's cache by its name. Raises `StreamCarError`."""
+    """Load the model in a folder, or a model of the library's cache by its name. Raises `StreamCarError`."""
     from sentence_transformers import SentenceTransformer
 
     try:
@@ -60,7 +59,7 @@ def load(model: str | Path, *, name: str = "") -> SentenceTransformerEncoder:
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise StreamCarError(
-            f"sentence-transformers has no model {str(model)!r} on this machine ({reason}); give the folder of one, "
-            "or fetch it first with that library"
+            f"sentence-transformers has no model {str(model)!r} on this machine ({reason}). Name the folder of a "
+            "model, or download this one with that library first."
         ) from error
     return SentenceTransformerEncoder(loaded, name=name or Path(model).name)

@@ -1,9 +1,10 @@
-"""Documents as they are scored, by number, in an SQLite file beside the text index.
+"""The terms of documents by number, in an SQLite file beside the text index. Scores are computed from them.
 
-Promise: a number is given once and names one document as it stood; what is not yet flushed is found,
-and is lost in a crash, so the index flushes it before it moves its own position. What was flushed and the index never
-came to refer to, for there was a crash, stays until the index is reset: some thousand documents at the most. Bytes that
-are not those that were kept raise `Halted`. Cost: about 4 us to keep a document, 3 us to read one.
+Promise: a number is given out once and names one revision of a document. A document is found before it is flushed, and
+lost in a crash until then: the index flushes it before it moves its own position. Changed bytes raise `Halted`.
+Documents that were flushed before a crash, but that no commit of the index refers to, stay until the index is reset: a
+few thousand at most.
+Cost: about 4 us to store a document, 3 us to read one.
 """
 
 import sqlite3
@@ -15,30 +16,30 @@ from msgspec import Struct
 
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.checkpoints import checkpoint
-from stream_car.files.database import connect, guarded, sync_log, translated, unguarded
+from stream_car.files.database import add_checksum, connect, strip_checksum, sync_log, translate_errors
 from stream_car.ranking.bm25 import DocumentTerms
 
-CURE = "reset the index, it is rebuilt from the log"
+CURE = "Delete the folder of the index; it is rebuilt from the log."
 
-_AT_ONCE = 500  # numbers in one statement
-_FLUSHED = 500  # documents, after which nobody has to wait long for a flush
+_CHUNK = 500  # numbers in one statement
+_UNFLUSHED_MAX = 500  # documents; keeps every flush short
 _SCHEMA = "CREATE TABLE IF NOT EXISTS analysed (number INTEGER PRIMARY KEY, id TEXT, length INTEGER, words BLOB)"
 
 
-class Numbered(Struct, frozen=True, gc=False):
-    """A document's number, its id, and what its score depends on."""
+class StoredTerms(Struct, frozen=True, gc=False):
+    """The number of a document, its id, and its terms."""
 
     number: int
     id: str
-    analysed: DocumentTerms
+    terms: DocumentTerms
 
 
-class AnalysedTexts:
-    """`number -> analysed text` on disk."""
+class TermStore:
+    """`number -> terms` on disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with translated(path, CURE):
+        with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL", mapped=True)
             try:
                 self._connection.execute(_SCHEMA)
@@ -50,74 +51,83 @@ class AnalysedTexts:
         self._unflushed = 0
 
     def add(self, documents: Iterable[tuple[str, DocumentTerms]]) -> list[int]:
-        """Keep documents; the number of each, in order."""
+        """Store documents by id, and return the number of each, in order."""
         first = self._last + 1
-        rows = [(number, name, said.length, _bytes(name, said)) for number, (name, said) in enumerate(documents, first)]
-        with translated(self._path, CURE):
+        rows = [
+            (number, document_id, terms.length, _encode(document_id, terms))
+            for number, (document_id, terms) in enumerate(documents, first)
+        ]
+        with translate_errors(self._path, CURE):
             self._begin()
             self._connection.executemany("INSERT INTO analysed VALUES (?, ?, ?, ?)", rows)
         self._last += len(rows)
         self._unflushed += len(rows)
-        if self._unflushed >= _FLUSHED:
+        if self._unflushed >= _UNFLUSHED_MAX:
             self.flush()
         return [row[0] for row in rows]
 
     def remove(self, numbers: Iterable[int]) -> None:
-        """Forget documents; of an unknown number, nothing."""
-        with translated(self._path, CURE):
+        """Delete documents. Unknown numbers are ignored."""
+        with translate_errors(self._path, CURE):
             self._begin()
             self._connection.executemany("DELETE FROM analysed WHERE number = ?", [(number,) for number in numbers])
 
-    def get(self, numbers: Sequence[int]) -> list[Numbered]:
-        """The documents of these numbers, in any order. Raises `Halted` where one is missing or damaged."""
-        found: list[Numbered] = []
-        for start in range(0, len(numbers), _AT_ONCE):
-            some = numbers[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            with translated(self._path, CURE):
+    def get(self, numbers: Sequence[int]) -> list[StoredTerms]:
+        """Return the documents with these numbers, in any order.
+
+        Raises `Halted` (`damaged`) if one is missing or has changed.
+        """
+        documents: list[StoredTerms] = []
+        for start in range(0, len(numbers), _CHUNK):
+            chunk = numbers[start : start + _CHUNK]
+            marks = ",".join("?" * len(chunk))
+            with translate_errors(self._path, CURE):
                 rows: list[tuple[int, str, int, bytes]] = self._connection.execute(
                     f"SELECT number, id, length, words FROM analysed WHERE number IN ({marks})",
-                    some,
+                    chunk,
                 ).fetchall()
-            found += [Numbered(number, name, _read(name, length, kept)) for number, name, length, kept in rows]
-        if len(found) < len(numbers):
-            raise Halted("damaged", f"{self._path.name} lacks documents that the text index has; {CURE}")
-        return found
+            documents += [
+                StoredTerms(number, document_id, _decode(document_id, length, stored))
+                for number, document_id, length, stored in rows
+            ]
+        if len(documents) < len(numbers):
+            raise Halted("damaged", f"The file {self._path.name} lacks documents that the text index has. {CURE}")
+        return documents
 
     def _begin(self) -> None:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
 
     def flush(self) -> None:
-        """Keep what was added; it survives a power cut from the next `sync` on."""
+        """Commit the additions. They survive a power cut after the next `sync`."""
         self._unflushed = 0
-        with translated(self._path, CURE):
+        with translate_errors(self._path, CURE):
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
     def sync(self) -> None:
-        """Make what was flushed durable; another thread may call this."""
+        """Make the flushed additions durable. Another thread may call this."""
         sync_log(self._path)
 
     def checkpoint(self) -> None:
-        """Bring what was flushed into the file; another thread may call this."""
+        """Copy the flushed additions from the write-ahead log into the file. Another thread may call this."""
         checkpoint(self._path)
 
     def close(self) -> None:
-        """Flush, as far as the disk allows, and let go of the file."""
+        """Flush if the disk allows it, and close the file."""
         with suppress(StreamCarError, sqlite3.Error):
             self.flush()
-        with translated(self._path, CURE):
+        with translate_errors(self._path, CURE):
             self._connection.close()
 
 
-def _bytes(name: str, said: DocumentTerms) -> bytes:
-    return guarded(name.encode(), f"{said.text}\n{said.names}".encode())
+def _encode(document_id: str, terms: DocumentTerms) -> bytes:
+    return add_checksum(document_id.encode(), f"{terms.text}\n{terms.names}".encode())
 
 
-def _read(name: str, length: int, kept: bytes) -> DocumentTerms:
-    value = unguarded(name.encode(), kept)
+def _decode(document_id: str, length: int, stored: bytes) -> DocumentTerms:
+    value = strip_checksum(document_id.encode(), stored)
     if value is None:
-        raise Halted("damaged", f"the words of document {name!r} are damaged; {CURE}")
+        raise Halted("damaged", f"The terms of document {document_id!r} are damaged. {CURE}")
     text, _, names = value.decode().partition("\n")
     return DocumentTerms(text, names, length)

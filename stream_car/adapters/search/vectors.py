@@ -1,9 +1,10 @@
-"""Vectors of documents, in an SQLite file beside the text index, made by a thread of its own.
+"""Vectors of documents in an SQLite file beside the text index. A thread of their own makes them.
 
-Promise: `put` only notes a document; a thread encodes what is noted, in batches, and until then the
-document counts as behind. What a crash cuts off is fed again: `position` says from where.
-A file of another encoder is begun anew at position 0. Search is exact.
-Cost: `put` about 5 us; a search one product over all vectors, about 10 ms at 10^5 of 384 numbers.
+Promise: `apply` only queues documents. A thread encodes them in batches; until then they are pending. What a crash
+loses is indexed again: `position` says from where. A file of another encoder is emptied and starts at position 0.
+Search is exact.
+Cost: `apply` takes about 5 us per document. A search is one product over all vectors, about 10 ms at 10^5 vectors of
+384 numbers.
 """
 
 import threading
@@ -13,10 +14,10 @@ from pathlib import Path
 import numpy
 from numpy.typing import NDArray
 
-from stream_car.files.database import connect, remove, translated
+from stream_car.files.database import connect, remove, translate_errors
 from stream_car.ports import Encoder
 
-CURE = "reset the index, it is rebuilt from the log"
+CURE = "Delete the folder of the index; it is rebuilt from the log."
 BATCH = 32  # texts encoded at once
 
 _SCHEMA = (
@@ -29,13 +30,13 @@ _Floats = NDArray[numpy.float32]
 
 
 class Vectors:
-    """`id -> vector`, kept up to date behind the caller's back."""
+    """`id -> vector`, brought up to date in the background."""
 
     def __init__(self, path: Path, encoder: Encoder) -> None:
         self._path = path
         self._encoder = encoder
         self._changed = threading.Condition()
-        self._ends = False
+        self._is_closing = False
         self.failure: Exception | None = None
         self.version = 0
         self._open()
@@ -43,34 +44,34 @@ class Vectors:
         self._thread.start()
 
     def _open(self) -> None:
-        with translated(self._path, CURE):
+        with translate_errors(self._path, CURE):
             self._connection = connect(self._path, synchronous="FULL")
             for statement in _SCHEMA:
                 self._connection.execute(statement)
-            kept = self._connection.execute("SELECT encoder, position FROM meta").fetchone()
-            if kept is None or kept[0] != self._encoder.name:
+            meta = self._connection.execute("SELECT encoder, position FROM meta").fetchone()
+            if meta is None or meta[0] != self._encoder.name:
                 for table in ("meta", "waiting", "vectors"):
                     self._connection.execute(f"DELETE FROM {table}")
                 self._connection.execute("INSERT INTO meta VALUES (?, 0)", (self._encoder.name,))
-                kept = (self._encoder.name, 0)
-            self.position: int = kept[1]
+                meta = (self._encoder.name, 0)
+            self.position: int = meta[1]
             rows: list[tuple[str, bytes]] = self._connection.execute("SELECT id, vector FROM vectors").fetchall()
-            self._behind: int = self._connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0]
-        self._at: dict[str, int] = {}
-        self._names: list[str | None] = []
+            self._pending: int = self._connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0]
+        self._row_of: dict[str, int] = {}
+        self._ids: list[str | None] = []  # by row; `None` where a vector was deleted
         self._matrix: _Floats = numpy.zeros((0, 0), dtype=numpy.float32)
-        for name, vector in rows:
-            self._set(name, vector)
+        for document_id, vector in rows:
+            self._append(document_id, vector)
 
     def apply(self, texts: Iterable[tuple[str, str]], dropped: Iterable[str], position: int) -> None:
-        """Note documents to be encoded, forget others; all input before `position` is now noted."""
-        with self._changed, translated(self._path, CURE):
+        """Queue the texts of documents by id and delete others. All input before `position` is now applied."""
+        with self._changed, translate_errors(self._path, CURE):
             self._begin()
-            self._forget(dropped)
-            for name, words in texts:
-                self._forget([name])
-                self._connection.execute("INSERT INTO waiting (id, words) VALUES (?, ?)", (name, words))
-                self._behind += 1
+            self._delete(dropped)
+            for document_id, text in texts:
+                self._delete([document_id])
+                self._connection.execute("INSERT INTO waiting (id, words) VALUES (?, ?)", (document_id, text))
+                self._pending += 1
             self._connection.execute("UPDATE meta SET position = ?", (position,))
             self.position = position
             self._changed.notify_all()
@@ -79,92 +80,101 @@ class Vectors:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
 
-    def _forget(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._behind -= self._connection.execute("DELETE FROM waiting WHERE id = ?", (name,)).rowcount
-            at = self._at.pop(name, None)
-            if at is not None:
-                self._names[at] = None
-                self._matrix[at] = 0.0
-                self._connection.execute("DELETE FROM vectors WHERE id = ?", (name,))
+    def _delete(self, ids: Iterable[str]) -> None:
+        for document_id in ids:
+            self._pending -= self._connection.execute("DELETE FROM waiting WHERE id = ?", (document_id,)).rowcount
+            row = self._row_of.pop(document_id, None)
+            if row is not None:
+                self._ids[row] = None
+                self._matrix[row] = 0.0
+                self._connection.execute("DELETE FROM vectors WHERE id = ?", (document_id,))
                 self.version += 1
 
-    def _set(self, name: str, vector: bytes) -> None:
+    def _append(self, document_id: str, vector: bytes) -> None:
         numbers = numpy.frombuffer(vector, dtype="<f4")
-        at = len(self._names)
-        if at == len(self._matrix):
-            grown = numpy.zeros((max(1024, 2 * at), len(numbers)), dtype=numpy.float32)
-            if at:
-                grown[:at] = self._matrix[:at]
+        row = len(self._ids)
+        if row == len(self._matrix):
+            grown = numpy.zeros((max(1024, 2 * row), len(numbers)), dtype=numpy.float32)
+            if row:
+                grown[:row] = self._matrix[:row]
             self._matrix = grown
-        self._matrix[at] = numbers
-        self._names.append(name)
-        self._at[name] = at
+        self._matrix[row] = numbers
+        self._ids.append(document_id)
+        self._row_of[document_id] = row
 
     def _work(self) -> None:
         try:
-            while self._encode_some():
+            while self._encode_batch():
                 pass
         except Exception as error:
             with self._changed:
                 self.failure = error
                 self._changed.notify_all()
 
-    def _encode_some(self) -> bool:
+    def _encode_batch(self) -> bool:
+        """Wait for texts and encode a batch of them. Returns `False` when closing."""
         with self._changed:
-            while not self._behind and not self._ends:
+            while not self._pending and not self._is_closing:
                 self._changed.wait()
-            if self._ends:
+            if self._is_closing:
                 return False
             rows: list[tuple[int, str, str]] = self._connection.execute(
                 "SELECT number, id, words FROM waiting ORDER BY number LIMIT ?", (BATCH,)
             ).fetchall()
-        vectors = self._encoder.encode([words for _, _, words in rows])
+        vectors = self._encoder.encode([text for _, _, text in rows])  # without the lock: this takes long
         with self._changed:
             self._begin()
             for row, vector in zip(rows, vectors, strict=True):
-                name = row[1]
+                document_id = row[1]
                 if self._connection.execute(_DONE, row).rowcount:  # otherwise it was replaced meanwhile
-                    self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (name, vector))
-                    self._set(name, vector)
-                    self._behind -= 1
+                    self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (document_id, vector))
+                    self._append(document_id, vector)
+                    self._pending -= 1
             self._connection.execute("COMMIT")
             self.version += 1
             self._changed.notify_all()
         return True
 
     def pending(self) -> int:
-        """Documents whose vectors are still to come."""
+        """Return the number of documents whose vectors are still to come."""
         with self._changed:
-            return self._behind
+            return self._pending
 
     def settle(self) -> None:
-        """Wait until no vector is behind. Raises what the encoder raised."""
+        """Wait until every vector is made. Raises the error of the encoder."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._behind or self.failure is not None)
+            self._changed.wait_for(lambda: not self._pending or self.failure is not None)
             if self.failure is not None:
                 raise self.failure
 
-    def cosines(self, text: str, names: Sequence[str], depth: int) -> dict[str, float]:
-        """How near the named documents are to a text, as far as they have vectors, and the `depth` nearest of all."""
-        [asked] = self._encoder.encode([text])
+    def cosines(self, text: str, ids: Sequence[str], depth: int) -> dict[str, float]:
+        """Return the cosines between a text and documents: those with these ids, and the `depth` nearest of all.
+
+        A document without a vector has no cosine.
+        """
+        [vector] = self._encoder.encode([text])
         with self._changed:
-            if not self._at:
+            if not self._row_of:
                 return {}
-            count = len(self._names)
-            near = self._matrix[:count] @ numpy.frombuffer(asked, dtype="<f4")
-            best = numpy.argpartition(-near, min(depth, count) - 1)[:depth].tolist() if depth else []
-            found = {self._names[at]: at for at in best} | {name: self._at[name] for name in names if name in self._at}
-            return {name: round(float(near[at]), 5) for name, at in found.items() if name is not None}
+            count = len(self._ids)
+            cosines = self._matrix[:count] @ numpy.frombuffer(vector, dtype="<f4")
+            nearest = numpy.argpartition(-cosines, min(depth, count) - 1)[:depth].tolist() if depth else []
+            rows = {self._ids[row]: row for row in nearest}
+            rows |= {document_id: self._row_of[document_id] for document_id in ids if document_id in self._row_of}
+            return {
+                document_id: round(float(cosines[row]), 5)
+                for document_id, row in rows.items()
+                if document_id is not None
+            }
 
     def flush(self) -> None:
-        """Keep what was noted and encoded, durably."""
-        with self._changed, translated(self._path, CURE):
+        """Commit what was applied and encoded, durably."""
+        with self._changed, translate_errors(self._path, CURE):
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Delete everything. The position is 0 again."""
         with self._changed:
             self._connection.close()
             remove(self._path)
@@ -172,9 +182,9 @@ class Vectors:
             self._open()
 
     def close(self) -> None:
-        """Let the thread end and keep everything."""
+        """End the thread, commit everything and close the file."""
         with self._changed:
-            self._ends = True
+            self._is_closing = True
             self._changed.notify_all()
         self._thread.join()
         self.flush()

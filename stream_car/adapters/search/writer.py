@@ -1,9 +1,8 @@
 """tantivy's writer, whose commits run in a thread of their own.
 
-Promise: what is handed over while a commit goes on is held, and given to tantivy in its order after the
-commit, a little with everything that comes: it belongs to the next one. Whoever commits need not wait;
-`finish` tells of a failure.
-Not to be used from several threads at once. Cost: a commit takes 50-100 ms, nearly all of it outside Python.
+Promise: rows that arrive during a commit wait in a queue. After the commit they are passed to tantivy in order, a few
+with each row that arrives, and belong to the next commit. The caller need not wait for a commit; `finish` raises its
+error. Use the writer from one thread at a time. Cost: a commit takes 50-100 ms, nearly all of it outside Python.
 """
 
 from collections import deque
@@ -13,12 +12,12 @@ from contextlib import contextmanager
 
 import tantivy
 
-from stream_car.adapters.search.schema import CURE, MARK, mark
+from stream_car.adapters.search.schema import CURE, MARK, position_row
 from stream_car.errors import Halted, StreamCarError
 
 _HEAP = 100_000_000
-_GIVEN = 3  # of what was held, with everything that comes
-_THREADS = 1  # keeps up with a publisher, and makes half as many segments as two would
+_PASSED_ON = 3  # queued rows that are passed on with each row that arrives
+_THREADS = 1  # keeps up with a publisher, and makes half as many segments as two threads would
 
 
 class Writer:
@@ -26,89 +25,95 @@ class Writer:
 
     def __init__(self, index: tantivy.Index) -> None:
         self._writer = index.writer(_HEAP, _THREADS)
-        self._held: deque[tuple[str | None, tantivy.Document | None]] = deque()  # deleted id, or added row
+        self._queue: deque[tuple[str | None, tantivy.Document | None]] = deque()  # deleted id, or added row
         self._commit: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "index-commit")
 
-    def delete(self, name: str) -> None:
-        """Take the rows of this id away."""
-        self._hand_over(name, None)
+    def delete(self, document_id: str) -> None:
+        """Delete the rows of a document."""
+        self._enqueue(document_id, None)
 
     def add(self, row: tantivy.Document) -> None:
-        """Put a row in."""
-        self._hand_over(None, row)
+        """Add a row."""
+        self._enqueue(None, row)
 
-    def _hand_over(self, name: str | None, row: tantivy.Document | None) -> None:
-        self._held.append((name, row))
+    def _enqueue(self, document_id: str | None, row: tantivy.Document | None) -> None:
+        self._queue.append((document_id, row))
         if self._commit is None:
-            self._give(_GIVEN)
+            self._pass_on(_PASSED_ON)
 
-    def _give(self, most: int) -> None:
-        for _ in range(min(most, len(self._held))):
-            name, row = self._held.popleft()
-            if name is not None:
-                self._writer.delete_documents_by_term("id", name)
+    def _pass_on(self, limit: int) -> None:
+        for _ in range(min(limit, len(self._queue))):
+            document_id, row = self._queue.popleft()
+            if document_id is not None:
+                self._writer.delete_documents_by_term("id", document_id)
             if row is not None:
                 self._writer.add_document(row)
 
     @property
     def is_committing(self) -> bool:
-        """Whether a commit was begun whose end nobody has asked for yet."""
+        """Whether a commit was begun for which `finish` has not been called."""
         return self._commit is not None
 
     @property
-    def is_through(self) -> bool:
-        """Whether a commit was begun and `finish` would not wait."""
+    def is_commit_done(self) -> bool:
+        """Whether a commit was begun for which `finish` would not wait."""
         return self._commit is not None and self._commit.done()
 
-    def begin(self, position: int, first: Callable[[], None]) -> None:
-        """Commit all that was handed over, with the position it reaches, after calling `first` in that thread."""
-        with writing():
-            self._give(len(self._held))
-            self._writer.delete_documents_by_term("mark", MARK)
-            self._writer.add_document(mark(position))
-        self._commit = self._thread.submit(self._run, first)
+    def begin(self, position: int, before_commit: Callable[[], None]) -> None:
+        """Begin to commit every row so far and the position that they reach.
 
-    def _run(self, first: Callable[[], None]) -> None:
-        first()
+        The thread of the commit calls `before_commit` first.
+        """
+        with translate_write_errors():
+            self._pass_on(len(self._queue))
+            self._writer.delete_documents_by_term("mark", MARK)
+            self._writer.add_document(position_row(position))
+        self._commit = self._thread.submit(self._run, before_commit)
+
+    def _run(self, before_commit: Callable[[], None]) -> None:
+        before_commit()
         self._writer.commit()
 
     def finish(self) -> None:
-        """Wait for the commit."""
+        """Wait for the commit. Raises its error."""
         if self._commit is not None:
             commit, self._commit = self._commit, None
-            with writing():
+            with translate_write_errors():
                 commit.result()
 
     def close(self) -> None:
-        """Wait for the commit and for merges, and let go of the files."""
+        """Wait for the commit and for merges, and close the files."""
         self._thread.shutdown()
-        with writing():
+        with translate_write_errors():
             self._writer.wait_merging_threads()
 
 
 @contextmanager
-def reading() -> Iterator[None]:
-    """Whatever tantivy raises while it reads its own files means that they are not as it wrote them."""
+def translate_read_errors() -> Iterator[None]:
+    """Raise tantivy's errors as `Halted`: if it cannot read its own files, they are not as it wrote them."""
     try:
         yield
     except BaseException as error:
-        if _is_tantivys(error):
-            raise Halted("damaged", f"the text index cannot be read ({error}); {CURE}") from error
+        if _is_tantivy_error(error):
+            raise Halted("damaged", f"The text index cannot be read ({error}). {CURE}") from error
         raise
 
 
 @contextmanager
-def writing() -> Iterator[None]:
-    """A writer that has failed once stays unusable; what it had not committed is fed again from the log."""
+def translate_write_errors() -> Iterator[None]:
+    """Raise tantivy's errors as ours.
+
+    A writer that failed stays unusable. What it did not commit is indexed again from the log.
+    """
     try:
         yield
     except BaseException as error:
-        if _is_tantivys(error):
-            raise StreamCarError(f"the text index cannot be written ({error}); free disk space and restart") from error
+        if _is_tantivy_error(error):
+            raise StreamCarError(f"The text index cannot be written ({error}). Free disk space and restart.") from error
         raise
 
 
-def _is_tantivys(error: BaseException) -> bool:
-    """Its panics are no `Exception`, and their class cannot be imported."""
+def _is_tantivy_error(error: BaseException) -> bool:
+    """Return whether tantivy raised it. Its panics are not an `Exception`, and their class cannot be imported."""
     return isinstance(error, (ValueError, RuntimeError, OSError)) or type(error).__name__ == "PanicException"

@@ -1,27 +1,27 @@
 """How far feeds were read, in a file beside the log.
 
-Promise: `put` keeps all of its rows or none. Rows that were kept for a log which has since lost its end (a
-backup that was put back) are forgotten, so that feeds are read again: that costs time and changes nothing,
-for what the log still holds it knows. Cost: one look-up a record.
+Promise: `put` stores all of its rows or none. If the log has lost its end since (a backup was restored), all rows are
+deleted and feeds are read again. That costs time and changes nothing else, because the log recognises what it has.
+Cost: one look-up per record.
 """
 
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from stream_car.files.database import connect, transaction, translated
+from stream_car.files.database import connect, transaction, translate_errors
 
 FILE = "feeds.sqlite"
-CURE = "delete it: feeds are then read from their beginning, and what is known already changes nothing"
-CACHE_KIB = 4096  # memory stays flat however long the feed is
+CURE = "Delete it: feeds are then read from their beginning, and records that were read before change nothing."
+CACHE_KIB = 4096  # bounds memory however long the feed is
 
 
 class PositionFile:
-    """Bytes by feed and name. `end` is how many records the log has now."""
+    """Bytes by feed and name. `end` is the number of records that the log has now."""
 
     def __init__(self, path: Path, *, end: int) -> None:
         self._path = path
-        with translated(path, CURE):
+        with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL")
             try:
                 self._prepare(end)
@@ -44,21 +44,21 @@ class PositionFile:
                 run("DELETE FROM log")
 
     def get(self, feed: str, name: str) -> bytes | None:
-        """What was kept under a name."""
-        with translated(self._path, CURE):
+        """Return the bytes stored under a name, if any."""
+        with translate_errors(self._path, CURE):
             row = self._connection.execute(
                 "SELECT value FROM kept WHERE feed = ? AND name = ?", (feed, name)
             ).fetchone()
         return row[0] if row is not None else None
 
     def put(self, feed: str, rows: Iterable[tuple[str, bytes]], *, reached: int) -> None:
-        """Keep these; `reached` is how many records the log has with all that they tell of."""
-        with translated(self._path, CURE), transaction(self._connection):
+        """Store rows. `reached` is the length of the log that holds everything the rows count as read."""
+        with translate_errors(self._path, CURE), transaction(self._connection):
             self._connection.executemany(
                 "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [(feed, name, value) for name, value in rows]
             )
             self._connection.execute("INSERT OR REPLACE INTO log VALUES (1, ?)", (reached,))
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._connection.close()

@@ -1,7 +1,7 @@
-"""The records of a document log as they lie in its SQLite file, each tied to the one before by a hash.
+"""The records of a document log in its SQLite file, each tied to the one before it by a hash.
 
-Promise: a record that was altered, is missing or was swapped is found when it or its successor is read.
-Whoever only reads needs no lock, and sees what was appended when each read began. Cost: a read hashes what it returns.
+Promise: a record that was altered, removed or swapped is detected when it or its successor is read. A reader needs no
+lock; it sees what had been appended when each read began. Cost: a read hashes what it returns.
 """
 
 import hashlib
@@ -13,14 +13,15 @@ from pathlib import Path
 import msgspec
 
 from stream_car.errors import Halted
-from stream_car.files.database import translated
+from stream_car.files.database import translate_errors
 from stream_car.ports import Record
 
 FORMAT = 1
-CURE = "restore the file from a backup, or move it away and publish again"
+CURE = "Restore the file from a backup, or move it away and publish again."
 PARTITION_BITS = 40  # a row's number is partition << 40 | offset: appends go to the end of a tree
 
 _SELECT = "SELECT at, append_time, key, value, headers, hash FROM records WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?"
+_FIXED_FIELDS = struct.Struct(">qqqqq")
 
 Row = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes]
 HEADERS = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
@@ -34,37 +35,37 @@ class Chain:
         self._connection = connection
 
     def first(self, partition: int) -> int:
-        """The first offset kept."""
-        with translated(self._path, CURE):
+        """Return the first offset that the partition still has."""
+        with translate_errors(self._path, CURE):
             row: tuple[int | None] = self._connection.execute(
-                "SELECT MIN(at) FROM records WHERE at BETWEEN ? AND ?", bounds(partition)
+                "SELECT MIN(at) FROM records WHERE at BETWEEN ? AND ?", row_range(partition)
             ).fetchone()
         return 0 if row[0] is None else row[0] - (partition << PARTITION_BITS)
 
     def records(self, partition: int, start: int, count: int) -> Iterator[Record]:
-        """So many records from `start` on, verified. The row before them is read too, for its hash.
+        """Read and verify `count` records from offset `start` on. The row before them is read too, for its hash.
 
-        Raises `Halted`: `damaged`, `lost_history`.
+        Raises `Halted` (`damaged`, `lost_history`).
         """
         base = partition << PARTITION_BITS
-        offset, link = start, genesis(partition)
-        with translated(self._path, CURE):
+        offset, previous_hash = start, genesis(partition)
+        with translate_errors(self._path, CURE):
             rows = self._connection.execute(_SELECT, (base + max(start - 1, 0), base + start + count - 1, count + 1))
             if start:
                 before: Row | None = rows.fetchone()
                 if before is None or before[0] != base + start - 1:
                     raise self._missing(partition, start - 1)
-                link = before[5]
+                previous_hash = before[5]
             row: Row
             for row in rows:
                 if row[0] != base + offset:
                     raise self._missing(partition, offset)
                 try:
-                    link = linked(link, offset, *row[1:5])
+                    previous_hash = next_hash(previous_hash, offset, *row[1:5])
                     headers = HEADERS.decode(row[4]) if row[4] is not None else ()
                 except (TypeError, struct.error, msgspec.DecodeError) as error:
                     raise self._damaged(partition, offset, "was altered") from error
-                if link != row[5]:
+                if previous_hash != row[5]:
                     raise self._damaged(partition, offset, "was altered")
                 yield Record(offset=offset, append_time=row[1], value=row[3], key=row[2], headers=headers)
                 offset += 1
@@ -74,32 +75,31 @@ class Chain:
     def _missing(self, partition: int, offset: int) -> Halted:
         first = self.first(partition)
         if offset < first:
-            return Halted("lost_history", f"{self._path.name} begins at record {first}, {offset} is gone; {CURE}")
+            reason = f"The file {self._path.name} begins at record {first}; record {offset} is gone. {CURE}"
+            return Halted("lost_history", reason)
         return self._damaged(partition, offset, "is missing")
 
-    def _damaged(self, partition: int, offset: int, how: str) -> Halted:
-        return Halted("damaged", f"record {offset} of partition {partition} in {self._path.name} {how}; {CURE}")
+    def _damaged(self, partition: int, offset: int, what: str) -> Halted:
+        return Halted("damaged", f"Record {offset} of partition {partition} in {self._path.name} {what}. {CURE}")
 
 
-def bounds(partition: int) -> tuple[int, int]:
-    """The first and the last number that a row of the partition can have."""
+def row_range(partition: int) -> tuple[int, int]:
+    """Return the lowest and the highest row number that a partition can have."""
     return partition << PARTITION_BITS, ((partition + 1) << PARTITION_BITS) - 1
 
 
 def genesis(partition: int) -> bytes:
-    """What stands before the first record."""
+    """Return the hash that the first record of a partition follows."""
     return hashlib.sha256(b"stream-car log %d partition %d" % (FORMAT, partition)).digest()
 
 
-_fixed = struct.Struct(">qqqqq")
-
-
-def linked(
-    before: bytes, offset: int, append_time: int, key: bytes | None, value: bytes | None, headers: bytes | None
+def next_hash(
+    previous_hash: bytes, offset: int, append_time: int, key: bytes | None, value: bytes | None, headers: bytes | None
 ) -> bytes:
-    """The next hash of the chain. Lengths go first (-1: null), so that no two records read alike."""
-    lengths = [-1 if part is None else len(part) for part in (key, value, headers)]
-    digest = hashlib.sha256(before)
-    digest.update(_fixed.pack(offset, append_time, *lengths))
-    digest.update(b"".join(part for part in (key, value, headers) if part is not None))
+    """Return the next hash of the chain. Lengths come first (-1 for null), so that no two records hash alike."""
+    parts = (key, value, headers)
+    lengths = [-1 if part is None else len(part) for part in parts]
+    digest = hashlib.sha256(previous_hash)
+    digest.update(_FIXED_FIELDS.pack(offset, append_time, *lengths))
+    digest.update(b"".join(part for part in parts if part is not None))
     return digest.digest()

@@ -1,46 +1,45 @@
-"""A state file looked at and never changed, for whoever compares it with another."""
+"""A state file opened for reading only, to compare it with another one."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from stream_car.files.database import reading_only, translated
-
-CURE = "it holds derived state only: remove it, and it is rebuilt from the log"
+from stream_car.adapters.sqlite.state_file import CURE
+from stream_car.files.database import reading_only, translate_errors
 
 
 class Inspected:
-    """A state file, read only. Values and changes come in order, guarded as they were kept."""
+    """A state file, open for reading. Values keep the checksums with which they were stored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with translated(path, CURE):
+        with translate_errors(path, CURE):
             self._connection = reading_only(path)
 
     def next_offset(self) -> int:
-        """The first record that is not applied yet."""
-        with translated(self._path, CURE):
+        """Return the offset of the first record that is not applied yet."""
+        with translate_errors(self._path, CURE):
             row: tuple[int] | None = self._connection.execute(
                 "SELECT next_offset FROM shards WHERE shard = 0"
             ).fetchone()
         return row[0] if row is not None else 0
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every key of the shard with its value."""
-        with translated(self._path, CURE):
+        """Yield every key with its value, in key order."""
+        with translate_errors(self._path, CURE):
             yield from self._connection.execute("SELECT key, value FROM entries WHERE shard = 0 ORDER BY key")
 
     def first_change(self) -> int:
-        """The number of the first change that is still kept; what was told before may be forgotten."""
-        with translated(self._path, CURE):
+        """Return the number of the oldest change that is still stored; beyond any number if there is none."""
+        with translate_errors(self._path, CURE):
             row: tuple[int | None] = self._connection.execute(
                 "SELECT MIN(oseq) FROM changes WHERE shard = 0 AND stream = 'changes'"
             ).fetchone()
         return row[0] if row[0] is not None else 1 << 60
 
     def changes(self, first: int) -> Iterator[tuple[int, str, bytes, bytes]]:
-        """Every event from this one on."""
-        with translated(self._path, CURE):
+        """Yield every event from number `first` on, in order."""
+        with translate_errors(self._path, CURE):
             yield from self._connection.execute(
                 "SELECT oseq, stream, key, value FROM changes WHERE shard = 0 AND oseq >= ? ORDER BY at", (first,)
             )

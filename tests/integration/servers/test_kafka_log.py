@@ -14,7 +14,6 @@ from kafka import KafkaAdminClient, TopicPartition
 from deploy.local import Kafka
 from stream_car.adapters.kafka.journal import KafkaJournal
 from stream_car.adapters.kafka.log import KafkaLog
-from stream_car.adapters.kafka.publisher import KafkaPublisher
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.settings import KafkaServer
@@ -24,6 +23,7 @@ from stream_car.errors import Halted, StreamCarError, Unavailable
 from stream_car.ports import Emission, Message
 from stream_car.processing.fold import TICK
 from tests.support.certificates import Certificates
+from tests.support.kafka_publisher import KafkaPublisher
 from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("kafka")

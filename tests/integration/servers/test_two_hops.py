@@ -11,7 +11,6 @@ import stream_car
 from stream_car import rule_packs
 from stream_car.adapters.kafka.journal import KafkaJournal
 from stream_car.adapters.kafka.log import KafkaLog
-from stream_car.adapters.kafka.publisher import KafkaPublisher
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.settings import KafkaServer
@@ -32,6 +31,7 @@ from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import ImmediateRetries, ReadOptions
 from stream_car.queries.shards import ManyShards
+from tests.support.kafka_publisher import KafkaPublisher
 from tests.support.plain_index import PlainIndex
 from tests.support.servers import in_one_worker
 

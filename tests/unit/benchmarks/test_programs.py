@@ -46,5 +46,5 @@ def test_a_program_that_is_not_there_is_an_error_in_words() -> None:
 
 
 def test_a_folder_without_a_model_is_an_error_in_words(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="holds no sentence encoder"):
+    with pytest.raises(InvalidRequest, match="has no sentence encoder"):
         named([str(tmp_path)])

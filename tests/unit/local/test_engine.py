@@ -151,7 +151,7 @@ def test_nothing_is_given_up_for_a_log_that_could_not_replace_it(tmp_path: Path)
     change(tmp_path / "documents.sqlite", "UPDATE records SET value = X'7B7D' WHERE at = 2")
     change(built(tmp_path) / "state.sqlite", "UPDATE entries SET value = X'00' WHERE key = ?", b"s:topic=sun")
     with engine(tmp_path) as here:
-        with pytest.raises(Halted, match="record 2 of partition 0"):
+        with pytest.raises(Halted, match="Record 2 of partition 0"):
             here.frontier("topic=sun")
         assert here.resolve(["c1"])[0].groups[0].controlling[0].document.id == "q1"
 
@@ -171,7 +171,7 @@ def test_a_log_that_was_altered_stops_a_rebuild(tmp_path: Path) -> None:
     filled(tmp_path)
     change(tmp_path / "documents.sqlite", "UPDATE records SET value = X'7B7D' WHERE at = 2")
     wipe_state(tmp_path)
-    with pytest.raises(Halted, match="record 2 of partition 0") as caught:
+    with pytest.raises(Halted, match="Record 2 of partition 0") as caught:
         engine(tmp_path)
 
     assert caught.value.code == "damaged"
@@ -186,7 +186,7 @@ def test_a_second_process_on_one_folder_is_told_which_process_has_it(tmp_path: P
             engine(tmp_path)
 
     assert second.returncode == 1
-    assert "the document log is open in process" in second.stderr.splitlines()[-1]
+    assert "The document log is open in process" in second.stderr.splitlines()[-1]
 
 
 def test_a_temporary_engine_leaves_no_files() -> None:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
-from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.codec import encode
 from stream_car.core.documents import Document
 from stream_car.core.timeline import all_members

@@ -69,14 +69,14 @@ def test_what_is_no_model_is_an_error_that_says_what_one_is(said: str) -> None:
 def test_vectors_of_other_weights_have_another_name(tmp_path: Path) -> None:
     one, same, other = (folder(tmp_path / name, "model.onnx") for name in ("a", "b", "c"))
     (other / "model.onnx").write_bytes(b"[]")
-    names = [encoders.named(ONNX, place) for place in (one, same, other)]
+    names = [encoders.encoder_name(ONNX, place) for place in (one, same, other)]
 
     assert [name.split()[2] == names[0].split()[2] for name in names] == [True, True, False]
     assert [name.split()[:2] for name in names] == [["a", ONNX], ["b", ONNX], ["c", ONNX]]
 
 
 def test_the_library_takes_the_folder_of_a_model_as_the_command_line_does() -> None:
-    with pytest.raises(InvalidRequest, match="'nowhere' holds no sentence encoder"):
+    with pytest.raises(InvalidRequest, match="'nowhere' has no sentence encoder"):
         stream_car.open(encoder="nowhere")
 
 
@@ -94,7 +94,7 @@ def test_every_command_that_finds_takes_an_encoder(arguments: tuple[str, ...], t
     ran = CliRunner(env={"STREAM_CAR_ENCODER": "nowhere"}).invoke(main, [one.format(**places) for one in arguments])
 
     assert ran.exit_code == 2
-    assert "'nowhere' holds no sentence encoder" in ran.stderr
+    assert "'nowhere' has no sentence encoder" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_benchmarks_take_an_encoder(arguments: tuple[str, ...], tmp_path: Pa
     ran = CliRunner(env=environment).invoke(benchmarks, [one.format(**places) for one in arguments])
 
     assert ran.exit_code == 2
-    assert "'nowhere' holds no sentence encoder" in ran.stderr
+    assert "'nowhere' has no sentence encoder" in ran.stderr
 
 
 def test_a_question_takes_an_encoder_but_a_service_has_its_own(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_question_takes_an_encoder_but_a_service_has_its_own(tmp_path: Path) -
     there = CliRunner().invoke(main, ["query", "x", "--url", "http://127.0.0.1:1", "--encoder", "nowhere"])
 
     assert (here.exit_code, there.exit_code) == (2, 2)
-    assert "'nowhere' holds no sentence encoder" in here.stderr
+    assert "'nowhere' has no sentence encoder" in here.stderr
     assert "a service has its own data, rules and encoder" in there.stderr
 
 

@@ -13,7 +13,7 @@ import pytest
 from stream_car.adapters.search import disk
 from stream_car.adapters.search import index as indexes
 from stream_car.adapters.search.index import TantivyIndex
-from stream_car.adapters.search.memory import Tail, named_term
+from stream_car.adapters.search.memory import Tail, name_term
 from stream_car.core.documents import Document
 from stream_car.errors import StreamCarError
 from stream_car.ports import IndexedDocument
@@ -55,14 +55,9 @@ def test_a_tail_forgets_what_is_removed() -> None:
     tail.remove("a")
     tail.remove("never")
 
-    assert (len(tail), tail.having("x"), tail.having("y"), tail.having(named_term("n")), tail.tokens()) == (
-        1,
-        0,
-        1,
-        0,
-        1,
-    )
-    assert tail.best({"x": 1.0, "y": 1.0, named_term("n"): 1.0}, 1.0, 9, {"a", "b"}.__contains__) == ["b"]
+    assert (len(tail), tail.tokens()) == (1, 1)
+    assert [tail.document_frequency(term) for term in ("x", "y", name_term("n"))] == [0, 1, 0]
+    assert tail.best({"x": 1.0, "y": 1.0, name_term("n"): 1.0}, 1.0, 9, {"a", "b"}.__contains__) == ["b"]
 
 
 def test_what_was_sealed_is_found_until_it_is_forgotten_together() -> None:
@@ -72,11 +67,11 @@ def test_what_was_sealed_is_found_until_it_is_forgotten_together() -> None:
     tail.seal()
     tail.add("c", analysed("x"))
     tail.remove("a")
-    assert (len(tail), tail.having("x"), tail.tokens()) == (2, 2, 2)
+    assert (len(tail), tail.document_frequency("x"), tail.tokens()) == (2, 2, 2)
     assert sorted(tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__)) == ["b", "c"]
 
     tail.forget_sealed()
-    assert (len(tail), tail.having("x"), tail.tokens()) == (1, 1, 1)
+    assert (len(tail), tail.document_frequency("x"), tail.tokens()) == (1, 1, 1)
     assert tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__) == ["c"]
 
 
@@ -89,7 +84,7 @@ def test_a_tail_proposes_the_best_and_all_that_tie_with_the_last() -> None:
 
     assert sorted(tail.best({"x": 1.0}, 2.0, 2, set("abcde").__contains__)) == ["a", "b", "c", "d"]
     assert tail.best({"x": 1.0}, 2.0, 1, set("abcde").__contains__) == ["d"]
-    assert tail.best({named_term("x"): 1.0}, 2.0, 1, set("abcde").__contains__) == ["e"]
+    assert tail.best({name_term("x"): 1.0}, 2.0, 1, set("abcde").__contains__) == ["e"]
     assert tail.best({"x": 1.0}, 2.0, 1, {"a"}.__contains__) == ["a"]
 
 
@@ -137,7 +132,7 @@ async def test_memory_scores_as_tantivy_does(tmp_path: Path) -> None:
         assert len(compared) > 30
         for name in compared:
             assert scores[name] == scores[name.removeprefix("copy-")]
-    assert len(index._pending.tail) == 100
+    assert len(index._uncommitted.tail) == 100
     index.close()
 
 
@@ -165,7 +160,7 @@ async def test_memory_is_bounded_without_a_single_search(tmp_path: Path, monkeyp
 
     for n, one in enumerate(written(200)):
         await index.apply([one], (), n + 1)
-        assert len(index._pending) <= 100
+        assert len(index._uncommitted) <= 100
 
     assert index._statistics.position >= 50
     index.close()
@@ -179,7 +174,7 @@ async def test_few_long_documents_are_committed_as_soon_as_many_short_ones(
 
     for n in range(40):
         await index.apply([posting(f"d{n}", "word " * 1000)], (), n + 1)
-        assert len(index._pending) <= 8
+        assert len(index._uncommitted) <= 8
 
     assert index._statistics.position >= 30
     index.close()
@@ -206,7 +201,7 @@ async def test_what_comes_replaces_or_goes_during_a_commit_is_found_at_once_and_
     assert await found() == wanted
     let_go.set()
     index._end_commit()
-    assert (index._committed, len(index._pending)) == (41, 3)
+    assert (index._committed, len(index._uncommitted)) == (41, 3)
     assert await found() == wanted
     index.close()
 
@@ -328,7 +323,7 @@ async def test_a_flipped_bit_in_a_kept_document_is_noticed_while_open(tmp_path: 
         handle.seek(0)
         handle.write(content)
 
-    with pytest.raises(StreamCarError, match="reset"):
+    with pytest.raises(StreamCarError, match="Delete the folder"):
         await index.documents(["a"])
     index.reset()
     assert await index.position() == 0
@@ -356,7 +351,7 @@ async def test_what_was_replaced_leaves_its_words_behind_nowhere(tmp_path: Path)
     await index.apply([], ["b"], 1)
     index._commit()
 
-    assert [one.analysed.text for one in index._texts.get([9])] == [" third  word  again "]
+    assert [one.terms.text for one in index._texts.get([9])] == [" third  word  again "]
     rows: list[tuple[int]] = index._texts._connection.execute("SELECT COUNT(*) FROM analysed").fetchall()
     assert rows == [(1,)]
     index.close()

@@ -119,7 +119,7 @@ async def test_after_a_commit_that_failed_everything_is_still_found_by_its_id(
     trial.ended.set()
     trial.index._end_commit()
     await trial.check(words=True)
-    assert len(trial.index._pending) == 0
+    assert len(trial.index._uncommitted) == 0
 
 
 async def test_what_was_sealed_is_let_go_of_at_once(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ async def test_what_was_sealed_is_let_go_of_at_once(tmp_path: Path) -> None:
     assert len(await index.search("bando", 99)) == 49
     index._end_commit()
 
-    assert len(index._pending) == 3
-    assert [name in index._pending for name in ("d0", "d1", "d2", "d50")] == [False, True, True, True]
-    assert len(index._pending.tail) == 2
+    assert len(index._uncommitted) == 3
+    assert [name in index._uncommitted for name in ("d0", "d1", "d2", "d50")] == [False, True, True, True]
+    assert len(index._uncommitted.tail) == 2
     assert len(await index.search("bando", 99)) == 49
     index.close()
 
@@ -164,4 +164,4 @@ async def test_memory_of_what_was_committed_is_given_back_by_searches(trial: Tri
     for _ in range(3):
         await trial.index.search("bando", 1)
 
-    assert not trial.index._pending._freed
+    assert not trial.index._uncommitted._freed

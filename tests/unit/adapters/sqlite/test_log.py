@@ -63,10 +63,10 @@ async def test_an_altered_record_halts_the_reader_and_is_named(path: Path, alter
 
     assert len(await log.fetch(0, 0, 20)) == 20
     for start in (0, 15, 20):
-        with pytest.raises(Halted, match=r"record 20 .*backup") as halted:
+        with pytest.raises(Halted, match=r"Record 20 .*backup") as halted:
             await log.fetch(0, start, 10_000)
         assert halted.value.code == "damaged"
-    with pytest.raises(Halted, match="record 20 "):
+    with pytest.raises(Halted, match="Record 20 "):
         log.verify()
     log.close()
 
@@ -78,7 +78,7 @@ async def test_a_record_put_in_another_place_is_found(path: Path) -> None:
     change(path, "UPDATE records SET at = 21 WHERE at = 1000")
     log = SqliteLog(path, SystemClock())
 
-    with pytest.raises(Halted, match="record 20 "):
+    with pytest.raises(Halted, match="Record 20 "):
         log.verify()
     log.close()
 
@@ -203,7 +203,7 @@ async def test_only_the_owner_may_read_the_files(path: Path) -> None:
 async def test_another_number_of_partitions_is_refused(path: Path) -> None:
     SqliteLog(path, SystemClock(), partitions=2).close()
 
-    with pytest.raises(Halted, match="2 partitions for life, not 1") as halted:
+    with pytest.raises(Halted, match="created with 2 partitions, not 1") as halted:
         SqliteLog(path, SystemClock())
 
     assert halted.value.code == "partitions"

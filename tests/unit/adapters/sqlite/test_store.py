@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.sqlite.store import SqliteJournal, SqliteStore, StateFile
+from stream_car.adapters.sqlite.journal import SqliteJournal
+from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files import checkpoints
 from stream_car.files.checkpoints import Checkpoints
@@ -67,7 +69,7 @@ async def test_an_altered_value_is_never_returned(path: Path, alteration: str) -
     claim = await store.claim(0)
 
     assert await store.read(claim, [b"key 8"]) == {b"key 8": b"value 8 " * 30}
-    with pytest.raises(Halted, match=r"key 7.*reset") as halted:
+    with pytest.raises(Halted, match=r"key 7.*delete it") as halted:
         await store.read(claim, [b"key 8", b"key 7"])
     with pytest.raises(Halted):
         await store.peek(0, [b"key 7"])
@@ -105,7 +107,7 @@ async def test_an_altered_event_is_never_returned(path: Path) -> None:
     change(path, "UPDATE changes SET value = x'0000000000' WHERE oseq = 4")
     file = StateFile(path)
 
-    with pytest.raises(Halted, match="event 4"):
+    with pytest.raises(Halted, match="Event 4"):
         await SqliteJournal(file).read(0, "changes")
     file.close()
 

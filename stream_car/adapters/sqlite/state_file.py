@@ -1,0 +1,93 @@
+"""The SQLite file of derived state, shared by a store and a journal.
+
+Promise: the file is derived from the log and may be lost. It is therefore not flushed at every commit, only protected
+from being half-written. A file that cannot be read when it is opened, or that has another format, is deleted and
+created again.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stream_car.errors import Halted
+from stream_car.files.checkpoints import Checkpoints
+from stream_car.files.database import connect, remove, transaction, translate_errors
+
+FORMAT = 1
+CURE = "The file holds derived state only: delete it, and it is rebuilt from the log."
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (shard INTEGER, key BLOB, value BLOB NOT NULL, PRIMARY KEY (shard, key));
+CREATE TABLE IF NOT EXISTS shards (
+    shard INTEGER PRIMARY KEY, owner TEXT NOT NULL, next_offset INTEGER NOT NULL, next_oseq INTEGER NOT NULL,
+    trimmed INTEGER NOT NULL, guard BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS outbox (
+    shard INTEGER, last_oseq INTEGER, events BLOB NOT NULL, PRIMARY KEY (shard, last_oseq)
+);
+CREATE TABLE IF NOT EXISTS changes (
+    at INTEGER PRIMARY KEY, shard INTEGER NOT NULL, oseq INTEGER NOT NULL, stream TEXT NOT NULL,
+    key BLOB NOT NULL, value BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS forgotten (shard INTEGER PRIMARY KEY, upto INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS changes_by_stream ON changes (shard, stream, oseq);
+CREATE INDEX IF NOT EXISTS changes_by_key ON changes (shard, stream, key, oseq);
+"""
+
+
+class StateFile:
+    """An open state file."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            self.connection = self._open()
+        except Halted:
+            remove(self.path)
+            self.connection = self._open()
+        self.checkpoints = Checkpoints(self.path)
+
+    def _open(self) -> sqlite3.Connection:
+        with self.translate_errors():
+            connection = connect(self.path, synchronous="NORMAL", mapped=True)
+        try:
+            with self.translate_errors():
+                row: tuple[int] = connection.execute("PRAGMA user_version").fetchone()
+                if row[0] not in (0, FORMAT):  # 0: a new file
+                    raise Halted("format", f"The file {self.path.name} has format {row[0]}, not {FORMAT}. {CURE}")
+                connection.executescript(_SCHEMA)
+                connection.execute(f"PRAGMA user_version={FORMAT}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        """Raise SQLite's errors as ours."""
+        with translate_errors(self.path, CURE):
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Commit everything that is executed within, or nothing of it if an exception is raised."""
+        with self.translate_errors(), transaction(self.connection):
+            yield self.connection
+
+    def reset(self) -> None:
+        """Delete all content, readable or not. Claims on the old state are lost."""
+        self.close()
+        remove(self.path)
+        self.connection = self._open()
+        self.checkpoints = Checkpoints(self.path)
+
+    def damaged(self, what: str) -> Halted:
+        """Return the error for bytes that have changed since they were written. `what` names them."""
+        return Halted("damaged", f"{what} in {self.path.name} is damaged. {CURE}")
+
+    def close(self) -> None:
+        """Close the file. Further calls do nothing."""
+        self.checkpoints.close()
+        with self.translate_errors():
+            self.connection.close()
