@@ -1,1 +1,1 @@
-"""The log, the journal and the publisher on Apache Kafka, and its topics."""
+"""The log and the journal on Apache Kafka, and its topics."""

@@ -1,4 +1,4 @@
-"""What the errors of Kafka's client mean.
+"""What the errors of the Kafka clients mean.
 
 Promise: every driver error becomes `Unavailable` (try again later) or a `StreamCarError` that says what to change.
 """
@@ -10,7 +10,7 @@ from aiokafka import errors
 
 from stream_car.errors import StreamCarError, Unavailable
 
-_REFUSED = (
+_DENIED = (
     errors.AuthenticationFailedError,
     errors.SaslAuthenticationFailed,
     errors.UnsupportedSaslMechanismError,
@@ -24,18 +24,20 @@ _TOO_LARGE = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError, e
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Turns driver errors within into ours; `what` names the topic or the place."""
+    """Raise the errors of aiokafka as ours. `what` names the topic or the server."""
     try:
         yield
-    except _REFUSED as error:
-        raise StreamCarError(f"Kafka refuses this user or password for {what}: {_words(error)}") from error
+    except _DENIED as error:
+        cure = "Check the user, the password and the permissions of the user."
+        raise StreamCarError(f"Kafka denied access to {what} ({_text(error)}). {cure}") from error
     except _TOO_LARGE as error:
-        raise StreamCarError(f"a record is larger than max.message.bytes of {what} allows") from error
+        cure = "Raise that setting, or send smaller records."
+        raise StreamCarError(f"A record is larger than max.message.bytes of {what} allows. {cure}") from error
     except errors.UnknownTopicOrPartitionError as error:
-        raise StreamCarError(f"{what} does not exist in Kafka; `stream-car topics apply` makes it") from error
+        raise StreamCarError(f"Kafka does not have {what}. Create it with `stream-car topics apply`.") from error
     except (errors.KafkaError, errors.ConsumerStoppedError, OSError, TimeoutError) as error:
-        raise Unavailable(f"Kafka cannot be used now for {what}: {_words(error)}") from error
+        raise Unavailable(f"Kafka cannot be used now for {what} ({_text(error)}). Try again later.") from error
 
 
-def _words(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -1,10 +1,10 @@
-"""A shard's events in topics, one for each stream, the shard's partition of each: implements `ports.ChangeLog`.
+"""A shard's events in topics, one topic per stream, in the partition of the shard: implements `ports.ChangeLog`.
 
-Promise: a repeat is appended again and told apart by its number when it is read, so readers see every event
-once and in order. Each record is a CloudEvent in binary mode whose id is `generation/shard/oseq`; records of
-other generations are passed over. A retention that is set on the topic shows in `forgotten`. Cost: reading on
-from where a reader stopped is one fetch; from elsewhere a binary search over the topic; a key is found by
-reading all.
+Promise: a repeated event is appended again, and recognised when it is read, so readers see every event once and in
+order. Each record is a CloudEvent in binary mode with the id `generation/shard/oseq`; records of other generations are
+skipped. What the retention of a topic has deleted shows in `deleted_up_to`.
+Cost: to continue where a read stopped takes one fetch; to start elsewhere takes a binary search over the topic. To find
+the events of one key, all events are read.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,21 +12,20 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from stream_car.ports import Emission, Log, Message, Record
 
 BATCH = 500
-STALE_MAX = 5000  # events that a stalled worker can publish late: what an outbox may hold
+STALE_MAX = 5000  # events that a stalled worker can publish late: as many as an outbox may hold
 TYPES = {"changes": b"streamcar.frontier.changed", "rejected": b"streamcar.document.rejected"}
-PLACES_MAX = 1000
+RESUME_OFFSETS_MAX = 1000
 
 
 class KafkaJournal:
-    """Events of one generation; `logs` names the topic of each stream."""
+    """The events of one generation. `logs` has the topic of each stream."""
 
     def __init__(self, logs: Mapping[str, Log], generation: str) -> None:
         self._logs = logs
         self._generation = generation
-        self._places: dict[tuple[int, str, int], int] = {}  # where reading goes on after an event
+        self._resume_offsets: dict[tuple[int, str, int], int] = {}  # where to continue after an event
 
     async def publish(self, shard: int, events: Sequence[Emission]) -> None:
-        """Keep the events, in order within each stream; repeats are told apart when they are read."""
         for stream in dict.fromkeys(event.stream for event in events):
             messages = [self._message(shard, event) for event in events if event.stream == stream]
             await self._logs[stream].append(shard, messages)
@@ -34,106 +33,108 @@ class KafkaJournal:
     async def read(
         self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
     ) -> Sequence[Emission]:
-        """Events of a stream with `oseq > after`, oldest first; with a key only that key's."""
-        found: list[Emission] = []
+        events: list[Emission] = []
         last = after
-        async for record in self._from(shard, stream, await self._place(shard, stream, after)):
+        async for record in self._records(shard, stream, await self._start_offset(shard, stream, after)):
             event = self.event(shard, stream, record)
             if event is None or event.oseq <= last:
                 continue
             last = event.oseq
             if key is None or event.key == key:
-                found.append(event)
-                if len(found) >= limit:
-                    self._remember(shard, stream, last, record.offset + 1)
+                events.append(event)
+                if len(events) >= limit:
+                    self._remember_offset(shard, stream, last, record.offset + 1)
                     break
-        return found
+        return events
 
     def event(self, shard: int, stream: str, record: Record) -> Emission | None:
-        """The event that a record of a stream's topic tells; `None` for those of other generations."""
+        """Return the event in a record of a stream's topic; `None` if it is of another generation or shard."""
         oseq = self._oseq(shard, record)
         return Emission(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b"") if oseq else None
 
     async def last(self, shard: int) -> int:
-        """The highest `oseq` kept, 0 if none; where late repeats came last, at least what came before them.
+        """Return the highest `oseq`, 0 if there is none. If a stalled worker's repeats came last, it may be too low.
 
-        Where the newest events are numbered one after the other nobody repeated anything, and they are all that is
-        read; else as many as a stalled worker can have repeated.
+        If the newest events are numbered consecutively, no repeat is among them, and nothing else is read. Otherwise
+        as many records are read as a stalled worker can have repeated.
         """
-        return max([await self._highest(shard, stream) for stream in self._logs], default=0)
+        return max([await self._last_of(shard, stream) for stream in self._logs], default=0)
 
-    async def _highest(self, shard: int, stream: str) -> int:
+    async def _last_of(self, shard: int, stream: str) -> int:
         first, end = await self._logs[stream].range(shard)
         numbers: list[int] = []
         for window in (BATCH, STALE_MAX):
-            found = [self._oseq(shard, one) async for one in self._from(shard, stream, max(first, end - window))]
-            numbers = [oseq for oseq in found if oseq]
+            start = max(first, end - window)
+            numbers = [
+                oseq async for record in self._records(shard, stream, start) if (oseq := self._oseq(shard, record))
+            ]
             if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
                 break
         return max(numbers, default=0)
 
     async def deleted_up_to(self, shard: int) -> int:
-        """Events up to this number may be gone: retention has taken them from the beginning of a topic.
+        """Return the number up to which events may be missing because retention deleted them; 0 if none are.
 
-        Repeats of what is gone may have stayed; what counts is from where on no number is missing. Where no event
-        is left, it is a number that none of those that are gone exceeds.
+        Repeats of deleted events may still be there. What counts is the number from which on none is missing. If no
+        event is left, the result is a number that no deleted event exceeds.
         """
-        gone = 0
+        deleted = 0
         for stream, log in self._logs.items():
             first, _ = await log.range(shard)
             if not first:
                 continue
-            last = read = 0
-            async for record in self._from(shard, stream, first):
+            last = count = 0
+            async for record in self._records(shard, stream, first):
                 oseq = self._oseq(shard, record)
                 if oseq > last:
-                    gone = max(gone, oseq - 1) if oseq != last + 1 else gone
+                    deleted = max(deleted, oseq - 1) if oseq != last + 1 else deleted
                     last = oseq
-                read += 1
-                if read > STALE_MAX:
+                count += 1
+                if count > STALE_MAX:
                     break
             else:
-                gone = gone if last else max(gone, first)
-        return gone
+                deleted = deleted if last else max(deleted, first)
+        return deleted
 
-    async def _from(self, shard: int, stream: str, offset: int) -> AsyncIterator[Record]:
+    async def _records(self, shard: int, stream: str, offset: int) -> AsyncIterator[Record]:
         while records := await self._logs[stream].fetch(shard, offset, BATCH):
             for record in records:
                 yield record
             offset = records[-1].offset + 1
 
-    async def _place(self, shard: int, stream: str, after: int) -> int:
-        """An offset before which there is no first telling of an event beyond `min_revisions`.
+    async def _start_offset(self, shard: int, stream: str, after: int) -> int:
+        """Return an offset before which no event with `oseq > after` appears for the first time.
 
-        Repeats begin with an older event and go on to the newest, except those of a stalled worker, of which
-        there are at most as many as an outbox holds: so many records before the place that was found are read too.
+        Numbers rise along the topic except for repeats, which begin with an older event and go on to the newest. Only
+        the repeats of a stalled worker stop earlier. There are at most `STALE_MAX` of them, as many as an outbox holds,
+        so the result is that many records before the offset that the binary search returns.
         """
         log = self._logs[stream]
-        known = self._places.get((shard, stream, after))
-        if known is not None:
-            return known
+        remembered = self._resume_offsets.get((shard, stream, after))
+        if remembered is not None:
+            return remembered
         first, end = await log.range(shard)
         low, high = first, end
         while after and high - low > BATCH:
             middle = (low + high) // 2
-            if await self._is_told_by(shard, stream, middle, after):
+            if await self._is_read(shard, stream, middle, after):
                 low = middle
             else:
                 high = middle
         return max(first, low - STALE_MAX) if after else first
 
-    async def _is_told_by(self, shard: int, stream: str, offset: int, after: int) -> bool:
-        """Whether the first event of this generation at or behind the offset is not beyond `min_revisions`."""
-        async for record in self._from(shard, stream, offset):
+    async def _is_read(self, shard: int, stream: str, offset: int, after: int) -> bool:
+        """Return whether the first event of this generation from the offset on has `oseq <= after`."""
+        async for record in self._records(shard, stream, offset):
             oseq = self._oseq(shard, record)
             if oseq:
                 return oseq <= after
         return False
 
-    def _remember(self, shard: int, stream: str, oseq: int, offset: int) -> None:
-        if len(self._places) >= PLACES_MAX:
-            del self._places[next(iter(self._places))]
-        self._places[shard, stream, oseq] = offset
+    def _remember_offset(self, shard: int, stream: str, oseq: int, offset: int) -> None:
+        if len(self._resume_offsets) >= RESUME_OFFSETS_MAX:
+            del self._resume_offsets[next(iter(self._resume_offsets))]
+        self._resume_offsets[shard, stream, oseq] = offset
 
     def _message(self, shard: int, event: Emission) -> Message:
         headers = (
@@ -147,8 +148,8 @@ class KafkaJournal:
         return Message(value=event.value, key=event.key, headers=headers)
 
     def _oseq(self, shard: int, record: Record) -> int:
-        """The number of an event of this generation and shard; 0 for any other record."""
-        name = next((value for header, value in record.headers if header == "ce_id"), b"")
-        start = f"{self._generation}/{shard}/".encode()
-        number = name[len(start) :]
-        return int(number) if name.startswith(start) and number.isdigit() else 0
+        """Return the number of an event of this generation and shard; 0 for any other record."""
+        event_id = next((value for header, value in record.headers if header == "ce_id"), b"")
+        prefix = f"{self._generation}/{shard}/".encode()
+        number = event_id[len(prefix) :]
+        return int(number) if event_id.startswith(prefix) and number.isdigit() else 0

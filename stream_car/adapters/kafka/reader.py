@@ -1,8 +1,7 @@
-"""A consumer of Kafka, told where to read.
+"""A Kafka consumer that reads from the offset that it is given.
 
-Promise: what comes is from the offset asked for on; the group's committed offsets are never used. Asking
-for what comes next costs no request where it was fetched ahead. One reader serves one assignment: make
-another one after a rebalance.
+Promise: records come from the requested offset on; the committed offsets of the group are never used. What was fetched
+ahead is returned without a request. One reader serves one assignment: after a rebalance, make another one.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from stream_car.errors import ClaimLost, StreamCarError
 
 FETCH_BYTES = 2 << 20
 STOP_S = 5.0
-FETCH_WAIT_MS = 100  # a larger one starves busy partitions that share a broker with idle ones
+FETCH_WAIT_MS = 100  # a longer wait starves busy partitions that share a broker with idle ones
 READING: dict[str, object] = {
     "enable_auto_commit": False,
     "auto_offset_reset": "none",
@@ -26,15 +25,15 @@ READING: dict[str, object] = {
 }
 
 
-async def stopped(consumer: AIOKafkaConsumer) -> None:
-    """Let a consumer's connections go; one that hangs over it is left alone after a while."""
+async def stop(consumer: AIOKafkaConsumer) -> None:
+    """Close the connections of a consumer. If it hangs, leave it alone after `STOP_S` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(STOP_S):
             await consumer.stop()
 
 
 class Reader:
-    """Reads what is asked for; `in_group`: only what the group has assigned to this consumer."""
+    """Reads any partition; with `in_group`, only partitions that the group has assigned to this consumer."""
 
     def __init__(self, consumer: AIOKafkaConsumer, *, in_group: bool = False) -> None:
         self._consumer = consumer
@@ -43,7 +42,7 @@ class Reader:
 
     @classmethod
     async def open(cls, server: KafkaServer) -> "Reader":
-        """A reader with a connection of its own. Close it."""
+        """Return a reader with a connection of its own. Close it."""
         with translated(f"Kafka at {server.address}"):
             consumer = AIOKafkaConsumer(
                 **server.options(), **READING, group_id=None, request_timeout_ms=server.timeout_ms
@@ -56,55 +55,55 @@ class Reader:
         return cls(consumer)
 
     async def close(self) -> None:
-        """Let the connection go; again is harmless."""
-        await stopped(self._consumer)
+        """Close the connection. Further calls do nothing."""
+        await stop(self._consumer)
 
     async def get(
-        self, place: TopicPartition, offset: int, max_records: int, wait_ms: int
+        self, source: TopicPartition, offset: int, max_records: int, wait_ms: int
     ) -> tuple[list[ConsumerRecord], int]:
-        """Records from the offset on, as soon as there are some or the wait is over, and how far they reach.
+        """Wait at most `wait_ms` for records from the offset on. Return them and the offset that they reach.
 
-        Where they reach beyond the last one, the broker had nothing there for consumers.
+        If that is beyond the last record, the broker has nothing for consumers in between.
         """
-        self._go(place, offset)
-        got: dict[TopicPartition, list[ConsumerRecord]] = await self._consumer.getmany(
-            place, timeout_ms=wait_ms, max_records=max_records
+        self._seek(source, offset)
+        batches: dict[TopicPartition, list[ConsumerRecord]] = await self._consumer.getmany(
+            source, timeout_ms=wait_ms, max_records=max_records
         )
-        records = got.get(place, [])
-        reached = records[-1].offset + 1 if records else int(await self._consumer.position(place))
-        self._positions[place] = reached
+        records = batches.get(source, [])
+        reached = records[-1].offset + 1 if records else int(await self._consumer.position(source))
+        self._positions[source] = reached
         return records, reached
 
-    async def range(self, place: TopicPartition) -> tuple[int, int]:
-        """The first offset kept, and the offset that the next record will get."""
+    async def range(self, source: TopicPartition) -> tuple[int, int]:
+        """Return the first offset that the partition still has, and the offset that the next record will get."""
         first, end = await asyncio.gather(
-            self._consumer.beginning_offsets([place]), self._consumer.end_offsets([place])
-        )  # each may wait for a fetch that is on its way
-        return int(first[place]), int(end[place])
+            self._consumer.beginning_offsets([source]), self._consumer.end_offsets([source])
+        )  # together, because each may wait for a fetch that is on its way
+        return int(first[source]), int(end[source])
 
-    def is_at_end(self, place: TopicPartition, offset: int) -> bool:
-        """Whether the broker's last answer said that the log ends there; `False` where it did not say."""
-        return place in self._consumer.assignment() and self._consumer.highwater(place) == offset
+    def is_at_end(self, source: TopicPartition, offset: int) -> bool:
+        """Return whether the log ended at the offset in the broker's latest response; `False` if it did not say."""
+        return source in self._consumer.assignment() and self._consumer.highwater(source) == offset
 
-    def delete_up_to(self, place: TopicPartition) -> None:
-        """Ask the broker again for what comes next."""
-        self._positions.pop(place, None)
+    def forget_position(self, source: TopicPartition) -> None:
+        """Drop what was fetched ahead of a partition, so that the broker is asked again."""
+        self._positions.pop(source, None)
 
     async def partitions(self, topic: str) -> int:
-        """How many partitions a topic has. Raises `StreamCarError` where it does not exist."""
+        """Return the number of partitions of a topic. Raises `StreamCarError` if it does not exist."""
         with translated(f"topic {topic}"):
             if topic not in await self._consumer.topics():
-                raise StreamCarError(f"topic {topic} does not exist in Kafka; `stream-car topics apply` makes it")
+                raise StreamCarError(f"Kafka does not have topic {topic}. Create it with `stream-car topics apply`.")
             return len(self._consumer.partitions_for_topic(topic) or ())
 
-    def _go(self, place: TopicPartition, offset: int) -> None:
-        """Only where the client is elsewhere: seeking throws away what was fetched ahead."""
-        if place not in self._consumer.assignment():
+    def _seek(self, source: TopicPartition, offset: int) -> None:
+        """Move the client to the offset, unless it is there: seeking throws away what was fetched ahead."""
+        if source not in self._consumer.assignment():
             if self._in_group:
-                raise ClaimLost(f"partition {place.partition} of {place.topic} belongs to another worker now")
-            self._consumer.assign([*self._positions, place])  # replaces: those without a position are dropped
+                raise ClaimLost(f"Partition {source.partition} of {source.topic} belongs to another worker now.")
+            self._consumer.assign([*self._positions, source])  # replaces: partitions without a position are dropped
             for other, position in self._positions.items():
                 self._consumer.seek(other, position)
-        if self._positions.get(place) != offset:
-            self._consumer.seek(place, offset)
-            self._positions[place] = offset
+        if self._positions.get(source) != offset:
+            self._consumer.seek(source, offset)
+            self._positions[source] = offset

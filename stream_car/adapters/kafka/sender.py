@@ -1,9 +1,9 @@
-"""Writing to Kafka: acknowledged by all in-sync replicas before it returns.
+"""Writes to Kafka; acknowledged by all in-sync replicas when `send` returns.
 
-Promise: idempotent, in order within a partition, awaited. After any error the producer is thrown away and
-the next call makes another: a producer that lost its place never finds it again. What was sent when the
-error came may have been kept; a repeat is told apart by whoever reads it. Cost: one record batch a call
-where the messages fit into one, else several, one after the other.
+Promise: idempotent and in order within a partition. After any error the producer is discarded and the next call makes
+another, because a producer that lost its sequence never recovers. What was being sent when the error came may have been
+stored; readers recognise repeats.
+Cost: one record batch per call if the messages fit into one, else several, one after the other.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from stream_car.adapters.kafka.errors import translated
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Message
 
-BATCH_BYTES = 1_000_000  # below max.message.bytes, which is 1 MiB unless a topic says otherwise
+BATCH_BYTES = 1_000_000  # below max.message.bytes, which is 1 MiB unless a topic sets another limit
 
 
 class _Connection:
-    """A producer, and whether it is of no more use."""
+    """A producer, and a future that is done when the producer is of no more use."""
 
     def __init__(self, producer: AIOKafkaProducer) -> None:
         self.producer = producer
@@ -37,30 +37,34 @@ class Sender:
         self._starting = asyncio.Lock()
 
     async def send(self, topic: str, partition: int, messages: Sequence[Message]) -> list[int]:
-        """The messages' offsets, once all are acknowledged. What fits into a batch is kept whole or not at all."""
+        """Return the offsets of the messages once all are acknowledged.
+
+        Messages that fit into one batch are stored together or not at all.
+        """
         offsets: list[int] = []
         with translated(f"topic {topic}"):
-            connection = await self._ready()
+            connection = await self._connect()
             try:
                 while len(offsets) < len(messages):
-                    first, count = await self._batch(connection, topic, partition, messages, len(offsets))
+                    first, count = await self._send_batch(connection, topic, partition, messages, len(offsets))
                     offsets += range(first, first + count)
             except asyncio.CancelledError:
-                raise  # what was sent is on its way, and others use the connection
+                raise  # what was sent is on its way, and other calls use the connection
             except BaseException:
-                await self._throw_away(connection)
+                await self._discard(connection)
                 raise
         return offsets
 
     async def close(self) -> None:
-        """Let the connection go; again is harmless."""
+        """Close the connection. Further calls do nothing."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.producer.stop()
 
-    async def _batch(
+    async def _send_batch(
         self, connection: _Connection, topic: str, partition: int, messages: Sequence[Message], start: int
     ) -> tuple[int, int]:
+        """Send as many messages from `start` on as fit into a batch. Returns the first offset and their number."""
         batch = connection.producer.create_batch()
         count = 0
         for message in messages[start:] if start else messages:
@@ -75,7 +79,7 @@ class Sender:
             raise KafkaConnectionError("another record of this connection failed")
         return sent.result().offset, count
 
-    async def _ready(self) -> _Connection:
+    async def _connect(self) -> _Connection:
         async with self._starting:
             if self._connection is not None:
                 return self._connection
@@ -95,12 +99,12 @@ class Sender:
             self._connection = _Connection(producer)
             return self._connection
 
-    async def _throw_away(self, connection: _Connection) -> None:
+    async def _discard(self, connection: _Connection) -> None:
         if self._connection is connection:
             self._connection = None
         if not connection.broken.done():
             connection.broken.set_result(None)
         sending = connection.producer._sender.sender_task
         if sending is not None:
-            sending.cancel()  # else stopping waits for a delivery that may come hours later
+            sending.cancel()  # otherwise stopping waits for a delivery that may come hours later
         await connection.producer.stop()

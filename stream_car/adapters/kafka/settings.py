@@ -1,4 +1,4 @@
-"""How Kafka is reached. Loads no driver.
+"""How to reach Kafka. Loads no driver.
 
 Promise: passwords appear in no message.
 """
@@ -16,10 +16,9 @@ TIMEOUT_MS = 10_000
 
 
 class KafkaServer(Struct, frozen=True, kw_only=True):
-    """Where it is (`host:port,host:port`), who we are, and whom we trust.
+    """The address (`host:port,host:port`), the user, and the certificates.
 
-    `ca`, `certificate` and `key` are paths of PEM files; with one of them, or with `tls`, the connection is
-    encrypted.
+    `ca`, `certificate` and `key` are paths of PEM files. With one of them, or with `tls`, the connection is encrypted.
     """
 
     address: str
@@ -36,27 +35,26 @@ class KafkaServer(Struct, frozen=True, kw_only=True):
         return f"KafkaServer({self.address})"
 
     def options(self) -> dict[str, object]:
-        """What aiokafka and kafka-python both take."""
+        """Return the options for aiokafka and for kafka-python, which have the same names."""
         is_encrypted = self.tls or self.ca is not None or self.certificate is not None
-        protocol = ("SASL_" if self.username else "") + (
-            "SSL" if is_encrypted else "PLAINTEXT"
-        )  # the names that Kafka gives its listeners
-        told: dict[str, object] = {"bootstrap_servers": self.address.split(","), "security_protocol": protocol}
+        protocol = ("SASL_" if self.username else "") + ("SSL" if is_encrypted else "PLAINTEXT")
+        options: dict[str, object] = {"bootstrap_servers": self.address.split(","), "security_protocol": protocol}
         if is_encrypted:
-            told["ssl_context"] = self._context()
+            options["ssl_context"] = self._ssl_context()
         if self.username:
-            told |= {
+            options |= {
                 "sasl_mechanism": self.mechanism,
                 "sasl_plain_username": self.username,
                 "sasl_plain_password": self.password or "",
             }
-        return told
+        return options
 
-    def _context(self) -> ssl.SSLContext:
+    def _ssl_context(self) -> ssl.SSLContext:
         try:
             context = ssl.create_default_context(cafile=self.ca)
             if self.certificate is not None:
                 context.load_cert_chain(self.certificate, self.key)
         except OSError as error:
-            raise StreamCarError(f"a certificate for Kafka cannot be read: {error}") from error
+            cure = "Check its path and that it is in PEM format."
+            raise StreamCarError(f"A certificate for Kafka cannot be read ({error}). {cure}") from error
         return context

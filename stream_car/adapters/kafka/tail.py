@@ -1,8 +1,8 @@
-"""What comes into a topic, all partitions together, as it comes.
+"""Follows a topic: the records of all its partitions, as they arrive.
 
-Promise: from the given offsets on, each partition's records in their order. Nothing is remembered: whoever
-needs every record numbers them, and begins anew where one is missing. Cost: one connection; at rest one
-request every `FETCH_WAIT_MS`.
+Promise: from the given offsets on, the records of each partition in order. Nothing is remembered: a caller that needs
+every record must number them, and start again if one is missing. Cost: one connection; without new records, one request
+every `FETCH_WAIT_MS`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from stream_car.adapters.kafka.errors import translated
-from stream_car.adapters.kafka.log import record_of
-from stream_car.adapters.kafka.reader import READING, stopped
+from stream_car.adapters.kafka.log import to_record
+from stream_car.adapters.kafka.reader import READING, stop
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Record
 
@@ -28,7 +28,7 @@ class KafkaTail:
 
     @classmethod
     async def open(cls, server: KafkaServer, topic: str, offsets: Sequence[int]) -> "KafkaTail":
-        """From these offsets on, one for each partition."""
+        """Start at these offsets, one per partition."""
         with translated(f"topic {topic}"):
             consumer = AIOKafkaConsumer(
                 **server.options(), **READING, group_id=None, request_timeout_ms=server.timeout_ms
@@ -44,13 +44,13 @@ class KafkaTail:
         return cls(consumer, topic)
 
     async def next(self) -> Mapping[int, list[Record]]:
-        """New records by partition, as soon as there are some; none after `WAIT_MS`."""
+        """Return new records by partition as soon as there are some; none after `WAIT_MS`."""
         with translated(f"topic {self._topic}"):
-            found: dict[TopicPartition, list[ConsumerRecord]] = await self._consumer.getmany(
+            batches: dict[TopicPartition, list[ConsumerRecord]] = await self._consumer.getmany(
                 timeout_ms=WAIT_MS, max_records=RECORDS_MAX
             )
-        return {place.partition: [record_of(one) for one in records] for place, records in found.items()}
+        return {source.partition: [to_record(record) for record in records] for source, records in batches.items()}
 
     async def close(self) -> None:
-        """Let the connection go; again is harmless."""
-        await stopped(self._consumer)
+        """Close the connection. Further calls do nothing."""
+        await stop(self._consumer)

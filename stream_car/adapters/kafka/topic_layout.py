@@ -1,4 +1,4 @@
-"""The four topics, and what they must be like. Loads no driver; `topics/` shows the same for readers."""
+"""The four topics and the settings that they need. Loads no driver. `topics/` describes them for other programs."""
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ UNLIMITED = -1
 
 
 class Topic(Struct, frozen=True, kw_only=True):
-    """What a topic holds. `placed` says which records come to lie in one partition."""
+    """A topic. `about` says what it holds, `key` what its keys are, `placed` how a record's partition is chosen."""
 
     name: str
     about: str
@@ -24,7 +24,7 @@ class Topic(Struct, frozen=True, kw_only=True):
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """The topics of one installation. The numbers of partitions are for life: others are another generation."""
+    """The topics of one installation. The numbers of partitions never change: others make another generation."""
 
     prefix: str = PREFIX
     intakes: int = PARTITIONS
@@ -33,17 +33,17 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     @property
     def replicas(self) -> int:
-        """How many copies of each record there are."""
+        """The number of copies of each record."""
         return 1 if self.single_broker else REPLICAS
 
     def topics(self) -> tuple[Topic, ...]:
-        """All four, in the order in which a document passes through them."""
+        """Return the four topics, in the order in which a document passes through them."""
         return (
             Topic(
                 name="documents",
-                about="What publishers said: the record of acceptance, from which everything else can be rebuilt.",
+                about="Documents as publishers sent them. Everything else can be rebuilt from this topic.",
                 key="the document's id",
-                placed="murmur2 of the key, as Kafka's own clients place it; others' records are forwarded once",
+                placed="murmur2 of the key, as in Kafka's own clients; records placed otherwise are forwarded once",
                 partitions=self.intakes,
             ),
             Topic(
@@ -55,7 +55,7 @@ class Layout(Struct, frozen=True, kw_only=True):
             ),
             Topic(
                 name="changes",
-                about="What entered and left the frontier of a scope, and because of what: for subscribers.",
+                about="What entered and left the frontier of a scope, and why: for subscribers.",
                 key="the scope's name",
                 placed="the frontier shard's own partition",
                 partitions=self.frontiers,
@@ -63,7 +63,7 @@ class Layout(Struct, frozen=True, kw_only=True):
             Topic(
                 name="rejected",
                 about="Records that can never be accepted, with their key, bytes, coordinates and a reason code.",
-                key="as it came",
+                key="the rejected record's key",
                 placed="one partition",
                 partitions=1,
                 retention_ms=MONTH_MS,
@@ -71,16 +71,16 @@ class Layout(Struct, frozen=True, kw_only=True):
         )
 
     def named(self, topic: Topic | str) -> str:
-        """The topic's full name."""
+        """Return the full name of a topic."""
         return f"{self.prefix}.{topic if isinstance(topic, str) else topic.name}"
 
     def settings(self, topic: Topic) -> dict[str, str]:
-        """The settings without which a promise breaks."""
+        """Return the settings without which a promise would break."""
         return {
-            "cleanup.policy": "delete",  # compaction leaves holes and forgets what was said
+            "cleanup.policy": "delete",  # compaction leaves holes and deletes older documents
             "retention.ms": str(topic.retention_ms),
             "retention.bytes": str(UNLIMITED),
-            "message.timestamp.type": "LogAppendTime",  # the only clock of a fold
+            "message.timestamp.type": "LogAppendTime",  # the only clock that a fold has
             "min.insync.replicas": str(1 if self.single_broker else IN_SYNC),
             "unclean.leader.election.enable": "false",  # a stale leader would drop what was acknowledged
             "max.message.bytes": str(topic.max_message_bytes),

@@ -1,8 +1,8 @@
-"""The topics: what each holds, and the settings without which a promise breaks.
+"""Creates the topics, and checks the settings without which a promise would break.
 
-Promise: `apply` makes what is missing and changes nothing that is there: no topic is repartitioned, shrunk
-or deleted. `check` names every setting that would lose, reorder or re-time records. What a topic inherits
-from its brokers counts as its own.
+Promise: `apply` creates missing topics and changes no existing one: none is repartitioned, shrunk or deleted. `check`
+names every setting that would lose, reorder or re-time records. What a topic inherits from its brokers counts as its
+own setting.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ from stream_car.adapters.kafka.topic_layout import REPLICAS, Layout, Topic
 from stream_car.errors import StreamCarError, Unavailable, UnsafeSettings
 
 
-class Found(Struct, frozen=True):
-    """A topic as it is: how many partitions, the least number of replicas of one, and its settings."""
+class ExistingTopic(Struct, frozen=True):
+    """A topic as it is on the server. `replicas` is the lowest number of replicas that one of its partitions has."""
 
     partitions: int
     replicas: int
@@ -29,7 +29,7 @@ class Found(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """A topic, whether it was made just now, and what is wrong with it."""
+    """The result of checking a topic: whether it was created just now, and its problems."""
 
     name: str
     partitions: int
@@ -38,10 +38,10 @@ class Checked(Struct, frozen=True):
 
 
 def apply(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
-    """Make what is missing, and check all. Raises `UnsafeSettings` where a topic that exists may not be used."""
-    with _admin(server) as admin:
-        here = _found(admin, layout)
-        missing = [topic for topic in layout.topics() if layout.named(topic) not in here]
+    """Create missing topics, and check all. Raises `UnsafeSettings` if an existing topic must not be used."""
+    with _connect(server) as admin:
+        existing = _existing_topics(admin, layout)
+        missing = [topic for topic in layout.topics() if layout.named(topic) not in existing]
         if missing:
             admin.create_topics(
                 {
@@ -54,110 +54,115 @@ def apply(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
                 },
                 wait_for_metadata=True,
             )
-        checked = tuple(_checked(layout, topic, _found(admin, layout), topic in missing) for topic in layout.topics())
-    _refuse(checked)
-    return checked
+            existing = _existing_topics(admin, layout)
+    results = tuple(_check_topic(layout, topic, existing, topic in missing) for topic in layout.topics())
+    _require_safe(results)
+    return results
 
 
 def check(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
-    """Every topic with what is wrong with it."""
-    with _admin(server) as admin:
-        here = _found(admin, layout)
-    return tuple(_checked(layout, topic, here, was_made=False) for topic in layout.topics())
+    """Check every topic of the layout."""
+    with _connect(server) as admin:
+        existing = _existing_topics(admin, layout)
+    return tuple(_check_topic(layout, topic, existing, is_new=False) for topic in layout.topics())
 
 
 def require(server: KafkaServer, layout: Layout) -> None:
-    """Nothing, if all is well. Raises `UnsafeSettings`: for whatever starts on these topics."""
-    _refuse(check(server, layout))
+    """Check every topic before a process starts on them. Raises `UnsafeSettings`."""
+    _require_safe(check(server, layout))
 
 
 def laid_out(server: KafkaServer, prefix: str, *, single_broker: bool = False) -> Layout:
-    """The layout of the topics that exist, safe to start on. Raises `UnsafeSettings`."""
-    asked = Layout(prefix=prefix, single_broker=single_broker)
-    with _admin(server) as admin:
-        here = _found(admin, asked)
-    counts = {topic.name: here[asked.named(topic)].partitions for topic in asked.topics() if asked.named(topic) in here}
-    layout = replace(asked, intakes=counts.get("documents", 0), frontiers=counts.get("placements", 0))
-    _refuse(tuple(_checked(layout, topic, here, was_made=False) for topic in layout.topics()))
+    """Return the layout of the existing topics, which are safe to start on. Raises `UnsafeSettings`."""
+    layout = Layout(prefix=prefix, single_broker=single_broker)
+    with _connect(server) as admin:
+        existing = _existing_topics(admin, layout)
+    counts = {name: topic.partitions for name, topic in existing.items()}
+    layout = replace(
+        layout,
+        intakes=counts.get(layout.named("documents"), 0),
+        frontiers=counts.get(layout.named("placements"), 0),
+    )
+    _require_safe([_check_topic(layout, topic, existing, is_new=False) for topic in layout.topics()])
     return layout
 
 
 def delete(server: KafkaServer, layout: Layout) -> None:
-    """Delete the topics of this layout that exist, for tests; there is no command for it."""
-    with _admin(server) as admin:
-        here = _found(admin, layout)
-        if here:
-            admin.delete_topics(list(here))
+    """Delete the existing topics of this layout. For tests; there is no command for it."""
+    with _connect(server) as admin:
+        existing = _existing_topics(admin, layout)
+        if existing:
+            admin.delete_topics(list(existing))
 
 
-def _refuse(checked: Sequence[Checked]) -> None:
-    problems = tuple(problem for one in checked for problem in one.problems)
+def _require_safe(results: Sequence[Checked]) -> None:
+    problems = tuple(problem for result in results for problem in result.problems)
     if problems:
         raise UnsafeSettings(problems)
 
 
-def _checked(layout: Layout, topic: Topic, here: Mapping[str, Found], was_made: bool) -> Checked:
+def _check_topic(layout: Layout, topic: Topic, existing: Mapping[str, ExistingTopic], is_new: bool) -> Checked:
     name = layout.named(topic)
-    found = here.get(name)
-    problems = tuple(_problems(layout, topic, name, found))
-    return Checked(name, found.partitions if found else 0, was_made, problems)
+    current = existing.get(name)
+    problems = tuple(_problems(layout, topic, name, current))
+    return Checked(name, current.partitions if current else 0, is_new, problems)
 
 
-def _problems(layout: Layout, topic: Topic, name: str, found: Found | None) -> Iterator[str]:
-    if found is None:
-        yield f"{name} does not exist; `stream-car topics apply` makes it"
+def _problems(layout: Layout, topic: Topic, name: str, current: ExistingTopic | None) -> Iterator[str]:
+    if current is None:
+        yield f"Topic {name} does not exist: create it with `stream-car topics apply`"
         return
-    if found.partitions != topic.partitions:
+    if current.partitions != topic.partitions:
         yield (
-            f"{name} has {found.partitions} partitions for life, not {topic.partitions} (--intakes, --frontiers); "
-            "say that number, or use another --prefix"
+            f"Topic {name} has {current.partitions} partitions, not {topic.partitions}, and the number cannot change: "
+            "use it with --intakes or --frontiers, or use another --prefix"
         )
-    if found.replicas < layout.replicas:
+    if current.replicas < layout.replicas:
         yield (
-            f"{name} has {found.replicas} replicas, it must have {layout.replicas}; "
-            "--single-broker allows 1 where a lost disk may lose documents"
+            f"Topic {name} has {current.replicas} replicas but must have {layout.replicas}: "
+            "add replicas, or use --single-broker if documents may be lost with a disk"
         )
-    for setting, wanted in layout.settings(topic).items():
-        value = found.settings.get(setting)
-        if value is not None and not _is_enough(setting, value, wanted):
-            yield f"{setting} of {name} is {value}; it must be {wanted}"
+    for setting, required in layout.settings(topic).items():
+        value = current.settings.get(setting)
+        if value is not None and not _is_enough(setting, value, required):
+            yield f"Set {setting} of topic {name} to {required} (it is {value})"
 
 
 _AT_LEAST = frozenset({"min.insync.replicas", "max.message.bytes"})
 _UNLIMITED = frozenset({"retention.ms", "retention.bytes"})
 
 
-def _is_enough(setting: str, value: str, wanted: str) -> bool:
+def _is_enough(setting: str, value: str, required: str) -> bool:
     if setting in _AT_LEAST:
-        return int(value) >= int(wanted)
-    if setting in _UNLIMITED and value != wanted:
-        return value == "-1" or (wanted != "-1" and int(value) >= int(wanted))
-    return value == wanted
+        return int(value) >= int(required)
+    if setting in _UNLIMITED and value != required:
+        return value == "-1" or (required != "-1" and int(value) >= int(required))
+    return value == required
 
 
-def _found(admin: KafkaAdminClient, layout: Layout) -> dict[str, Found]:
+def _existing_topics(admin: KafkaAdminClient, layout: Layout) -> dict[str, ExistingTopic]:
     names = [layout.named(topic) for topic in layout.topics()]
-    told = cast(Sequence[Mapping[str, object]], admin.describe_topics(names))
-    here = [topic for topic in told if topic["error_code"] == 0]
-    if not here:
+    descriptions = cast(Sequence[Mapping[str, object]], admin.describe_topics(names))
+    existing = [topic for topic in descriptions if topic["error_code"] == 0]
+    if not existing:
         return {}
-    asked = [ConfigResource(ConfigResourceType.TOPIC, topic["name"]) for topic in here]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic["name"]) for topic in existing]
     settings = cast(
         Mapping[str, Mapping[str, Mapping[str, str]]],
-        admin.describe_configs(asked, config_filter="all").get("topic", {}),
+        admin.describe_configs(resources, config_filter="all").get("topic", {}),
     )
-    return {str(topic["name"]): _as_it_is(topic, settings.get(str(topic["name"]), {})) for topic in here}
+    return {str(topic["name"]): _existing_topic(topic, settings.get(str(topic["name"]), {})) for topic in existing}
 
 
-def _as_it_is(topic: Mapping[str, object], settings: Mapping[str, Mapping[str, str]]) -> Found:
+def _existing_topic(topic: Mapping[str, object], settings: Mapping[str, Mapping[str, str]]) -> ExistingTopic:
     partitions = cast(Sequence[Mapping[str, Sequence[int]]], topic["partitions"])
     replicas = min((len(partition["replica_nodes"]) for partition in partitions), default=0)
-    return Found(len(partitions), replicas, {name: told["value"] for name, told in settings.items()})
+    return ExistingTopic(len(partitions), replicas, {name: setting["value"] for name, setting in settings.items()})
 
 
 @contextmanager
-def _admin(server: KafkaServer) -> Iterator[KafkaAdminClient]:
-    """A connection, and its errors in our words."""
+def _connect(server: KafkaServer) -> Iterator[KafkaAdminClient]:
+    """Open a connection, and raise the errors of kafka-python as ours."""
     place = f"Kafka at {server.address}"
     try:
         options = {
@@ -169,21 +174,23 @@ def _admin(server: KafkaServer) -> Iterator[KafkaAdminClient]:
             yield admin
     except driver.InvalidReplicationFactorError as error:
         raise StreamCarError(
-            f"{place} has too few brokers for {REPLICAS} copies of each record; --single-broker is for trying out"
+            f"{place} has too few brokers for {REPLICAS} replicas of each record. Add brokers, or try out Stream-CAR "
+            "with --single-broker."
         ) from error
     except driver.InvalidConfigurationError as error:
-        raise StreamCarError(f"{place} refuses a topic: {_reason(error)}") from error
+        raise StreamCarError(f"{place} rejected the settings of a topic: {_reason(error)}") from error
     except (
         driver.AuthenticationFailedError, driver.AuthorizationFailedError,
         driver.TopicAuthorizationFailedError, driver.ClusterAuthorizationFailedError,
     ) as error:  # fmt: skip
-        raise StreamCarError(f"{place} refuses this user or password") from error
+        cure = "Check the user, the password and the permissions of the user."
+        raise StreamCarError(f"{place} denied access. {cure}") from error
     except (driver.KafkaError, OSError) as error:
-        raise Unavailable(f"{place} cannot be used now: {_reason(error)}") from error
+        raise Unavailable(f"{place} cannot be used now ({_reason(error)}). Try again later.") from error
 
 
 def _reason(error: Exception) -> str:
-    """The sentence of the broker within the error's text."""
+    """Return the broker's own message within the text of an error."""
     text = str(error)
-    said = text.partition("error_message='")[2].partition("', ")[0]
-    return said or text or type(error).__name__
+    message = text.partition("error_message='")[2].partition("', ")[0]
+    return message or text or type(error).__name__

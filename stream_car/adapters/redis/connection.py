@@ -1,6 +1,6 @@
-"""A client for Redis, if its settings keep our promises.
+"""Connects to Redis, if its settings keep our promises.
 
-Promise: a server that could lose or half-keep state is refused at start, by the name of the setting.
+Promise: a server that could lose state, or keep half of a commit, is rejected at start with the name of the setting.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
-from stream_car.adapters.redis.scripts import Client, translated
+from stream_car.adapters.redis.scripts import Client, translate_errors
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.errors import StreamCarError, UnsafeSettings
 
@@ -34,12 +34,12 @@ class _Options(TypedDict, total=False):
 
 
 async def connect(server: RedisServer) -> Client:
-    """A client for it, as a cluster if it is one. Raises `UnsafeSettings`, `Unavailable`, `StreamCarError`."""
+    """Return a client for a server or a cluster. Raises `UnsafeSettings`, `Unavailable`, `StreamCarError`."""
     single = Redis.from_url(server.url, **_options(server))
     try:
-        with translated():
+        with translate_errors():
             info = cast(Info, await single.info())
-            problems = list(_problems(info, await _flushing(single), server.place))
+            problems = list(_problems(info, await _appendfsync(single), server.place))
     except BaseException:
         await single.aclose()
         raise
@@ -55,9 +55,9 @@ async def connect(server: RedisServer) -> Client:
 async def _cluster(server: RedisServer) -> Client:
     cluster = RedisCluster.from_url(server.url, **_options(server))
     try:
-        with translated():
+        with translate_errors():
             await cluster.initialize()
-            problems = [text for node in cluster.get_primaries() for text in await _of_node(cluster, node)]
+            problems = [text for node in cluster.get_primaries() for text in await _node_problems(cluster, node)]
         if problems:
             raise UnsafeSettings(tuple(problems))
     except BaseException:
@@ -66,34 +66,34 @@ async def _cluster(server: RedisServer) -> Client:
     return cast(Client, cluster)
 
 
-async def _of_node(cluster: RedisCluster, node: object) -> list[str]:
+async def _node_problems(cluster: RedisCluster, node: object) -> list[str]:
     info = cast(Info, await cluster.info(target_nodes=node))
     return list(_problems(info, "", str(getattr(node, "name", "a node"))))
 
 
-async def _flushing(client: Redis) -> str:
-    """When the append-only file is flushed; empty where we may not ask."""
+async def _appendfsync(client: Redis) -> str:
+    """Return when the append-only file is flushed; an empty string if the user may not read settings."""
     try:
         return str((await client.config_get("appendfsync")).get("appendfsync", ""))
     except exceptions.ResponseError:
         return ""
 
 
-def _problems(info: Info, flushing: str, place: str) -> Iterator[str]:
+def _problems(info: Info, appendfsync: str, place: str) -> Iterator[str]:
     version = str(info.get("redis_version", "0"))
     if tuple(int(part) for part in version.split(".")[:2]) < VERSION_MIN:
-        yield f"Redis at {place} is version {version}; it must be 7.0 or later"
+        yield f"Redis at {place} has version {version}: upgrade it to 7.0 or later"
     policy = info.get("maxmemory_policy")
     if policy != "noeviction":
-        yield f"maxmemory-policy of Redis at {place} is {policy}; it must be noeviction, or state disappears"
+        yield f"Set maxmemory-policy of Redis at {place} to noeviction (it is {policy}): otherwise it deletes state"
     if info.get("aof_enabled") != 1:
-        yield f"appendonly of Redis at {place} is no; it must be yes, or a restart loses minutes of state"
-    if flushing == "no":
-        yield f"appendfsync of Redis at {place} is no; it must be everysec or always"
+        yield f"Set appendonly of Redis at {place} to yes (it is no): otherwise a restart loses minutes of state"
+    if appendfsync == "no":
+        yield f"Set appendfsync of Redis at {place} to everysec or always (it is no)"
     if info.get("role") != "master":
-        yield f"Redis at {place} is a replica; name its primary"
+        yield f"Redis at {place} is a replica: use the address of its primary"
     elif info.get("connected_slaves") and "min_slaves_good_slaves" not in info:
-        yield f"min-replicas-to-write of Redis at {place} is 0; with replicas it must be 1 or more"
+        yield f"Set min-replicas-to-write of Redis at {place} to 1 or more (it is 0): it has replicas"
 
 
 def _options(server: RedisServer) -> _Options:
@@ -114,7 +114,8 @@ def _options(server: RedisServer) -> _Options:
     if server.key is not None:
         options["ssl_keyfile"] = server.key
     if not server.url.startswith(("redis://", "rediss://", "unix://")):
-        raise StreamCarError(f"a Redis address looks like redis://host:6379 or rediss://host:6379, not {server.place}")
+        cure = "Write redis://host:6379, or rediss://host:6379 for an encrypted connection."
+        raise StreamCarError(f"{server.place} is not an address of Redis. {cure}")
     if server.ca is not None and not server.url.startswith("rediss://"):
-        raise StreamCarError("a certificate of Redis was given, but the address is not rediss://")
+        raise StreamCarError("A certificate for Redis needs an encrypted connection. Use an address with rediss://.")
     return options

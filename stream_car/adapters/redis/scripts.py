@@ -1,156 +1,142 @@
-"""The scripts, and the one way to call them.
+"""The Lua scripts in this folder, and the one way to call them.
 
-Promise: a reply is used only if it echoes the question's own number; another one means that the
-connection has mixed up its replies (a cancelled command leaves its reply behind), so all connections are
-dropped. A command may be executed twice by the client's retries: every script allows it. Driver errors
-become `Unavailable` (try again later) or a `StreamCarError` that says what to change.
+Promise: a reply is used only if it echoes the number of its own call. Any other reply means that the connection has
+mixed up its replies (a cancelled command leaves its reply unread), so all connections are dropped. The client's retries
+may execute a command twice; every script allows that. Driver errors become `Unavailable` (try again later) or a
+`StreamCarError` that says what to change. Cost: one exchange with the server per call.
 """
 
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import resources
 from typing import Protocol, cast
 
 from redis import exceptions
 
 from stream_car.errors import StreamCarError, TooMuch, Unavailable
 
-ARGUMENTS_MAX = 7900  # Lua hands at most 8000 values to a command
+ARGUMENTS_MAX = 7900  # Lua passes at most 8000 values to a command
 
 
 class Client(Protocol):
-    """What is asked of redis-py's `Redis` and `RedisCluster` alike."""
+    """What redis-py's `Redis` and `RedisCluster` have in common, as far as it is used."""
 
     async def execute_command(self, *args: str | bytes | int) -> object:
-        """The reply of a command."""
+        """Send a command and return its reply."""
         ...
 
     async def aclose(self) -> None:
-        """Drop all connections; the next command makes new ones."""
+        """Drop all connections. The next command makes new ones."""
         ...
 
-    def pipeline(self, transaction: bool = False) -> "Pipeline":  # redis-py's own
-        """Commands that go together."""
+    def pipeline(self, transaction: bool = False) -> "Pipeline":
+        """Return an empty pipeline."""
         ...
 
 
 class Pipeline(Protocol):
-    """Commands that are sent at once and answered in order, each by itself."""
+    """Commands that are sent together and answered in order."""
 
     def execute_command(self, *args: str | bytes | int) -> object:
-        """One more."""
+        """Add a command."""
         ...
 
-    async def execute(self, raise_on_error: bool = True) -> list[object]:  # redis-py's own
-        """The replies; errors too, if they are not to be raised."""
+    async def execute(self, raise_on_error: bool = True) -> list[object]:
+        """Send the commands and return their replies. Unless they are raised, errors are among the replies."""
         ...
 
 
-Question = tuple[bytes, Sequence[bytes]]  # a hash and fields of it
+HashFields = tuple[bytes, Sequence[bytes]]  # the key of a hash, and fields of it
 
 
 class Script:
-    """A program that the server keeps under its hash."""
+    """A script that the server caches under its hash."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.hash = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+    def __init__(self, file: str) -> None:
+        self.text = resources.files(__package__).joinpath(file).read_text(encoding="utf-8")
+        self.hash = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
-# Each has one key and at most one command that writes: several would be wrapped as a transaction in the
-# append-only file, of which a torn tail can execute half. The shebang has a full server refuse it whole.
-
-READ = Script("""#!lua flags=no-writes
-return {ARGV[1], redis.call('HMGET', KEYS[1], unpack(ARGV, 2))}
-""")
-
-SWAP = Script("""#!lua
--- Writes pairs of fields and values if the first field's value starts with ARGV[2] ('': if there is none).
-local held = redis.call('HGET', KEYS[1], ARGV[3]) or ''
-local is_expected = string.sub(held, 1, #ARGV[2]) == ARGV[2] and (#ARGV[2] > 0 or #held == 0)
-if is_expected then redis.call('HSET', KEYS[1], unpack(ARGV, 3)) end
-return {ARGV[1], is_expected and 1 or 0, held}
-""")
-
-SWEEP = Script("""#!lua
--- Deletes those of the fields whose value is empty.
-local empty = {}
-for at, value in ipairs(redis.call('HMGET', KEYS[1], unpack(ARGV, 2))) do
-  if value == '' then empty[#empty + 1] = ARGV[at + 1] end
-end
-if #empty > 0 then redis.call('HDEL', KEYS[1], unpack(empty)) end
-return {ARGV[1], #empty}
-""")
+# Each script has one key and at most one command that writes. Redis wraps several in a transaction in the append-only
+# file, and a torn tail of that can be executed by half. With the shebang a full server rejects a script as a whole.
+READ = Script("read.lua")
+SWAP = Script("swap.lua")
+SWEEP = Script("sweep.lua")
 
 
 class Calls:
-    """Scripts on one client."""
+    """Calls scripts through one client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._numbers = itertools.count(1)
 
     async def read(self, key: bytes, fields: Sequence[bytes]) -> list[bytes | None]:
-        """The values of these fields of a hash, all as of one moment."""
+        """Return the values of these fields of a hash, all as of one moment."""
         (values,) = await self._call(READ, key, fields)
         return cast(list[bytes | None], values)
 
-    async def read_all(self, questions: Sequence[Question]) -> list[list[bytes | None]]:
-        """As `read`, for many hashes in one exchange; each is of one moment of its own."""
-        numbers = [b"%d" % next(self._numbers) for _ in questions]
+    async def read_all(self, requests: Sequence[HashFields]) -> list[list[bytes | None]]:
+        """Read fields of many hashes in one exchange. The values of each hash are as of one moment of its own."""
+        numbers = [b"%d" % next(self._numbers) for _ in requests]
         pipeline = self._client.pipeline(transaction=False)
-        for number, (key, fields) in zip(numbers, questions, strict=True):
+        for number, (key, fields) in zip(numbers, requests, strict=True):
             pipeline.execute_command("EVALSHA", READ.hash, 1, key, number, *fields)
-        with translated():
+        with translate_errors():
             replies = await pipeline.execute(raise_on_error=False)
-            told: list[list[bytes | None]] = []
-            for reply, number, question in zip(replies, numbers, questions, strict=True):
+            results: list[list[bytes | None]] = []
+            for reply, number, request in zip(replies, numbers, requests, strict=True):
                 if isinstance(reply, exceptions.NoScriptError):
-                    told.append(await self.read(*question))
+                    results.append(await self.read(*request))
                 elif isinstance(reply, Exception):
                     raise reply
                 else:
-                    (values,) = await self._answered(reply, number)
-                    told.append(cast(list[bytes | None], values))
-        return told
+                    (values,) = await self._check_number(reply, number)
+                    results.append(cast(list[bytes | None], values))
+        return results
 
     async def swap(self, key: bytes, expected: bytes, pairs: Sequence[bytes]) -> tuple[bool, bytes]:
-        """Write field, value, field, value ... if the first field starts so; whether it did, and what it held."""
-        is_done, held = await self._call(SWAP, key, (expected, *pairs))
-        return is_done == 1, cast(bytes, held)
+        """Write field, value, field, value ... if the value of the first field starts with `expected`.
+
+        Returns whether it wrote, and the former value of the first field. If `expected` is empty, that must be missing.
+        """
+        is_written, former = await self._call(SWAP, key, (expected, *pairs))
+        return is_written == 1, cast(bytes, former)
 
     async def sweep(self, key: bytes, fields: Sequence[bytes]) -> int:
-        """Delete those of the fields that are empty; how many were."""
+        """Delete those of the fields that are empty, and return how many were."""
         (count,) = await self._call(SWEEP, key, fields)
         return cast(int, count)
 
     async def unlink(self, keys: Sequence[bytes]) -> None:
-        """Forget whole hashes."""
-        with translated():
+        """Delete whole hashes."""
+        with translate_errors():
             for key in keys:
                 await self._client.execute_command("UNLINK", key)
 
     async def _call(self, script: Script, key: bytes, arguments: Sequence[bytes]) -> list[object]:
         if len(arguments) > ARGUMENTS_MAX:
-            raise TooMuch(f"{len(arguments)} values are more than one command takes; use smaller batches")
+            count = f"{len(arguments):,} values"
+            raise TooMuch(f"{count} are more than one Redis command takes ({ARGUMENTS_MAX:,}). Use smaller batches.")
         number = b"%d" % next(self._numbers)
-        with translated():
+        with translate_errors():
             try:
                 reply = await self._client.execute_command("EVALSHA", script.hash, 1, key, number, *arguments)
             except exceptions.NoScriptError:
                 reply = await self._client.execute_command("EVAL", script.text, 1, key, number, *arguments)
-        return await self._answered(reply, number)
+        return await self._check_number(reply, number)
 
-    async def _answered(self, reply: object, number: bytes) -> list[object]:
-        """What a reply says behind the number that it echoes."""
+    async def _check_number(self, reply: object, number: bytes) -> list[object]:
+        """Return what follows the number that a reply echoes. If it is not this one, drop all connections."""
         if not isinstance(reply, list) or not reply or reply[0] != number:
             await self._client.aclose()
-            raise Unavailable("Redis' client gave the reply to another command; its connections were dropped")
+            raise Unavailable("The Redis client mixed up its replies. Its connections were dropped; try again.")
         return reply[1:]
 
 
-_PASSING = (
+_TEMPORARY = (
     exceptions.ConnectionError,
     exceptions.TimeoutError,
     exceptions.OutOfMemoryError,
@@ -161,20 +147,22 @@ _PASSING = (
     exceptions.MasterDownError,
     OSError,
 )
-_PASSING_WORDS = ("NOREPLICAS", "MISCONF", "LOADING", "BUSY", "UNBLOCKED", "OOM")
-_REFUSED = (exceptions.AuthenticationError, exceptions.NoPermissionError, exceptions.AuthorizationError)
+_TEMPORARY_CODES = ("NOREPLICAS", "MISCONF", "LOADING", "BUSY", "UNBLOCKED", "OOM")
+_DENIED = (exceptions.AuthenticationError, exceptions.NoPermissionError, exceptions.AuthorizationError)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turns driver errors within into ours."""
+def translate_errors() -> Iterator[None]:
+    """Raise the errors of redis-py as ours."""
     try:
         yield
-    except _REFUSED as error:
-        raise StreamCarError(f"Redis refuses this user or password: {error}") from error
-    except _PASSING as error:
-        raise Unavailable(f"Redis cannot be used now: {error}") from error
+    except _DENIED as error:
+        cure = "Check the user, the password and the permissions of the user."
+        raise StreamCarError(f"Redis denied access ({error}). {cure}") from error
+    except _TEMPORARY as error:
+        raise Unavailable(f"Redis cannot be used now ({error}). Try again later.") from error
     except exceptions.RedisError as error:
-        if str(error).startswith(_PASSING_WORDS):
-            raise Unavailable(f"Redis cannot be used now: {error}") from error
-        raise StreamCarError(f"Redis answers {type(error).__name__}: {error}") from error
+        if str(error).startswith(_TEMPORARY_CODES):
+            raise Unavailable(f"Redis cannot be used now ({error}). Try again later.") from error
+        cure = "See the log of the Redis server."
+        raise StreamCarError(f"Redis failed with {type(error).__name__} ({error}). {cure}") from error

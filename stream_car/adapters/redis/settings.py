@@ -1,4 +1,4 @@
-"""How Redis is reached. Loads no driver.
+"""How to reach Redis. Loads no driver.
 
 Promise: passwords appear in no message.
 """
@@ -11,9 +11,9 @@ TIMEOUT_S = 5.0
 
 
 class RedisServer(Struct, frozen=True, kw_only=True):
-    """Where it is (`redis://host:port`, encrypted: `rediss://`), who we are, and whom we trust.
+    """The address (`redis://host:port`, encrypted: `rediss://`), the user, and the certificates.
 
-    Of a cluster any node will do. `ca`, `certificate` and `key` are paths of PEM files.
+    Of a cluster, name any node. `ca`, `certificate` and `key` are paths of PEM files.
     """
 
     url: str

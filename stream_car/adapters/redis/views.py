@@ -14,15 +14,14 @@ class RedisViews:
         self._calls = intake.calls
 
     async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
-        """For each shard its next offset and the values of its keys, all of one shard as of one moment."""
-        few = {place: tuple(dict.fromkeys(keys)) for place, keys in wanted.items() if len(keys) <= READ_MAX}
-        questions = [self._stores[hop].question(shard, keys) for (hop, shard), keys in few.items()]
-        told = await self._calls.read_all(questions)
-        found = {
-            place: self._stores[place.hop].answer(place.shard, keys, values)
-            for (place, keys), values in zip(few.items(), told, strict=True)
+        small = {shard_id: tuple(dict.fromkeys(keys)) for shard_id, keys in wanted.items() if len(keys) <= READ_MAX}
+        requests = [self._stores[hop].peek_request(shard, keys) for (hop, shard), keys in small.items()]
+        results = await self._calls.read_all(requests)
+        views = {
+            shard_id: self._stores[shard_id.hop].decode_peek(shard_id.shard, keys, values)
+            for (shard_id, keys), values in zip(small.items(), results, strict=True)
         }
-        for place, keys in wanted.items():
-            if place not in found:  # more than one command takes
-                found[place] = await self._stores[place.hop].peek(place.shard, keys)
-        return found
+        for shard_id, keys in wanted.items():
+            if shard_id not in views:  # more keys than one command takes
+                views[shard_id] = await self._stores[shard_id.hop].peek(shard_id.shard, keys)
+        return views

@@ -29,8 +29,8 @@ class HybridIndex:
         self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         await self._texts.apply(documents, dropped, position, scopes)
-        anchors = [(each.document.id, indexed_text(each.document)) for each in documents if each.anchor]
-        others = [each.document.id for each in documents if not each.anchor]
+        anchors = [(indexed.document.id, indexed_text(indexed.document)) for indexed in documents if indexed.anchor]
+        others = [indexed.document.id for indexed in documents if not indexed.anchor]
         self.vectors.apply(anchors, [*dropped, *others], position)
 
     async def position(self) -> int:

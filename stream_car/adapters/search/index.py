@@ -129,7 +129,7 @@ class TantivyIndex:
         self._version += bool(documents or dropped)
         analysed_terms = [indexed.terms or analysed(indexed, self._settings) for indexed in documents]
         numbers = self._texts.add(
-            (indexed.document.id, terms) for indexed, terms in zip(documents, analysed_terms, strict=True)
+            (indexed.document.id, its_terms) for indexed, its_terms in zip(documents, analysed_terms, strict=True)
         )
         with translate_write_errors():
             for document_id in dropped:
@@ -216,7 +216,7 @@ class TantivyIndex:
         return ()
 
     def _search_steps(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
-        """Yield anchors for a query in any order, some after each step of the work. The index must not change."""
+        """Yield anchors for a query in any order, some after each step. The index must not change meanwhile."""
         query = self._cached_query(text) or self._parse(text, self._terms(text))
         yield []
         names = self._mentioned_names(text)
@@ -233,7 +233,7 @@ class TantivyIndex:
         yield []
         for start in range(0, len(candidates), at_once):
             stored = self._texts.get(candidates[start : start + at_once])
-            yield [Hit(each.id, round_score(score(weights, each.terms, self._settings))) for each in stored]
+            yield [Hit(document.id, round_score(score(weights, document.terms, self._settings))) for document in stored]
 
     async def ignored_terms(self, text: str) -> int:
         """Return how many words of a query do not count, because it has too many that some document has.
@@ -314,7 +314,7 @@ class TantivyIndex:
         return self._scopes.find(pairs, limit)
 
     def settle(self) -> None:
-        """Do nothing: this index makes nothing in the background."""
+        """Do nothing: this index has no vectors to wait for."""
 
     def reset(self) -> None:
         """Delete everything, readable or not. The position is 0 again."""

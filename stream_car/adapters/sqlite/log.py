@@ -115,8 +115,8 @@ class SqliteLog:
             raise
         self._latest[partition] = tuple(
             [
-                Record(offset=offset, append_time=append_time, value=new.value, key=new.key, headers=new.headers)
-                for offset, new in enumerate(messages, tip.end)
+                Record(offset=n, append_time=append_time, value=message.value, key=message.key, headers=message.headers)
+                for n, message in enumerate(messages, tip.end)
             ]
         )
         self._tips[partition] = Tip(tip.end + len(rows), append_time, last_hash)

@@ -359,7 +359,7 @@ async def test_encrypted_and_with_a_user_of_few_rights(guarded: Redis, certifica
     client = await connect(server)
 
     await written(RedisStore(client, "test"), 3)
-    with pytest.raises(StreamCarError, match="refuses"):
+    with pytest.raises(StreamCarError, match="denied access"):
         await RedisStore(client, "other").claim(0)
 
     await client.aclose()

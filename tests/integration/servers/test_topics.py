@@ -70,7 +70,7 @@ def test_a_setting_that_breaks_a_promise_is_refused_by_name(
         apply(server, layout)
 
     (problem,) = refused.value.problems
-    assert problem.startswith(f"{setting} of {layout.named(documents)} is ")
+    assert problem.startswith(f"Set {setting} of topic {layout.named(documents)} to ")
     with pytest.raises(UnsafeSettings):
         require(server, layout)
 
@@ -88,7 +88,7 @@ def test_a_topic_with_other_partitions_is_left_alone_and_refused(server: KafkaSe
     (documents, *_) = layout.topics()
     make(server, layout.named(documents), 5, layout.settings(documents))
 
-    with pytest.raises(UnsafeSettings, match="5 partitions for life, not 2"):
+    with pytest.raises(UnsafeSettings, match="5 partitions, not 2"):
         apply(server, layout)
 
     assert check(server, layout)[0].partitions == 5
@@ -105,7 +105,7 @@ def test_one_copy_is_refused_unless_it_is_said(server: KafkaServer, layout: Layo
     problems = check(server, Layout(prefix=layout.prefix, intakes=2, frontiers=3))[0].problems
 
     assert any("replicas" in problem for problem in problems)
-    assert any(problem.startswith("min.insync.replicas") for problem in problems)
+    assert any(problem.startswith("Set min.insync.replicas") for problem in problems)
 
 
 def test_from_the_command_line(server: KafkaServer, layout: Layout) -> None:
