@@ -173,5 +173,5 @@ def test_damaged_positions_say_what_to_do(engine: Engine, tmp_path: Path) -> Non
     (engine.path / POSITIONS).write_bytes(b"no database" * 1000)
     (tmp_path / "history.jsonl").write_text(line(1))
 
-    with pytest.raises(Halted, match="delete it"):
+    with pytest.raises(Halted, match="Delete it"):
         new_in(engine, tmp_path / "history.jsonl")
