@@ -307,7 +307,7 @@ def test_too_many_scopes_for_one_question_is_said(tmp_path: Path, monkeypatch: p
         here.publish(document(f"c{n}", topic=f"t{n}", place="here") for n in range(1024))
         assert len(here.frontier("place=here")) == 1024
         here.publish([document("one more", topic="t1024", place="here")])
-        with pytest.raises(InvalidRequest, match="More than 1024 scopes have place=here. Add another KEY=VALUE."):
+        with pytest.raises(InvalidRequest, match=r"More than 1024 scopes have place=here\. Add another KEY=VALUE\."):
             here.frontier("place=here")
         assert len(here.frontier("topic=t7, place=here")) == 1
 
