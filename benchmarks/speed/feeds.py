@@ -17,9 +17,9 @@ from time import process_time
 from benchmarks.speed.report import Figure, show
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.feeds import format_called
-from stream_car.ingest.files import sources
-from stream_car.ingest.ingest import converted
+from stream_car.feeds import find_format
+from stream_car.ingest.files import input_files
+from stream_car.ingest.ingest import convert as convert_files
 
 RECORDS = 20_000
 LONGER = 10
@@ -58,9 +58,9 @@ def lines(records: int) -> Iterator[str]:
 
 def convert(path: Path) -> int:
     """Convert and write a feed as the command does; how many documents it gave."""
-    form, count = format_called("osv"), 0
-    for step in converted(form, sources([str(path)], form.suffixes)):
-        for said in step.converted.documents if step.converted is not None else ():
+    form, count = find_format("osv"), 0
+    for step in convert_files(form, input_files([str(path)], form.suffixes)):
+        for said in step.conversion.documents if step.conversion is not None else ():
             count += isinstance(said, Document) and bool(encode(said))
     return count
 

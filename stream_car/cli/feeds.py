@@ -16,10 +16,10 @@ from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.summaries import Summary
 from stream_car.codec import encode, encode_mapping
 from stream_car.core.documents import Document, Retraction
-from stream_car.feeds import FORMATS, Format, format_called
+from stream_car.feeds import FORMATS, Format, find_format
 from stream_car.ingest import destinations, ingest
 from stream_car.ingest.destinations import Destination
-from stream_car.ingest.files import STANDARD_INPUT, Source, sources
+from stream_car.ingest.files import STANDARD_INPUT, InputFile, input_files
 from stream_car.settings import data_directory
 
 REFUSED = 1
@@ -56,12 +56,12 @@ def convert(files: Sequence[str], form: str | None, as_json: bool) -> None:
     """
     asked = chosen(form)
     refused = 0
-    for step in ingest.converted(asked, sources(files, asked.suffixes)):
-        if step.refused is not None:
+    for step in ingest.convert(asked, input_files(files, asked.suffixes)):
+        if step.rejected is not None:
             refused += 1
             _tell(summaries.refusal(step), as_json=as_json)
-        elif step.converted is not None:
-            for said in step.converted.documents:
+        elif step.conversion is not None:
+            for said in step.conversion.documents:
                 emit(_text(said))
     if refused:
         raise click.exceptions.Exit(REFUSED)
@@ -71,7 +71,7 @@ def chosen(name: str | None) -> Format:
     """The format that was asked for; somebody must say which."""
     if name is None:
         raise click.UsageError(f"say which format the feed has: --format {'|'.join(FORMATS)}")
-    return format_called(name)
+    return find_format(name)
 
 
 def _text(said: Document | Retraction) -> str:
@@ -103,13 +103,15 @@ def destination(car: "options.Car", positions: Path | None) -> Iterator[Destinat
     if isinstance(car, stream_car.Engine):
         if positions is not None:
             raise click.UsageError("--positions goes with --url: a data directory itself remembers how far it was read")
-        yield destinations.engine(car)
+        yield destinations.for_engine(car)
         return
-    with destinations.service(car, positions or destinations.folder_for(car.url, data_directory())) as found:
+    with destinations.for_service(car, positions or destinations.folder_for(car.url, data_directory())) as found:
         yield found
 
 
-def publish(to: Destination, form: Format, found: Sequence[Source], *, growing: bool = False) -> summaries.FedSummary:
+def publish(
+    to: Destination, form: Format, found: Sequence[InputFile], *, growing: bool = False
+) -> summaries.FedSummary:
     """Publish what sources say beyond what is known, under a progress bar where somebody watches."""
     feed = summaries.Feed(format=form.name, files=len(found))
     with _progress() as bar:
@@ -120,14 +122,16 @@ def publish(to: Destination, form: Format, found: Sequence[Source], *, growing: 
     return summaries.FedSummary(feed=feed, published=counted)
 
 
-def _watched(batches: Iterable[ingest.Fed], feed: summaries.Feed, bar: Progress, task: TaskID) -> Iterator[ingest.Fed]:
+def _watched(
+    batches: Iterable[ingest.IngestedBatch], feed: summaries.Feed, bar: Progress, task: TaskID
+) -> Iterator[ingest.IngestedBatch]:
     done, name, passed = 0, "", 0
     for batch in batches:
         for step in batch.steps:
             feed.add(step)
-            if step.source.name != name:
-                done, name, passed = done + passed, step.source.name, 0
-            passed = max(passed, step.passed)
+            if step.file.name != name:
+                done, name, passed = done + passed, step.file.name, 0
+            passed = max(passed, step.bytes_read)
         bar.update(task, completed=done + passed)
         yield batch
 
@@ -160,6 +164,6 @@ def formats(as_json: bool) -> None:
             show(Text.assemble((f"{one.name:<10}", "bold"), one.about))
 
 
-def found_in(form: Format, files: Sequence[str]) -> list[Source]:
+def found_in(form: Format, files: Sequence[str]) -> list[InputFile]:
     """The sources that these names mean."""
-    return list(sources(files, form.suffixes))
+    return list(input_files(files, form.suffixes))

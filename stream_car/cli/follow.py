@@ -18,7 +18,7 @@ from stream_car.cli.console import emit, err, show, words
 from stream_car.cli.widgets import BAD, FAINT, WARN, counted
 from stream_car.errors import Busy, Unavailable
 from stream_car.feeds import Format
-from stream_car.ingest.files import STANDARD_INPUT, Source
+from stream_car.ingest.files import STANDARD_INPUT, InputFile
 from stream_car.ingest.watch import Watch
 
 
@@ -76,7 +76,7 @@ def command(
 
 def _publish(
     form: Format,
-    found: Sequence[Source],
+    found: Sequence[InputFile],
     watch: Watch,
     opened: "Callable[[], options.Car]",
     positions: Path | None,
@@ -89,7 +89,7 @@ def _publish(
             said = feeds.publish(to, form, found, growing=True)
     except (Busy, Unavailable) as trouble:
         err().print(words(f"{trouble}; trying again", WARN), soft_wrap=True)
-        watch.again(found)
+        watch.retry(found)
         return False
     if as_json:
         emit(line(said))

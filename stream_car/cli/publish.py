@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from stream_car.cli import feeds, options, summaries
 from stream_car.cli.console import err
 from stream_car.codec import documents_in
-from stream_car.feeds import Format, format_called
-from stream_car.ingest.files import STANDARD_INPUT, Source
+from stream_car.feeds import Format, find_format
+from stream_car.ingest.files import STANDARD_INPUT, InputFile
 from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000
@@ -63,10 +63,10 @@ def command(
     """
     if form is None:
         _require_files(files)
-    found = feeds.found_in(format_called(form), files) if form is not None else []
+    found = feeds.found_in(find_format(form), files) if form is not None else []
     with options.connected(url) or options.engine_over(data, rules, encoder) as engine:
         if form is not None:
-            _feed(engine, positions, format_called(form), found, as_json=as_json, encoder=encoder)
+            _feed(engine, positions, find_format(form), found, as_json=as_json, encoder=encoder)
             return
         said = summaries.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
         options.settle(engine, encoder)
@@ -79,7 +79,7 @@ def _feed(
     engine: "options.Car",
     positions: Path | None,
     form: Format,
-    found: Sequence[Source],
+    found: Sequence[InputFile],
     *,
     as_json: bool,
     encoder: str | None,

@@ -18,7 +18,7 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.cli.hints import advised
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted
-from stream_car.ingest.ingest import Step
+from stream_car.ingest.ingest import FeedStep
 from stream_car.processing.receipts import Receipt
 
 PLACED = frozenset({"accepted"})  # outcomes of documents that could have joined a scope
@@ -155,21 +155,21 @@ class Feed(Struct, kw_only=True):
     refused: int = 0
     refusals: list[Refusal] = []
 
-    def add(self, step: Step) -> None:
+    def add(self, step: FeedStep) -> None:
         """Count one step."""
         if step.unchanged is not None:
             self.unchanged += 1
-            self.refused += step.unchanged.refused
-        elif step.refused is not None:
+            self.refused += step.unchanged.rejected
+        elif step.rejected is not None:
             self.refuse(step)
-        elif step.converted is not None:
-            said = step.converted
+        elif step.conversion is not None:
+            said = step.conversion
             self.records += said.records
             self.known += said.known
             self.documents += len(said.documents)
             self.ties += said.ties
 
-    def refuse(self, step: Step) -> None:
+    def refuse(self, step: FeedStep) -> None:
         """Count a refusal."""
         self.refused += 1
         if len(self.refusals) < KEPT_MAX:
@@ -183,15 +183,15 @@ class FedSummary(Struct, kw_only=True):
     published: Summary
 
 
-def refusal(step: Step) -> Refusal:
+def refusal(step: FeedStep) -> Refusal:
     """The refusal that a step tells of."""
-    assert step.refused is not None
+    assert step.rejected is not None
     return Refusal(
-        file=step.source.shown,
+        file=step.file.shown,
         where=step.where,
-        code=step.refused.code,
-        reason=step.refused.reason,
-        id=step.refused.document_id,
+        code=step.rejected.code,
+        reason=step.rejected.reason,
+        id=step.rejected.document_id,
     )
 
 

@@ -1,11 +1,11 @@
-"""Publishers' own formats, read into documents.
+"""Publishers' own formats, converted to documents.
 
-Promise: each format is a pure function `(position, bytes) -> (documents, position)` without clock or
-environment. What it cannot read raises `InvalidDocument` and leaves the position as it was, so a broken
-piece never changes anything. `FORMATS` lists them by name.
+Promise: each format is a pure function `(state, bytes) -> conversion`, without clock or environment. Input that
+it cannot convert raises `InvalidDocument` and leaves the state unchanged, so a broken piece never changes
+anything. `FORMATS` lists the formats by name.
 """
 
-from stream_car.feeds.editions import Converted, Edition, Position, Seen
-from stream_car.feeds.formats import FORMATS, Format, format_called
+from stream_car.feeds.editions import Conversion, Edition, FeedState, RecordState
+from stream_car.feeds.formats import FORMATS, Format, find_format
 
-__all__ = ["FORMATS", "Converted", "Edition", "Format", "Position", "Seen", "format_called"]
+__all__ = ["FORMATS", "Conversion", "Edition", "FeedState", "Format", "RecordState", "find_format"]

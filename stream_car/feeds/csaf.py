@@ -1,35 +1,48 @@
 """CSAF 2.0 and 2.1 advisories.
 
-What decides. Record: `tracking.id`, whatever its case, of one publisher (`publisher.namespace`); links name it
-by its file name as well, as references do. Order: `tracking.version`, and under one version the order of
-arrival, for publishers change files silently; `current_release_date` is the time as far as it agrees, since it
-sometimes goes back. Scope: one map for every vulnerability with the products that its own `product_status`
-names; products go by the name of their `product_name` branch. Beyond 1,000 pairs a document is found by its
-record and vulnerabilities only. Types: `csaf_withdrawn` is `advisory_withdrawn`; `csaf_superseded` is
-`advisory_superseded`, and void in favour of what its `external` references name; all others are `advisory`.
-An edition is called `ID@VERSION`.
+What decides. Record: `tracking.id`, ignoring case, of one publisher (`publisher.namespace`); links also name it by
+its file name, as references do. Order: `tracking.version`; editions with the same version are ordered by arrival,
+because publishers change files silently. Time: `current_release_date` as far as it agrees with that order, because
+it sometimes goes back. Scope: one map per vulnerability with the products in its own `product_status`; a product is
+named after its `product_name` branch. Beyond 1,000 (vulnerability, product) pairs a document is in the scopes of
+its record and its vulnerabilities only. Types: `csaf_withdrawn` becomes `advisory_withdrawn`; `csaf_superseded`
+becomes `advisory_superseded`, superseded by the documents that its `external` references name; everything else is
+an `advisory`. An edition's id is `ID@VERSION`.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, digest_of, next_edition, remembered
-from stream_car.feeds.reading import LEFT_OUT, body, fitted, line, moment, rest_of, scope_of, shaped, tree_of, word
+from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.fields import (
+    LEFT_OUT,
+    decode_fields,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    scope_value,
+    single_line,
+)
 
 PAIRS_MAX = 1000
-PART_MAX = 1000  # of a version: three such parts and the editions under one version make one order
+PART_MAX = 1000  # per part of a version: three parts and the editions of one version share one integer, the order
 TYPES = {"csaf_withdrawn": "advisory_withdrawn", "csaf_superseded": "advisory_superseded"}
-READ = ("document", "product_tree", "vulnerabilities", "$schema")
-_FILE_NAME = re.compile(r"[^+\-a-z0-9]+")
+CONVERTED = ("document", "product_tree", "vulnerabilities", "$schema")
+TEXT_NOTES = ("summary", "description")  # categories of notes that become part of the text
+_NOT_IN_FILE_NAMES = re.compile(r"[^+\-a-z0-9]+")
 _JSON_FILE = re.compile(r"/([^/?#]+)\.json(?:[?#].*)?\Z", re.IGNORECASE)
 
 
 class Tracking(Struct):
-    """Which document this is, and which version of it."""
+    """The id and version of the advisory."""
 
     id: str
     version: str
@@ -38,15 +51,15 @@ class Tracking(Struct):
     initial_release_date: str | None = None
 
 
-class Publisher(Struct):
-    """Who says it."""
+class AdvisoryPublisher(Struct):
+    """The organisation that publishes the advisory."""
 
     name: str = ""
     namespace: str = ""
 
 
 class Reference(Struct):
-    """Where else to read."""
+    """A link to this advisory or another document."""
 
     url: str = ""
     category: str = ""
@@ -60,66 +73,66 @@ class Note(Struct):
     category: str = ""
 
 
-class Head(Struct):
-    """The part about the document itself."""
+class DocumentMetadata(Struct):
+    """The field `document`: what applies to the whole advisory."""
 
     tracking: Tracking
-    publisher: Publisher
+    publisher: AdvisoryPublisher
     category: str = ""
     title: str = ""
     references: list[Reference] = []
     notes: list[Note] = []
 
 
-class Product(Struct):
-    """A product by its id."""
+class FullProductName(Struct):
+    """A product and its id."""
 
     product_id: str
     name: str = ""
 
 
 class Branch(Struct):
-    """A part of the product tree."""
+    """A node of the product tree."""
 
     name: str = ""
     category: str = ""
-    product: Product | None = None
+    product: FullProductName | None = None
     branches: list["Branch"] = []
 
 
 class Relationship(Struct):
-    """A product that is another one, installed somewhere."""
+    """A product made of another one, for example installed on a platform."""
 
-    full_product_name: Product
+    full_product_name: FullProductName
     product_reference: str = ""
 
 
-class Tree(Struct):
-    """All products of the document."""
+class ProductTree(Struct):
+    """All products of the advisory."""
 
     branches: list[Branch] = []
-    full_product_names: list[Product] = []
+    full_product_names: list[FullProductName] = []
     relationships: list[Relationship] = []
 
 
-class Name(Struct):
-    """A vulnerability's name in some system."""
+class VulnerabilityId(Struct):
+    """The name of a vulnerability in a system other than CVE."""
 
     text: str = ""
 
 
 class Remediation(Struct):
-    """What to do about it."""
+    """How to fix or mitigate a vulnerability."""
 
     category: str = ""
     details: str = ""
 
 
-class Vulnerability(Struct):
-    """A vulnerability, and the products that it concerns."""
+class AdvisoryVulnerability(Struct):
+    """A vulnerability and the products that it concerns."""
 
     cve: str | None = None
-    ids: list[Name] = []
+    ids: list[VulnerabilityId] = []
     title: str = ""
     product_status: dict[str, list[str]] = {}
     remediations: list[Remediation] = []
@@ -129,136 +142,141 @@ class Vulnerability(Struct):
 class Advisory(Struct):
     """A CSAF document."""
 
-    document: Head
-    product_tree: Tree | None = None
-    vulnerabilities: list[Vulnerability] | None = None
+    document: DocumentMetadata
+    product_tree: ProductTree | None = None
+    vulnerabilities: list[AdvisoryVulnerability] | None = None
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """One advisory."""
-    tree = tree_of(data)
-    said = shaped(tree, Advisory)
-    head, tracking = said.document, said.document.tracking
-    name = word(tracking.id).upper()
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert one advisory."""
+    tree = parse_object(data)
+    advisory = decode_fields(tree, Advisory)
+    metadata, tracking = advisory.document, advisory.document.tracking
+    name = scope_value(tracking.id).upper()
     file_name = file_name_of(tracking.id)
     if not name:
-        raise InvalidDocument("field", "`document.tracking.id` is empty")
-    seen = position.get(file_name) or NOTHING_SEEN
-    if seen.editions and seen.owner != head.publisher.namespace:
-        raise InvalidDocument("publisher", f"{seen.owner or 'another publisher'} has used this tracking id", name)
+        raise InvalidDocument("field", "`document.tracking.id` must not be empty.")
+    before = state.get(file_name) or EMPTY_STATE
+    if before.editions and before.owner != metadata.publisher.namespace:
+        owner = before.owner or "another publisher"
+        raise InvalidDocument("publisher", f"This tracking id already belongs to {owner}; use another id.", name)
     rank = _rank(tracking.version, name)
-    time = moment(tracking.current_release_date, what="`current_release_date`", name=name)
+    time = parse_date(tracking.current_release_date, what="`current_release_date`", name=name)
     if time is None:
-        raise InvalidDocument("time", "`current_release_date` says no date", name)
-    digest = digest_of(tree)
-    following = next_edition(seen, digest=digest, time=time, rank=rank, base=rank * PART_MAX)
-    if following is None:
-        return Converted(known=1)
-    kind = TYPES.get(head.category, "advisory")
-    pairs, is_whole = _pairs(said)
+        raise InvalidDocument("time", "`current_release_date` must be a date.", name)
+    new = next_edition(before, digest=digest_of(tree), time=time, rank=rank, base=rank * PART_MAX)
+    if new is None:
+        return Conversion(known=1)
+    kind = TYPES.get(metadata.category, "advisory")
+    pairs, is_complete = _vulnerable_products(advisory)
     attributes = {
-        **rest_of(tree, READ),
-        "category": head.category,
+        **other_fields(tree, CONVERTED),
+        "category": metadata.category,
         "version": tracking.version,
         "status": tracking.status,
         "released": tracking.current_release_date,
         "remediations": [
-            {"vulnerability": _names(one)[:1], "category": remedy.category, "details": remedy.details}
-            for one in said.vulnerabilities or ()
-            for remedy in one.remediations
+            {"vulnerability": _names(vulnerability)[:1], "category": remedy.category, "details": remedy.details}
+            for vulnerability in advisory.vulnerabilities or ()
+            for remedy in vulnerability.remediations
         ],
-        **({} if is_whole else {LEFT_OUT: ["products"]}),
+        **({} if is_complete else {LEFT_OUT: ["products"]}),
     }
-    label = tracking.version + (f".seen{following.nth + 1}" if following.nth else "")
+    label = tracking.version + (f".seen{new.nth + 1}" if new.nth else "")
     document = Document(
         id=f"{name}@{label}",
         type=kind,
-        time=following.edition.time,
-        order=following.edition.order,
-        scope=scope_of({"record": (name, file_name)}, *pairs),
-        superseded_by=_successors(head, file_name) if kind == "advisory_superseded" else (),
+        time=new.edition.time,
+        order=new.edition.order,
+        scope=scope_maps({"record": (name, file_name)}, *pairs),
+        superseded_by=_successors(metadata, file_name) if kind == "advisory_superseded" else (),
         attributes=attributes,
-        title=line(head.title),
-        text=_text(said),
-        source=line(head.publisher.name),
-        url=_url(head.references),
+        title=single_line(metadata.title),
+        text=_text(advisory),
+        source=single_line(metadata.publisher.name),
+        url=_url(metadata.references),
     )
-    after = remembered(seen, following.edition)
-    after = type(after)(after.editions, after.listed, head.publisher.namespace)
-    return Converted(documents=(fitted(document),), seen={file_name: after})
+    after = replace(add_edition(before, new.edition), owner=metadata.publisher.namespace)
+    return Conversion(documents=(fit_limits(document),), states={file_name: after})
 
 
 def file_name_of(tracking_id: str) -> str:
-    """The name of the file that holds a document, without its end, as the standard makes it of the id."""
-    return _FILE_NAME.sub("_", tracking_id.strip().lower())
+    """Return the file name that the standard derives from an id, without `.json`."""
+    return _NOT_IN_FILE_NAMES.sub("_", tracking_id.strip().lower())
 
 
 def _rank(version: str, name: str) -> int:
-    """Versions are integers or semantic ones; a pre-release counts as its release."""
+    """Map a version to an integer. Versions are integers or semantic ones; a pre-release counts as its release."""
     parts = version.partition("-")[0].partition("+")[0].split(".")
     if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise InvalidDocument("field", f"`tracking.version` is {version[:40]!r}, neither 4 nor 1.4.0", name)
+        reason = f"`tracking.version` is {version[:40]!r}; it must be an integer (4) or a semantic version (1.4.0)."
+        raise InvalidDocument("field", reason, name)
     major, minor, patch = [*map(int, parts), 0, 0][:3]
     if max(minor, patch) >= PART_MAX or major >= PART_MAX**2:
-        raise InvalidDocument("range", f"`tracking.version` is {version[:40]!r}, beyond what can be ordered", name)
+        reason = (
+            f"`tracking.version` is {version[:40]!r}; the first number must be below {PART_MAX**2}, the others "
+            f"below {PART_MAX}."
+        )
+        raise InvalidDocument("range", reason, name)
     return (major * PART_MAX + minor) * PART_MAX + patch
 
 
-def _names(one: Vulnerability) -> list[str]:
-    return [name for name in (one.cve, *(other.text for other in one.ids)) if name]
+def _names(vulnerability: AdvisoryVulnerability) -> list[str]:
+    return [name for name in (vulnerability.cve, *(other.text for other in vulnerability.ids)) if name]
 
 
-def _pairs(said: Advisory) -> tuple[list[Mapping[str, Sequence[str]]], bool]:
-    """One map a vulnerability; without products where they would be too many."""
-    products = _products(said.product_tree or Tree())
+def _vulnerable_products(advisory: Advisory) -> tuple[list[Mapping[str, Sequence[str]]], bool]:
+    """Return one scope map per vulnerability, and whether products are included; they are not if too many."""
+    products = _product_names(advisory.product_tree or ProductTree())
     maps: list[Mapping[str, Sequence[str]]] = []
-    for one in said.vulnerabilities or ():
-        ids = dict.fromkeys(name for listed in one.product_status.values() for name in listed)
-        named = tuple(dict.fromkeys(products.get(name, name) for name in ids))
-        maps.append({"vulnerability": _names(one), "package": named})
+    for vulnerability in advisory.vulnerabilities or ():
+        ids = dict.fromkeys(product for listed in vulnerability.product_status.values() for product in listed)
+        packages = tuple(dict.fromkeys(products.get(product, product) for product in ids))
+        maps.append({"vulnerability": _names(vulnerability), "package": packages})
     if sum(len(part["vulnerability"]) * len(part["package"]) for part in maps) <= PAIRS_MAX:
         return maps, True
     return [{"vulnerability": part["vulnerability"]} for part in maps], False
 
 
-def _products(tree: Tree) -> dict[str, str]:
-    """What each product id is called."""
-    found = {product.product_id: product.name for product in tree.full_product_names}
+def _product_names(tree: ProductTree) -> dict[str, str]:
+    """Return the product name of each product id."""
+    names = {product.product_id: product.name for product in tree.full_product_names}
     waiting = [(branch, "") for branch in tree.branches]
     while waiting:
         branch, product = waiting.pop()
         product = branch.name if branch.category == "product_name" else product
         if branch.product is not None:
-            found[branch.product.product_id] = product or branch.product.name
+            names[branch.product.product_id] = product or branch.product.name
         waiting += [(child, product) for child in branch.branches]
     for relation in tree.relationships:
         whole = relation.full_product_name
-        found[whole.product_id] = found.get(relation.product_reference, whole.name)
-    return {key: value for key, value in found.items() if value}
+        names[whole.product_id] = names.get(relation.product_reference, whole.name)
+    return {product: name for product, name in names.items() if name}
 
 
-def _successors(head: Head, own: str) -> tuple[str, ...]:
-    """The records that the references outside of this document name."""
-    urls = [one.url for one in head.references if one.category == "external"]
+def _successors(metadata: DocumentMetadata, own_file_name: str) -> tuple[str, ...]:
+    """Return the records that the external references name, without this one."""
+    urls = [reference.url for reference in metadata.references if reference.category == "external"]
     names = [file_name_of(match.group(1)) for url in urls if (match := _JSON_FILE.search(url))]
-    return tuple(dict.fromkeys(name for name in names if name != own))
+    return tuple(dict.fromkeys(name for name in names if name != own_file_name))
 
 
-def _text(said: Advisory) -> str:
-    notes = [note.text for note in said.document.notes if note.category in ("summary", "description")]
-    return body(said.document.title, *notes, *_told(said.vulnerabilities or ()))
+def _text(advisory: Advisory) -> str:
+    notes = [note.text for note in advisory.document.notes if note.category in TEXT_NOTES]
+    return paragraphs(advisory.document.title, *notes, *_descriptions(advisory.vulnerabilities or ()))
 
 
-def _told(vulnerabilities: Sequence[Vulnerability]) -> Iterator[str]:
-    for one in vulnerabilities:
-        names = ", ".join(_names(one))
-        titled = f"{names}: {one.title}" if one.title and one.title not in names else names
-        notes = [note.text for note in one.notes if note.category in ("summary", "description")]
-        fixes = [remedy.details for remedy in one.remediations if remedy.category == "vendor_fix"]
-        yield " ".join([f"{titled}.", *notes, *dict.fromkeys(fixes)])
+def _descriptions(vulnerabilities: Sequence[AdvisoryVulnerability]) -> Iterator[str]:
+    for vulnerability in vulnerabilities:
+        names, title = ", ".join(_names(vulnerability)), vulnerability.title
+        headline = f"{names}: {title}" if title and title not in names else names
+        notes = [note.text for note in vulnerability.notes if note.category in TEXT_NOTES]
+        fixes = [remedy.details for remedy in vulnerability.remediations if remedy.category == "vendor_fix"]
+        yield " ".join([f"{headline}.", *notes, *dict.fromkeys(fixes)])
 
 
 def _url(references: Sequence[Reference]) -> str:
-    """Where a person reads it: the publisher's own page rather than its file."""
-    own = [one.url for one in references if one.category == "self" and one.url.startswith("http")]
-    return line(next((url for url in own if not url.endswith(".json")), own[0] if own else ""))
+    """Return the address for people: the publisher's page if there is one, else its JSON file."""
+    own = [reference.url for reference in references if reference.category == "self"]
+    own = [url for url in own if url.startswith("http")]
+    return single_line(next((url for url in own if not url.endswith(".json")), own[0] if own else ""))

@@ -1,10 +1,10 @@
 """CVE records, format 5: PUBLISHED and REJECTED.
 
-What decides. Record: `cveMetadata.cveId`. Order: that of arrival, for `dateUpdated` goes back and records change
-without it; it is the time as far as it agrees (then `dateRejected`, `datePublished`). Types: `cve_disclosed`
-while published, `cve_rejected` once rejected; a record that is published again voids its rejection. A rejected
-record is void in favour of those that `replacedBy` names; names in the reason's text are no links. Scope: the
-CVE with the products of all containers. An edition is called `CVE@N`.
+What decides. Record: `cveMetadata.cveId`. Order: arrival, because `dateUpdated` goes back and records change without
+it. Time: `dateUpdated` as far as it agrees with that order (then `dateRejected`, then `datePublished`). Types:
+`cve_disclosed` while published, `cve_rejected` once rejected; a record that is published again voids its rejection.
+A rejected record is superseded by the records in `replacedBy`; names in the text of the reason are not links.
+Scope: the CVE with the products of all containers. An edition's id is `CVE@N`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,17 +14,27 @@ from msgspec import Struct
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, digest_of, next_edition, remembered
-from stream_car.feeds.reading import body, first_sentence, fitted, line, moment, rest_of, scope_of, shaped, tree_of
+from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.fields import (
+    decode_fields,
+    first_sentence,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    single_line,
+)
 
-READ = ("dataType", "dataVersion", "cveMetadata", "containers")
+CONVERTED = ("dataType", "dataVersion", "cveMetadata", "containers")
 TYPES = {"PUBLISHED": "cve_disclosed", "REJECTED": "cve_rejected"}
 NO_PRODUCT = frozenset({"", "n/a", "unspecified", "unknown"})
 PRODUCTS_MAX = 1000
 
 
-class Metadata(Struct):
-    """Which record this is, and what became of it."""
+class CveMetadata(Struct):
+    """The id, state and dates of the record."""
 
     cveId: str
     state: str
@@ -41,7 +51,7 @@ class Text(Struct):
     lang: str = ""
 
 
-class Affected(Struct):
+class AffectedProduct(Struct):
     """A product."""
 
     product: str = ""
@@ -49,9 +59,9 @@ class Affected(Struct):
 
 
 class Container(Struct):
-    """What one organisation says of it."""
+    """What one organisation publishes about the CVE."""
 
-    affected: list[Affected] = []
+    affected: list[AffectedProduct] = []
     title: str = ""
     descriptions: list[Text] = []
     rejectedReasons: list[Text] = []
@@ -60,73 +70,80 @@ class Container(Struct):
 
 
 class Containers(Struct):
-    """What the assigner says, and what others add."""
+    """The assigner's container, and those that others add."""
 
     cna: Container
     adp: list[Container] = []
 
 
-class Record(Struct):
+class CveRecord(Struct):
     """A CVE record."""
 
-    cveMetadata: Metadata
+    cveMetadata: CveMetadata
     containers: Containers
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """One record."""
-    tree = tree_of(data)
-    said = shaped(tree, Record)
-    meta, cna = said.cveMetadata, said.containers.cna
-    name = meta.cveId.strip().upper()
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert one record."""
+    tree = parse_object(data)
+    record = decode_fields(tree, CveRecord)
+    metadata, cna = record.cveMetadata, record.containers.cna
+    name = metadata.cveId.strip().upper()
     if not name.startswith("CVE-"):
-        raise InvalidDocument("field", f"`cveId` is {meta.cveId[:40]!r}, which names no CVE")
-    if meta.state not in TYPES:
-        raise InvalidDocument("field", f"`state` is {meta.state[:40]!r}, neither PUBLISHED nor REJECTED", name)
-    seen = position.get(name) or NOTHING_SEEN
-    following = next_edition(seen, digest=digest_of(tree), time=_time(meta, name))
-    if following is None:
-        return Converted(known=1)
-    edition = following.edition
+        raise InvalidDocument("field", f"`cveId` is {metadata.cveId[:40]!r}; it must be a CVE id (CVE-2024-1234).")
+    if metadata.state not in TYPES:
+        reason = f"`state` is {metadata.state[:40]!r}; it must be PUBLISHED or REJECTED."
+        raise InvalidDocument("field", reason, name)
+    before = state.get(name) or EMPTY_STATE
+    new = next_edition(before, digest=digest_of(tree), time=_time(metadata, name))
+    if new is None:
+        return Conversion(known=1)
+    edition = new.edition
     reasons = _texts(cna.rejectedReasons)
     descriptions = _texts(cna.descriptions)
-    is_rejected = meta.state == "REJECTED"
+    is_rejected = metadata.state == "REJECTED"
     title = cna.title or first_sentence(descriptions[0] if descriptions else "")
-    successors = tuple(dict.fromkeys(one.strip().upper() for one in cna.replacedBy)) if is_rejected else ()
+    successors = dict.fromkeys(other.strip().upper() for other in cna.replacedBy) if is_rejected else ()
+    products = tuple(_products(record.containers))
     document = Document(
-        id=f"{name}@{len(seen.editions) + 1}",
-        type=TYPES[meta.state],
+        id=f"{name}@{len(before.editions) + 1}",
+        type=TYPES[metadata.state],
         time=edition.time,
         order=edition.order,
-        scope=scope_of({"record": (name,)}, {"vulnerability": (name,), "package": tuple(_products(said.containers))}),
-        superseded_by=tuple(one for one in successors if one and one != name),
-        attributes={**rest_of(tree, READ), "state": meta.state, **({"tags": cna.tags} if cna.tags else {})},
-        title=line(f"{name} is rejected" if is_rejected else f"{name}: {title}"),
-        text=body(*(reasons if is_rejected else (cna.title, *descriptions))),
-        source=line(meta.assignerShortName),
+        scope=scope_maps({"record": (name,)}, {"vulnerability": (name,), "package": products}),
+        superseded_by=tuple(other for other in successors if other and other != name),
+        attributes={
+            **other_fields(tree, CONVERTED),
+            "state": metadata.state,
+            **({"tags": cna.tags} if cna.tags else {}),
+        },
+        title=single_line(f"{name} is rejected" if is_rejected else f"{name}: {title}"),
+        text=paragraphs(*(reasons if is_rejected else (cna.title, *descriptions))),
+        source=single_line(metadata.assignerShortName),
         url=f"https://www.cve.org/CVERecord?id={name}",
     )
-    return Converted(documents=(fitted(document),), seen={name: remembered(seen, edition)})
+    return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, edition)})
 
 
-def _time(meta: Metadata, name: str) -> int:
-    for text in (meta.dateUpdated, meta.dateRejected if meta.state == "REJECTED" else None, meta.datePublished):
-        if (found := moment(text, what="a date of `cveMetadata`", name=name)) is not None:
-            return found
+def _time(metadata: CveMetadata, name: str) -> int:
+    rejected = metadata.dateRejected if metadata.state == "REJECTED" else None
+    for text in (metadata.dateUpdated, rejected, metadata.datePublished):
+        if (time := parse_date(text, what="A date of `cveMetadata`", name=name)) is not None:
+            return time
     return EARLIEST
 
 
-def _texts(some: Sequence[Text]) -> list[str]:
-    """The English texts; where there are none, all."""
-    return [one.value for one in some if one.lang.lower().startswith("en")] or [one.value for one in some]
+def _texts(texts: Sequence[Text]) -> list[str]:
+    """Return the English texts, or all if none is English."""
+    return [text.value for text in texts if text.lang.lower().startswith("en")] or [text.value for text in texts]
 
 
 def _products(containers: Containers) -> Iterator[str]:
-    found = dict.fromkeys(
+    products = dict.fromkeys(
         name.strip()
         for container in (containers.cna, *containers.adp)
-        for one in container.affected
-        if (name := one.packageName or one.product).strip().lower() not in NO_PRODUCT
+        for affected in container.affected
+        if (name := affected.packageName or affected.product).strip().lower() not in NO_PRODUCT
     )
-    if len(found) <= PRODUCTS_MAX:
-        yield from found
+    if len(products) <= PRODUCTS_MAX:
+        yield from products

@@ -1,8 +1,8 @@
-"""What a feed remembers of its records: which editions it has seen, and in which order.
+"""What a feed remembers of each record: which editions it has seen, and in which order.
 
-Promise: values only. A publisher's own order (`rank`) is kept where the format has one, whatever the order
-of arrival; where it has none, or where the publisher changes a record without saying so, the editions count
-in the order in which they were seen. Cost: one entry of some 40 bytes an edition.
+Promise: values only. If the format has an order of its own (`rank`), editions keep it, whatever the order of
+arrival. If it has none, or if the publisher changes a record without a new rank, editions are ordered by arrival.
+Cost: about 40 bytes per edition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from stream_car.core.documents import Statement
 
 
 class Edition(Struct, frozen=True, array_like=True, gc=False):
-    """One edition of a record: the publisher's order, the precedence it was given, and what it said."""
+    """One edition of a record: the publisher's rank, the precedence it was given, and a digest of its content."""
 
     rank: int
     time: int
@@ -24,75 +24,78 @@ class Edition(Struct, frozen=True, array_like=True, gc=False):
     digest: bytes
 
 
-class Seen(Struct, frozen=True, array_like=True, gc=False):
-    """What is known of one record. `listed` are the ids that a snapshot held, or that an edition published."""
+class RecordState(Struct, frozen=True, array_like=True, gc=False):
+    """What a feed knows of one record.
+
+    `listed` are the record names in the last snapshot, or the ids of the documents published for this record.
+    `owner` is the publisher that first used the record's name.
+    """
 
     editions: tuple[Edition, ...] = ()
     listed: tuple[str, ...] = ()
     owner: str = ""
 
 
-class Position(Protocol):
-    """What a feed has seen so far, by record; a mapping that is only ever looked up."""
+class FeedState(Protocol):
+    """What a feed has seen so far, by record. Converters only look records up."""
 
-    def get(self, record: str, /) -> Seen | None:
-        """What is known of a record."""
+    def get(self, record: str, /) -> RecordState | None:
+        """Return the state of a record, or `None` if the feed has not seen it."""
         ...
 
 
-class Converted(Struct, frozen=True, kw_only=True, gc=False):
-    """What a piece of a feed says: new documents, and what to remember from now on.
+class Conversion(Struct, frozen=True, kw_only=True, gc=False):
+    """What a piece of a feed contributes: new documents, and the record states to remember.
 
-    `records` counts what the piece held, `known` those that said nothing new, `ties` those that no order
-    of the publisher's tells apart from another.
+    `records` counts the records of the piece, `known` those without news, `ties` those that the publisher's order
+    does not separate from another.
     """
 
     documents: Sequence[Statement] = ()
-    seen: Mapping[str, Seen] = {}
+    states: Mapping[str, RecordState] = {}
     records: int = 1
     known: int = 0
     ties: int = 0
 
 
-class Next(Struct, frozen=True, gc=False):
-    """An edition that was not known, and which one of its rank it is (0: the first)."""
+class NewEdition(Struct, frozen=True, gc=False):
+    """An edition that was not known; `nth` counts earlier editions of the same rank."""
 
     edition: Edition
     nth: int
 
 
-NOTHING_SEEN = Seen()
+EMPTY_STATE = RecordState()
 
 
 def digest_of(tree: object) -> bytes:
-    """Eight bytes that tell contents apart, whatever the order of their keys."""
+    """Return an 8-byte digest of the content, independent of the order of keys."""
     return blake2b(msgspec.json.encode(tree, order="sorted"), digest_size=8).digest()
 
 
-def next_edition(seen: Seen, *, digest: bytes, time: int, rank: int | None = None, base: int = 0) -> Next | None:
-    """Where an edition stands among those seen; `None` if it is known.
+def next_edition(
+    state: RecordState, *, digest: bytes, time: int, rank: int | None = None, base: int = 0
+) -> NewEdition | None:
+    """Place an edition among those seen; return `None` if it is known.
 
-    With a `rank` the same content under it is known wherever it stands; without one only what was said last
-    is. The time is the publisher's as far as it agrees with the ranks: never before that of a lower one.
+    With a `rank`, an edition is known if any earlier one has the same rank and content. Without one, only the last
+    edition is compared. The time is the publisher's, adjusted to agree with the ranks: never before that of a
+    lower rank, never after that of a higher one. The edition's order is `base` plus its number within the rank.
     """
-    editions = seen.editions
+    editions = state.editions
     if rank is None:
         if editions and editions[-1].digest == digest:
             return None
         rank = editions[-1].rank if editions else 0
-    elif any(one.rank == rank and one.digest == digest for one in editions):
+    elif any(edition.rank == rank and edition.digest == digest for edition in editions):
         return None
-    nth = sum(one.rank == rank for one in editions)
-    for one in editions:
-        if one.rank <= rank and one.time > time:
-            time = one.time
-    for one in editions:
-        if one.rank > rank and one.time < time:
-            time = one.time
-    return Next(Edition(rank, time, base + nth, digest), nth)
+    nth = sum(edition.rank == rank for edition in editions)
+    time = max([time, *(edition.time for edition in editions if edition.rank <= rank)])
+    time = min([time, *(edition.time for edition in editions if edition.rank > rank)])
+    return NewEdition(Edition(rank, time, base + nth, digest), nth)
 
 
-def remembered(seen: Seen, edition: Edition) -> Seen:
-    """The record with one edition more, in the publisher's order."""
-    editions = sorted((*seen.editions, edition), key=lambda one: one.rank)  # stable: by rank, then as seen
-    return msgspec.structs.replace(seen, editions=tuple(editions))
+def add_edition(state: RecordState, edition: Edition) -> RecordState:
+    """Return the state with one more edition, in the publisher's order."""
+    editions = sorted((*state.editions, edition), key=lambda each: each.rank)  # stable: by rank, then by arrival
+    return msgspec.structs.replace(state, editions=tuple(editions))

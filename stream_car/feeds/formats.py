@@ -1,4 +1,4 @@
-"""The formats by name: how each cuts a file into pieces, and what converts them."""
+"""The formats by name: how each splits a file into pieces, and what converts them."""
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -8,45 +8,51 @@ from msgspec import Struct
 
 from stream_car.errors import InvalidRequest
 from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting
-from stream_car.feeds.editions import Converted, Position
-from stream_car.feeds.splitting import Piece, Readable, Start
+from stream_car.feeds.editions import Conversion, FeedState
+from stream_car.feeds.splitting import BYTE_ORDER_MARK, LINE_SUFFIXES, PeekedStream, Piece, Readable, Start
 
 Split = Callable[[Readable, str, Start], Iterator[Piece]]
-Convert = Callable[[Position, bytes], Converted]
+Convert = Callable[[FeedState, bytes], Conversion]
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A publisher's format. `suffixes` tell which files of a directory belong to it, `growing` which are lines."""
+    """A publisher's format.
+
+    `suffixes` select the files of a directory that belong to it. Files with one of `line_suffixes` are read line by
+    line, so they may grow.
+    """
 
     name: str
     about: str
     suffixes: tuple[str, ...]
-    growing: tuple[str, ...] = ()
+    line_suffixes: tuple[str, ...] = ()
     split: Split
     convert: Convert
 
 
-def _standards(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
-    """The RFC index by its name or its first sign; JSON likewise; all else is a PEP's source."""
-    again = stream if start.at else splitting.Again(stream)
-    first = again.first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] if isinstance(again, splitting.Again) else b"{"
+def _split_standards(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
+    """Split the RFC index (XML), JSON, or the source of a PEP. The suffix or the first character decides."""
+    if start.at:  # only JSON lines are continued in the middle
+        return splitting.records(stream, name, start)
+    peeked = PeekedStream(stream)
+    first = peeked.first.lstrip(BYTE_ORDER_MARK + b" \t\r\n")[:1]
     if name.endswith(".xml") or first == b"<":
-        return rfc_index.entries(again, name, start)
+        return rfc_index.entries(peeked, name, start)
     if name.endswith(_JSON) or first in (b"{", b"["):
-        return splitting.records(again, name, start)
-    return splitting.whole(again, name, start)
+        return splitting.records(peeked, name, start)
+    return splitting.whole_file(peeked, name, start)
 
 
-_JSON = (*splitting.WHOLE, *splitting.LINES)
+_JSON = (*splitting.WHOLE_SUFFIXES, *LINE_SUFFIXES)
 
 FORMATS = {
-    one.name: one
-    for one in (
+    each.name: each
+    for each in (
         Format(
             name="osv",
             about="OSV records, and histories of them (GHSA, PyPI, Go, RustSec, ...)",
             suffixes=_JSON,
-            growing=splitting.LINES,
+            line_suffixes=LINE_SUFFIXES,
             split=partial(splitting.records, inside=("vulns", "results")),
             convert=osv.convert,
         ),
@@ -54,7 +60,7 @@ FORMATS = {
             name="csaf",
             about="CSAF 2.0 and 2.1 security advisories",
             suffixes=_JSON,
-            growing=splitting.LINES,
+            line_suffixes=LINE_SUFFIXES,
             split=splitting.records,
             convert=csaf.convert,
         ),
@@ -62,7 +68,7 @@ FORMATS = {
             name="openvex",
             about="OpenVEX statements about vulnerabilities in products",
             suffixes=(*_JSON, ".vex"),
-            growing=splitting.LINES,
+            line_suffixes=LINE_SUFFIXES,
             split=splitting.records,
             convert=openvex.convert,
         ),
@@ -70,22 +76,22 @@ FORMATS = {
             name="cve5",
             about="CVE records, format 5",
             suffixes=_JSON,
-            growing=splitting.LINES,
+            line_suffixes=LINE_SUFFIXES,
             split=splitting.records,
             convert=cve5.convert,
         ),
         Format(
             name="kev",
-            about="CISA's catalogue of known exploited vulnerabilities, a snapshot a file",
-            suffixes=splitting.WHOLE,
-            split=splitting.whole,
+            about="CISA's catalogue of known exploited vulnerabilities, one snapshot per file",
+            suffixes=splitting.WHOLE_SUFFIXES,
+            split=splitting.whole_file,
             convert=kev.convert,
         ),
         Format(
             name="openfda",
             about="openFDA drug labels and enforcement reports, as the API returns them",
             suffixes=_JSON,
-            growing=splitting.LINES,
+            line_suffixes=LINE_SUFFIXES,
             split=partial(splitting.records, inside=("results",)),
             convert=openfda.convert,
         ),
@@ -93,15 +99,15 @@ FORMATS = {
             name="standards",
             about="the RFC index (XML), and PEPs (their sources, or their headers as JSON)",
             suffixes=(".xml", ".rst", ".txt", *_JSON),
-            growing=splitting.LINES,
-            split=_standards,
+            line_suffixes=LINE_SUFFIXES,
+            split=_split_standards,
             convert=rfc_pep.convert,
         ),
         Format(
             name="facts",
-            about="facts, a line each: subject, relation, object, time (CSV or JSON)",
-            suffixes=(*facts.CSV, *_JSON),
-            growing=(*facts.CSV, *splitting.LINES),
+            about="facts, one per line: subject, relation, object, time (CSV or JSON)",
+            suffixes=(*facts.CSV_SUFFIXES, *_JSON),
+            line_suffixes=(*facts.CSV_SUFFIXES, *LINE_SUFFIXES),
             split=facts.split,
             convert=facts.convert,
         ),
@@ -109,10 +115,14 @@ FORMATS = {
 }
 
 
-def format_called(name: str) -> Format:
-    """The format of that name. Raises `InvalidRequest` that names the others."""
+def find_format(name: str) -> Format:
+    """Return the format of that name.
+
+    Raises:
+        InvalidRequest: there is none; the message lists the others.
+    """
     if name not in FORMATS:
         near = get_close_matches(name, FORMATS, 1)
-        hint = f", did you mean {near[0]!r}" if near else ""
-        raise InvalidRequest("format", f"no format is called {name!r}{hint}; choose from {', '.join(FORMATS)}")
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidRequest("format", f"Unknown format {name!r}.{hint} Choose from: {', '.join(FORMATS)}.")
     return FORMATS[name]

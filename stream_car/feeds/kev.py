@@ -1,11 +1,11 @@
-"""The catalogue of known exploited vulnerabilities: each file is a snapshot of all of it.
+"""The catalogue of known exploited vulnerabilities: each file is a snapshot of the whole catalogue.
 
-What decides. Order: `dateReleased`; a snapshot older than the last one read is refused, for what has vanished
-since could not be told from what had not come yet. An entry that changed is a new edition (`known_exploited`);
-one that is no longer there is retracted with all its editions. A catalogue counts whole or not at all: one that
-breaks off, names an entry twice or holds another number of entries than its `count` changes nothing. Scope: the
-CVE with the product. Link: an entry amends the CVE's own record, also where that was edited later. An edition
-is called `KEV:CVE@RELEASED`, its record `KEV:CVE`.
+What decides. Order: `dateReleased`; a snapshot older than the last one read is rejected, because entries removed since
+then look the same as entries not added yet. A changed entry is a new edition (`known_exploited`); an entry that is no
+longer listed is retracted with all its editions. A catalogue counts completely or not at all: if it is truncated,
+lists an entry twice or does not match its `count`, nothing changes. Scope: the CVE with the product. Link: an entry
+amends the CVE's own record, also after that record is edited. An edition's id is `KEV:CVE@RELEASED`, its record
+`KEV:CVE`.
 """
 
 import re
@@ -16,24 +16,33 @@ from stream_car.codec import format_time
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import (
-    NOTHING_SEEN,
-    Converted,
+    EMPTY_STATE,
+    Conversion,
     Edition,
-    Position,
-    Seen,
+    FeedState,
+    RecordState,
+    add_edition,
     digest_of,
     next_edition,
-    remembered,
 )
-from stream_car.feeds.reading import body, fitted, line, moment, rest_of, scope_of, shaped, tree_of
+from stream_car.feeds.fields import (
+    decode_fields,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    single_line,
+)
 
-READ = ("cveID", "vulnerabilityName", "shortDescription", "requiredAction", "notes", "vendorProject", "product")
-CATALOGUE = "catalogue"
+CONVERTED = ("cveID", "vulnerabilityName", "shortDescription", "requiredAction", "notes", "vendorProject", "product")
+CATALOGUE = "catalogue"  # the record that keeps the state of the snapshots themselves
 _CVE = re.compile(r"CVE-[0-9]{4}-[0-9]{4,}\Z")
 
 
-class Entry(Struct):
-    """A vulnerability that is exploited."""
+class ExploitedVulnerability(Struct):
+    """An entry of the catalogue."""
 
     cveID: str
     vendorProject: str = ""
@@ -45,81 +54,83 @@ class Entry(Struct):
 
 
 class Catalogue(Struct):
-    """All of them, at one time."""
+    """All entries at one time."""
 
     dateReleased: str
-    vulnerabilities: list[Entry]
+    vulnerabilities: list[ExploitedVulnerability]
     count: int | None = None
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """One snapshot: what came, what changed and what is gone since the one before."""
-    tree = tree_of(data)
-    said = shaped(tree, Catalogue)
-    released = moment(said.dateReleased, what="`dateReleased`")
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert one snapshot: entries that were added, changed or removed since the previous one."""
+    tree = parse_object(data)
+    catalogue = decode_fields(tree, Catalogue)
+    released = parse_date(catalogue.dateReleased, what="`dateReleased`")
     if released is None:
-        raise InvalidDocument("time", "`dateReleased` says no date")
-    listed = _listed(said)
-    before = position.get(CATALOGUE) or NOTHING_SEEN
+        raise InvalidDocument("time", "`dateReleased` must be a date.")
+    listed = _listed(catalogue)
+    before = state.get(CATALOGUE) or EMPTY_STATE
     last = before.editions[-1] if before.editions else None
     digest = digest_of(tree)
     if last is not None and last.digest == digest:
-        return Converted(records=len(listed), known=len(listed))
+        return Conversion(records=len(listed), known=len(listed))
     if last is not None and released < last.time:
-        raise InvalidDocument("older", f"this catalogue is older than the last one read ({format_time(last.time)})")
-    raw = tree["vulnerabilities"]
-    assert isinstance(raw, list)
+        reason = f"The catalogue is older than the last one read, released {format_time(last.time)}; give a later one."
+        raise InvalidDocument("older", reason)
+    raw_entries = tree["vulnerabilities"]
+    assert isinstance(raw_entries, list)
     statements: list[Document | Retraction] = []
-    seen: dict[str, Seen] = {}
-    for entry, whole in zip(said.vulnerabilities, raw, strict=True):
-        record = position.get(entry.cveID) or NOTHING_SEEN
-        following = next_edition(record, digest=digest_of(whole), time=released)
-        if following is None:
+    states: dict[str, RecordState] = {}
+    for entry, raw_entry in zip(catalogue.vulnerabilities, raw_entries, strict=True):
+        record = state.get(entry.cveID) or EMPTY_STATE
+        new = next_edition(record, digest=digest_of(raw_entry), time=released)
+        if new is None:
             continue
-        document = _document(entry, whole, following.edition, sum(e.time == released for e in record.editions))
-        statements.append(fitted(document))
-        after = remembered(record, following.edition)
-        seen[entry.cveID] = Seen(after.editions, (*record.listed, document.id))
-    for gone in sorted(set(before.listed) - set(listed)):
-        record = position.get(gone) or NOTHING_SEEN
+        nth = sum(edition.time == released for edition in record.editions)
+        document = fit_limits(_document(entry, raw_entry, new.edition, nth))
+        statements.append(document)
+        editions = add_edition(record, new.edition).editions
+        states[entry.cveID] = RecordState(editions, (*record.listed, document.id))
+    added_or_changed = len(statements)
+    for removed in sorted(set(before.listed) - set(listed)):
+        record = state.get(removed) or EMPTY_STATE
         statements += [Retraction(id=name, revision=1) for name in record.listed]
-        seen[gone] = NOTHING_SEEN
+        states[removed] = EMPTY_STATE
     order = last.order + 1 if last is not None else 0
-    seen[CATALOGUE] = Seen((Edition(0, released, order, digest),), tuple(listed))
-    return Converted(documents=statements, seen=seen, records=len(listed), known=len(listed) - _new(statements))
+    states[CATALOGUE] = RecordState((Edition(0, released, order, digest),), tuple(listed))
+    known = len(listed) - added_or_changed
+    return Conversion(documents=statements, states=states, records=len(listed), known=known)
 
 
-def _new(statements: list[Document | Retraction]) -> int:
-    return sum(isinstance(one, Document) for one in statements)
-
-
-def _listed(said: Catalogue) -> list[str]:
-    names = [entry.cveID for entry in said.vulnerabilities]
-    if said.count is not None and said.count != len(names):
-        raise InvalidDocument("count", f"the catalogue holds {len(names)} entries and says {said.count}")
+def _listed(catalogue: Catalogue) -> list[str]:
+    """Return the CVEs of the entries. Raises `InvalidDocument` if the catalogue is not consistent."""
+    names = [entry.cveID for entry in catalogue.vulnerabilities]
+    if catalogue.count is not None and catalogue.count != len(names):
+        reason = f"The catalogue has {len(names)} entries, but its `count` is {catalogue.count}; download it again."
+        raise InvalidDocument("count", reason)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidDocument("duplicate", f"the catalogue names {twice[:40]!r} twice")
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidDocument("duplicate", f"The catalogue lists {repeated[:40]!r} twice.")
     for name in names:
         if _CVE.match(name) is None:
-            raise InvalidDocument("field", f"the catalogue names {name[:40]!r}, which is no CVE")
+            raise InvalidDocument("field", f"The catalogue lists {name[:40]!r}, which is not a CVE id (CVE-2024-1234).")
     return names
 
 
-def _document(entry: Entry, whole: dict[str, object], edition: Edition, nth: int) -> Document:
+def _document(entry: ExploitedVulnerability, raw_entry: dict[str, object], edition: Edition, nth: int) -> Document:
     label = format_time(edition.time) + (f".{nth + 1}" if nth else "")
     return Document(
         id=f"KEV:{entry.cveID}@{label}",
         type="known_exploited",
         time=edition.time,
         order=edition.order,
-        scope=scope_of(
+        scope=scope_maps(
             {"record": (f"KEV:{entry.cveID}",)}, {"vulnerability": (entry.cveID,), "package": (entry.product,)}
         ),
         amends=(entry.cveID,),
-        attributes={**rest_of(whole, READ), "vendor": entry.vendorProject, "notes": entry.notes},
-        title=line(f"Exploited: {entry.vulnerabilityName or entry.cveID}"),
-        text=body(f"{entry.cveID} is known to be exploited.", entry.shortDescription, entry.requiredAction),
+        attributes={**other_fields(raw_entry, CONVERTED), "vendor": entry.vendorProject, "notes": entry.notes},
+        title=single_line(f"Exploited: {entry.vulnerabilityName or entry.cveID}"),
+        text=paragraphs(f"{entry.cveID} is known to be exploited.", entry.shortDescription, entry.requiredAction),
         source="CISA KEV",
         url=f"https://www.cisa.gov/known-exploited-vulnerabilities-catalog?search_api_fulltext={entry.cveID}",
     )

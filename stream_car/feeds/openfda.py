@@ -1,11 +1,11 @@
-"""openFDA drug labels and enforcement reports (recalls), one by one or as the API answers them (`results`).
+"""openFDA drug labels and enforcement reports (recalls), one by one or as the API returns them (`results`).
 
-What decides. A label's record is its `set_id`, its order `version`, its time `effective_time`; it joins the
-scopes of all its NDCs, its application and its names. A recall's record is its `recall_number`; its time is
-`recall_initiation_date`, its order the date of the report (or of the termination), and under one date the order
-of arrival. A recall speaks about no more than it must: the NDCs in its `product_description`; where there are
-none those of its `openfda` part, else its application, else the drug's name. Types: `drug_label`,
-`drug_recall`. Editions are called `SET_ID@VERSION` and `NUMBER@DATE`.
+What decides. Labels: the record is `set_id`, the order `version`, the time `effective_time`; a label is in the scopes
+of all its NDCs, its application and its names. Recalls: the record is `recall_number`, the time
+`recall_initiation_date`, the order the date of the termination, else of the report; reports of one date are ordered
+by arrival. A recall has the narrowest scope that it names: the NDCs in its `product_description`, else those of its
+`openfda` part, else its application, else the drug's name. Types: `drug_label`, `drug_recall`. Ids of editions are
+`SET_ID@VERSION` and `NUMBER@DATE`.
 """
 
 import re
@@ -15,19 +15,28 @@ from msgspec import Struct
 
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, digest_of, next_edition, remembered
-from stream_car.feeds.reading import body, fitted, line, moment, rest_of, scope_of, shaped, tree_of
+from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.fields import (
+    decode_fields,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    single_line,
+)
 
-DAY = 86_400_000_000
-EDITIONS_A_DAY = 1000
-READ_LABEL = ("set_id", "id", "version", "effective_time", "openfda", "indications_and_usage", "boxed_warning")
-READ_RECALL = ("recall_number", "product_description", "reason_for_recall", "recall_initiation_date", "openfda")
+DAY = 86_400_000_000  # microseconds
+EDITIONS_PER_DAY = 1000
+LABEL_CONVERTED = ("set_id", "id", "version", "effective_time", "openfda", "indications_and_usage", "boxed_warning")
+RECALL_CONVERTED = ("recall_number", "product_description", "reason_for_recall", "recall_initiation_date", "openfda")
 _NDC = re.compile(r"\bNDC\b[^0-9]{0,12}([0-9]{4,5}-[0-9]{3,4}(?:-[0-9]{1,2})?)", re.IGNORECASE)
-_MORE = re.compile(r"(?<![0-9-])([0-9]{4,5}-[0-9]{3,4}-[0-9]{1,2})(?![0-9-])")
-_DAY = re.compile(r"([0-9]{4})-?([0-9]{2})-?([0-9]{2})\Z")
+_PACKAGE_NDC = re.compile(r"(?<![0-9-])([0-9]{4,5}-[0-9]{3,4}-[0-9]{1,2})(?![0-9-])")
+_DATE = re.compile(r"([0-9]{4})-?([0-9]{2})-?([0-9]{2})\Z")
 
 
-class Codes(Struct, frozen=True):
+class ProductCodes(Struct, frozen=True):
     """What openFDA adds to a record: names and codes of the products."""
 
     brand_name: list[str] = []
@@ -44,7 +53,7 @@ class Label(Struct):
     set_id: str
     effective_time: str
     version: str
-    openfda: Codes = Codes()
+    openfda: ProductCodes = ProductCodes()
     indications_and_usage: list[str] = []
     boxed_warning: list[str] = []
 
@@ -61,85 +70,84 @@ class Recall(Struct):
     status: str = ""
     classification: str = ""
     recalling_firm: str = ""
-    openfda: Codes = Codes()
+    openfda: ProductCodes = ProductCodes()
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """One label or one enforcement report."""
-    tree = tree_of(data)
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert one label or one enforcement report."""
+    tree = parse_object(data)
     if "recall_number" in tree:
-        return _recall(position, tree, shaped(tree, Recall))
+        return _convert_recall(state, tree, decode_fields(tree, Recall))
     if "set_id" in tree:
-        return _label(position, tree, shaped(tree, Label))
-    raise InvalidDocument("field", "neither `set_id` of a label nor `recall_number` of an enforcement report is there")
+        return _convert_label(state, tree, decode_fields(tree, Label))
+    raise InvalidDocument("field", "A label needs `set_id`, an enforcement report `recall_number`; there is neither.")
 
 
-def _label(position: Position, tree: dict[str, object], said: Label) -> Converted:
-    name = said.set_id.strip()
-    if not name or not said.version.isascii() or not said.version.isdigit():
-        raise InvalidDocument("field", "a label needs its `set_id`, and a `version` that is a number", name or None)
-    seen = position.get(name) or NOTHING_SEEN
-    rank = int(said.version)
-    time = _day(said.effective_time, "`effective_time`", name)
-    following = next_edition(seen, digest=digest_of(tree), time=time, rank=rank, base=rank * EDITIONS_A_DAY)
-    if following is None:
-        return Converted(known=1)
-    codes = said.openfda
-    called = (codes.brand_name or codes.generic_name or [name])[0]
+def _convert_label(state: FeedState, tree: dict[str, object], label: Label) -> Conversion:
+    name = label.set_id.strip()
+    if not name or not label.version.isascii() or not label.version.isdigit():
+        raise InvalidDocument("field", "A label needs a `set_id`, and a `version` that is a number.", name or None)
+    before = state.get(name) or EMPTY_STATE
+    rank = int(label.version)
+    time = _parse_day(label.effective_time, "`effective_time`", name)
+    new = next_edition(before, digest=digest_of(tree), time=time, rank=rank, base=rank * EDITIONS_PER_DAY)
+    if new is None:
+        return Conversion(known=1)
+    codes = label.openfda
+    names = (*codes.brand_name, *codes.generic_name)
     document = Document(
-        id=f"{name}@{said.version}" + (f".seen{following.nth + 1}" if following.nth else ""),
+        id=f"{name}@{label.version}" + (f".seen{new.nth + 1}" if new.nth else ""),
         type="drug_label",
-        time=following.edition.time,
-        order=following.edition.order,
-        scope=scope_of(
+        time=new.edition.time,
+        order=new.edition.order,
+        scope=scope_maps(
             {"record": (name,)},
             {
-                "drug": (*codes.brand_name, *codes.generic_name),
+                "drug": names,
                 "ndc": (*codes.product_ndc, *codes.package_ndc),
                 "application": codes.application_number,
             },
         ),
-        attributes={**rest_of(tree, READ_LABEL), "openfda": tree.get("openfda", {})},
-        title=line(f"{called}: drug label"),
-        text=body(
-            f"{', '.join((*codes.brand_name, *codes.generic_name))}.", *said.boxed_warning, *said.indications_and_usage
-        ),
-        source=line("openFDA, " + ", ".join(codes.manufacturer_name) if codes.manufacturer_name else "openFDA"),
+        attributes={**other_fields(tree, LABEL_CONVERTED), "openfda": tree.get("openfda", {})},
+        title=single_line(f"{(codes.brand_name or codes.generic_name or [name])[0]}: drug label"),
+        text=paragraphs(f"{', '.join(names)}.", *label.boxed_warning, *label.indications_and_usage),
+        source=single_line("openFDA, " + ", ".join(codes.manufacturer_name) if codes.manufacturer_name else "openFDA"),
     )
-    return Converted(documents=(fitted(document),), seen={name: remembered(seen, following.edition)})
+    return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, new.edition)})
 
 
-def _recall(position: Position, tree: dict[str, object], said: Recall) -> Converted:
-    name = said.recall_number.strip()
+def _convert_recall(state: FeedState, tree: dict[str, object], recall: Recall) -> Conversion:
+    name = recall.recall_number.strip()
     if not name:
-        raise InvalidDocument("field", "`recall_number` is empty")
-    seen = position.get(name) or NOTHING_SEEN
-    told = said.termination_date or said.report_date or said.recall_initiation_date
-    rank = _day(told, "`report_date`", name)
-    time = _day(said.recall_initiation_date or told, "`recall_initiation_date`", name)
-    following = next_edition(seen, digest=digest_of(tree), time=time, rank=rank, base=rank // DAY * EDITIONS_A_DAY)
-    if following is None:
-        return Converted(known=1)
+        raise InvalidDocument("field", "`recall_number` must not be empty.")
+    before = state.get(name) or EMPTY_STATE
+    date = recall.termination_date or recall.report_date or recall.recall_initiation_date
+    rank = _parse_day(date, "`report_date`", name)
+    time = _parse_day(recall.recall_initiation_date or date, "`recall_initiation_date`", name)
+    new = next_edition(before, digest=digest_of(tree), time=time, rank=rank, base=rank // DAY * EDITIONS_PER_DAY)
+    if new is None:
+        return Conversion(known=1)
+    status = f"Status: {recall.status}." if recall.status else ""
     document = Document(
-        id=f"{name}@{_dashed(told)}" + (f".{following.nth + 1}" if following.nth else ""),
+        id=f"{name}@{_with_dashes(date)}" + (f".{new.nth + 1}" if new.nth else ""),
         type="drug_recall",
-        time=following.edition.time,
-        order=following.edition.order,
-        scope=scope_of({"record": (name,)}, _concerned(said)),
-        attributes=rest_of(tree, READ_RECALL),
-        title=line(f"Recall {name} ({said.classification or said.status}): {said.product_description}"),
-        text=body(said.product_description, said.reason_for_recall, f"Status: {said.status}." if said.status else ""),
-        source=line(f"openFDA, {said.recalling_firm}" if said.recalling_firm else "openFDA"),
+        time=new.edition.time,
+        order=new.edition.order,
+        scope=scope_maps({"record": (name,)}, _recalled(recall)),
+        attributes=other_fields(tree, RECALL_CONVERTED),
+        title=single_line(f"Recall {name} ({recall.classification or recall.status}): {recall.product_description}"),
+        text=paragraphs(recall.product_description, recall.reason_for_recall, status),
+        source=single_line(f"openFDA, {recall.recalling_firm}" if recall.recalling_firm else "openFDA"),
     )
-    return Converted(documents=(fitted(document),), seen={name: remembered(seen, following.edition)})
+    return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, new.edition)})
 
 
-def _concerned(said: Recall) -> Mapping[str, Sequence[str]]:
-    """The narrowest name that the report gives what it takes back."""
-    text, codes = said.product_description, said.openfda
-    named = _NDC.findall(text)
-    if named:
-        return {"ndc": tuple(dict.fromkeys((*named, *_MORE.findall(text))))}
+def _recalled(recall: Recall) -> Mapping[str, Sequence[str]]:
+    """Return the narrowest scope that the report gives to what is recalled."""
+    text, codes = recall.product_description, recall.openfda
+    ndcs = _NDC.findall(text)
+    if ndcs:
+        return {"ndc": tuple(dict.fromkeys((*ndcs, *_PACKAGE_NDC.findall(text))))}
     if codes.package_ndc or codes.product_ndc:
         return {"ndc": codes.package_ndc or codes.product_ndc}
     if codes.application_number:
@@ -148,12 +156,12 @@ def _concerned(said: Recall) -> Mapping[str, Sequence[str]]:
     return {"drug": names}
 
 
-def _dashed(text: str) -> str:
-    return _DAY.sub(r"\1-\2-\3", text.strip())
+def _with_dashes(date: str) -> str:
+    return _DATE.sub(r"\1-\2-\3", date.strip())
 
 
-def _day(text: str, what: str, name: str) -> int:
-    found = moment(_dashed(text), what=what, name=name)
-    if found is None:
-        raise InvalidDocument("time", f"{what} says no date", name)
-    return found
+def _parse_day(text: str, what: str, name: str) -> int:
+    time = parse_date(_with_dashes(text), what=what, name=name)
+    if time is None:
+        raise InvalidDocument("time", f"{what} must be a date.", name)
+    return time

@@ -1,10 +1,10 @@
-"""OpenVEX documents: statements about a vulnerability in a product, and in a part of it.
+"""OpenVEX documents: statements about a vulnerability in a product, and in a component of it.
 
-What decides. Each statement about one product and one of its subcomponents is a document of its own, of type
-`vex_statement`, in the scope of the vulnerability (with its aliases), the product and the subcomponent (the
-product itself where none is named). Order: the statement's `timestamp`, else the document's; a later one voids
-an earlier one in the same scope, and statements of one time stand side by side and are counted as ties. A
-statement that a new version of its document repeats is known.
+What decides. Each statement about one product and one of its subcomponents becomes a document of type
+`vex_statement`, in the scope of the vulnerability (with its aliases), the product and the subcomponent (the product
+itself if none is named). Order: the statement's `timestamp`, else the document's. A later statement voids an earlier
+one in the same scope; statements with the same time are both in force and counted as ties. A statement that a new
+version of its document repeats is known.
 """
 
 from collections import Counter
@@ -16,14 +16,31 @@ from msgspec import Struct
 from stream_car.codec import format_time
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, Seen, digest_of, next_edition, remembered
-from stream_car.feeds.reading import body, fitted, line, moment, rest_of, scope_of, shaped, tree_of
+from stream_car.feeds.editions import (
+    EMPTY_STATE,
+    Conversion,
+    FeedState,
+    RecordState,
+    add_edition,
+    digest_of,
+    next_edition,
+)
+from stream_car.feeds.fields import (
+    decode_fields,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    single_line,
+)
 
-READ = ("vulnerability", "products", "timestamp")
+CONVERTED = ("vulnerability", "products", "timestamp")
 
 
-class Vulnerability(Struct):
-    """A vulnerability by its name and its other names."""
+class VexVulnerability(Struct):
+    """A vulnerability by its name and its aliases."""
 
     name: str = ""
     id: str = msgspec.field(default="", name="@id")
@@ -31,122 +48,129 @@ class Vulnerability(Struct):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them; its address only where it has no name."""
+        """All names. The address counts only if there is no name."""
         return (self.name or self.id, *self.aliases)
 
 
-class Component(Struct):
-    """A part of a product."""
+class VexComponent(Struct):
+    """A component of a product."""
 
     id: str = msgspec.field(default="", name="@id")
     identifiers: dict[str, str] = {}
 
     @property
-    def called(self) -> str:
-        """Its package address."""
+    def package_url(self) -> str:
+        """The package URL, or empty."""
         return self.id or self.identifiers.get("purl", "")
 
 
-class Product(Component):
-    """A product, and the parts that a statement is about."""
+class VexProduct(VexComponent):
+    """A product, and the components that a statement concerns."""
 
-    subcomponents: list[Component] = []
+    subcomponents: list[VexComponent] = []
 
 
-class Statement(Struct):
-    """What is said about a vulnerability in some products."""
+class VexStatement(Struct):
+    """The status of a vulnerability in some products."""
 
-    vulnerability: Vulnerability | str
+    vulnerability: VexVulnerability | str
     status: str
-    products: list[Product | str] = []
+    products: list[VexProduct | str] = []
     timestamp: str | None = None
     justification: str = ""
     impact_statement: str = ""
     action_statement: str = ""
 
 
-class Vex(Struct):
+class VexDocument(Struct):
     """An OpenVEX document."""
 
     id: str = msgspec.field(name="@id")
-    statements: list[Statement]
+    statements: list[VexStatement]
     author: str = ""
     timestamp: str | None = None
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """One document with all its statements."""
-    tree = tree_of(data)
-    said = shaped(tree, Vex)
-    raw = tree["statements"]
-    assert isinstance(raw, list)
+class _Subject(Struct, frozen=True):
+    """What a statement is about: the vulnerability's names, the product, the component."""
+
+    names: tuple[str, ...]
+    product: str
+    component: str
+
+
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert one document with all its statements."""
+    tree = parse_object(data)
+    vex = decode_fields(tree, VexDocument)
+    raw_statements = tree["statements"]
+    assert isinstance(raw_statements, list)
     documents: list[Document] = []
-    seen: dict[str, Seen] = {}
+    states: dict[str, RecordState] = {}
     repeats: Counter[bytes] = Counter()
     known = ties = 0
-    for statement, whole in zip(said.statements, raw, strict=True):
-        time = _time(said, statement)
-        for names, product, component in _subjects(said, statement):
-            rest = rest_of(whole, READ)
-            content = digest_of([said.id, names, product, component, rest])
+    for statement, raw_statement in zip(vex.statements, raw_statements, strict=True):
+        time = _time(vex, statement)
+        attributes = other_fields(raw_statement, CONVERTED)
+        for subject in _subjects(vex, statement):
+            content = digest_of([vex.id, subject.names, subject.product, subject.component, attributes])
             repeats[content] += 1
-            digest = digest_of([content.hex(), repeats[content]])  # said twice in one document, it is twice there
-            record = "\n".join((names[0], product, component))
-            before = seen.get(record) or position.get(record) or NOTHING_SEEN
-            following = next_edition(before, digest=digest, time=time, rank=time)
-            if following is None:
+            digest = digest_of([content.hex(), repeats[content]])  # two equal statements of one document stay two
+            record = "\n".join((subject.names[0], subject.product, subject.component))
+            before = states.get(record) or state.get(record) or EMPTY_STATE
+            new = next_edition(before, digest=digest, time=time, rank=time)
+            if new is None:
                 known += 1
                 continue
-            ties += following.nth > 0
-            seen[record] = remembered(before, following.edition)
-            documents.append(_document(said, statement, rest, (names, product, component), time, digest))
-    return Converted(
-        documents=[fitted(one) for one in documents], seen=seen, records=known + len(documents), known=known, ties=ties
-    )
+            ties += new.nth > 0
+            states[record] = add_edition(before, new.edition)
+            documents.append(fit_limits(_document(vex, statement, attributes, subject, time, digest)))
+    return Conversion(documents=documents, states=states, records=known + len(documents), known=known, ties=ties)
 
 
-Subject = tuple[tuple[str, ...], str, str]
-
-
-def _subjects(said: Vex, statement: Statement) -> Iterator[Subject]:
-    """What a statement speaks about: the vulnerability's names, the product, the part."""
-    given = statement.vulnerability
-    names = (given,) if isinstance(given, str) else given.names
-    products = [Product(id=one) if isinstance(one, str) else one for one in statement.products]
-    if not names[0] or not products or not all(one.called for one in products):
-        raise InvalidDocument("field", "a statement must name its vulnerability and its products", said.id)
+def _subjects(vex: VexDocument, statement: VexStatement) -> Iterator[_Subject]:
+    vulnerability = statement.vulnerability
+    names = (vulnerability,) if isinstance(vulnerability, str) else vulnerability.names
+    products = [VexProduct(id=product) if isinstance(product, str) else product for product in statement.products]
+    if not names[0] or not products or not all(product.package_url for product in products):
+        raise InvalidDocument("field", "A statement must name its vulnerability and its products.", vex.id)
     for product in products:
-        for part in product.subcomponents or (product,):
-            yield names, product.called, part.called or product.called
+        for component in product.subcomponents or (product,):
+            yield _Subject(names, product.package_url, component.package_url or product.package_url)
 
 
-def _time(said: Vex, statement: Statement) -> int:
-    time = moment(statement.timestamp or said.timestamp, what="`timestamp`", name=said.id)
+def _time(vex: VexDocument, statement: VexStatement) -> int:
+    time = parse_date(statement.timestamp or vex.timestamp, what="`timestamp`", name=vex.id)
     if time is None:
-        raise InvalidDocument("time", "neither the statement nor its document has a `timestamp`", said.id)
+        raise InvalidDocument("time", "The statement or its document must have a `timestamp`.", vex.id)
     return time
 
 
 def _document(
-    said: Vex, statement: Statement, rest: dict[str, object], subject: Subject, time: int, digest: bytes
+    vex: VexDocument,
+    statement: VexStatement,
+    attributes: dict[str, object],
+    subject: _Subject,
+    time: int,
+    digest: bytes,
 ) -> Document:
-    names, product, component = subject
+    name, product, component = subject.names[0], subject.product, subject.component
     about = f"{product} is {statement.status.replace('_', ' ')}"
+    if component != product:
+        about += f", through {component}"
+    justification = f" ({statement.justification.replace('_', ' ')})" if statement.justification else ""
     return Document(
-        id=f"vex:{names[0]}@{format_time(time)}:{digest.hex()}",
+        id=f"vex:{name}@{format_time(time)}:{digest.hex()}",
         type="vex_statement",
         time=time,
-        scope=scope_of({"vulnerability": names, "package": (product,), "component": (component,)}),
-        attributes={**rest, "document": said.id},
-        title=line(f"{names[0]}: {about}" + (f", through {component}" if component != product else "")),
-        text=body(
-            f"{', '.join(names)}: {about}"
-            + (f", through {component}" if component != product else "")
-            + (f" ({statement.justification.replace('_', ' ')})" if statement.justification else "")
-            + ".",
+        scope=scope_maps({"vulnerability": subject.names, "package": (product,), "component": (component,)}),
+        attributes={**attributes, "document": vex.id},
+        title=single_line(f"{name}: {about}"),
+        text=paragraphs(
+            f"{', '.join(subject.names)}: {about}{justification}.",
             statement.impact_statement,
             statement.action_statement,
         ),
-        source=line(said.author),
-        url=line(said.id) if said.id.startswith("http") else "",
+        source=single_line(vex.author),
+        url=single_line(vex.id) if vex.id.startswith("http") else "",
     )

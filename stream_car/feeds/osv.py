@@ -1,13 +1,13 @@
-"""OSV records (schema 1.7): GHSA, PyPI, Go, RustSec and the like, and histories of them.
+"""OSV records (schema 1.7) of GHSA, PyPI, Go, RustSec and others, and histories of them.
 
-What decides. Record: `id`. Order: `commit_time` of a history line, else `modified`, else the order of
-arrival (year 1 is a placeholder and no date; `published` is only used where there is nothing else, for it is
-filled in later). Scope: one map for every package, with `id` and `aliases` as the names of the vulnerability.
-Types: `advisory_withdrawn` where `withdrawn` is set; else `patch_released` about the packages with a fixed
-version and `advisory` about those without, so that a fix never hides that another package is open. An edition
-is called `ID@TIME`; where it says both, the fixes are `ID@TIME/fixed`. Packages go by their name; those of a
-distribution's release (`Debian:12`), and those that one record names in several ecosystems, have the
-ecosystem in front (`Debian:12/curl`), because one name means different packages there.
+What decides. Record: `id`. Order: `commit_time` of a history line, else `modified`, else arrival. Year 1 is a
+placeholder and not a date; `published` is used only if there is nothing else, because it is filled in later. Scope:
+one map for the packages of a document, with `id` and `aliases` as the names of the vulnerability. Types:
+`advisory_withdrawn` if `withdrawn` is set; else `patch_released` about the packages with a fixed version and
+`advisory` about those without, so that a fix never hides that another package is open. An edition's id is `ID@TIME`;
+if it has both kinds, the fixes are `ID@TIME/fixed`. Packages are named as published. Those of a distribution's release
+(`Debian:12`), and those that one record names in several ecosystems, get the ecosystem as a prefix
+(`Debian:12/curl`), because there the same name means different packages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,27 @@ from msgspec import Struct
 
 from stream_car.codec import format_time
 from stream_car.codec.times import EARLIEST
-from stream_car.core.documents import Document, ScopeMap
+from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import NOTHING_SEEN, Converted, Position, digest_of, next_edition, remembered
-from stream_car.feeds.reading import body, first_sentence, fitted, line, moment, rest_of, scope_of, shaped, tree_of
+from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.fields import (
+    decode_fields,
+    first_sentence,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    single_line,
+)
 
-READ = ("id", "aliases", "affected", "withdrawn", "modified", "published", "summary", "details", "schema_version")
+CONVERTED = ("id", "aliases", "affected", "withdrawn", "modified", "published", "summary", "details", "schema_version")
 FIXED = "/fixed"
 
 
 class Range(Struct):
-    """Versions that are affected; an event may say `fixed`."""
+    """Affected versions. An event may be `fixed`."""
 
     events: list[dict[str, str]] | None = None
 
@@ -38,19 +48,19 @@ class Package(Struct):
     ecosystem: str = ""
 
 
-class Affected(Struct):
+class AffectedPackage(Struct):
     """A package, and which of its versions are affected."""
 
     package: Package | None = None
     ranges: list[Range] | None = None
 
 
-class Record(Struct):
-    """The fields of a record that are read."""
+class OsvRecord(Struct):
+    """The fields of a record that are converted."""
 
     id: str
     aliases: list[str] | None = None
-    affected: list[Affected] | None = None
+    affected: list[AffectedPackage] | None = None
     withdrawn: str | None = None
     modified: str | None = None
     published: str | None = None
@@ -58,64 +68,72 @@ class Record(Struct):
     details: str | None = None
     references: list[dict[str, object]] | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the vulnerability."""
+        return (self.id, *(self.aliases or ()))
 
-Fixes = Mapping[str, tuple[str, ...]]  # package -> fixed versions, none where it is open
+
+Fixes = Mapping[str, tuple[str, ...]]  # package -> fixed versions; empty if it is open
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """One record, or one line of a history: `{"commit_time": ..., "record": {...}}`."""
-    tree = tree_of(data)
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert one record, or one line of a history: `{"commit_time": ..., "record": {...}}`."""
+    tree = parse_object(data)
     committed = None
     if "record" in tree and "id" not in tree:
-        committed = _committed(tree.get("commit_time"))
+        committed = _parse_commit_time(tree.get("commit_time"))
         inner = tree["record"]
         if not isinstance(inner, dict):
-            raise InvalidDocument("field", "`record` must be an OSV object")
+            raise InvalidDocument("field", "`record` must be an OSV object.")
         tree = inner
-    record = shaped(tree, Record)
+    record = decode_fields(tree, OsvRecord)
     if not record.id.strip():
-        raise InvalidDocument("field", "`id` is empty")
-    seen = position.get(record.id) or NOTHING_SEEN
-    own = committed if committed is not None else moment(record.modified, what="`modified`", name=record.id)
-    published = moment(record.published, what="`published`", name=record.id)
-    time = own if own is not None else published if published is not None else EARLIEST
-    following = next_edition(seen, digest=digest_of(tree), time=time, rank=own)
-    if following is None:
-        return Converted(known=1)
-    edition, nth = following.edition, following.nth
-    label = str(len(seen.editions) + 1) if own is None else format_time(own) + (f".{nth + 1}" if nth else "")
-    rest = rest_of(tree, READ)
+        raise InvalidDocument("field", "`id` must not be empty.")
+    before = state.get(record.id) or EMPTY_STATE
+    rank = committed if committed is not None else parse_date(record.modified, what="`modified`", name=record.id)
+    published = parse_date(record.published, what="`published`", name=record.id)
+    time = next((date for date in (rank, published) if date is not None), EARLIEST)
+    new = next_edition(before, digest=digest_of(tree), time=time, rank=rank)
+    if new is None:
+        return Conversion(known=1)
+    edition, nth = new.edition, new.nth
+    label = str(len(before.editions) + 1) if rank is None else format_time(rank) + (f".{nth + 1}" if nth else "")
+    attributes = other_fields(tree, CONVERTED)
     documents = [
-        fitted(
+        fit_limits(
             Document(
                 id=f"{record.id}@{label}{suffix}",
                 type=kind,
                 time=edition.time,
                 order=edition.order,
-                scope=scope_of(*_scope(record, fixes)),
-                attributes={**rest, "fixed": {name: list(versions) for name, versions in fixes.items() if versions}},
+                scope=scope_maps({"record": (record.id,)}, {"vulnerability": record.names, "package": tuple(fixes)}),
+                attributes={
+                    **attributes,
+                    "fixed": {name: list(versions) for name, versions in fixes.items() if versions},
+                },
                 title=_title(record, kind, fixes),
-                text=body(_headline(record, kind, fixes), record.summary, record.details),
-                source=line(record.id.partition("-")[0]),
+                text=paragraphs(_headline(record, kind, fixes), record.summary, record.details),
+                source=single_line(record.id.partition("-")[0]),
                 url=_url(record),
             )
         )
         for kind, suffix, fixes in _parts(record)
     ]
-    return Converted(documents=documents, seen={record.id: remembered(seen, edition)})
+    return Conversion(documents=documents, states={record.id: add_edition(before, edition)})
 
 
-def _committed(text: object) -> int:
-    found = moment(text, what="`commit_time`") if isinstance(text, str) else None
-    if found is None:
-        raise InvalidDocument("time", "a history line needs its `commit_time`")
-    return found
+def _parse_commit_time(text: object) -> int:
+    time = parse_date(text, what="`commit_time`") if isinstance(text, str) else None
+    if time is None:
+        raise InvalidDocument("time", "A history line needs a `commit_time`.")
+    return time
 
 
-def _parts(record: Record) -> Iterator[tuple[str, str, Fixes]]:
-    """The documents of an edition: type, what follows the edition's name, and the packages each speaks about."""
+def _parts(record: OsvRecord) -> Iterator[tuple[str, str, Fixes]]:
+    """Yield the documents of an edition: the type, the suffix of the id, and the packages of each."""
     fixes = _fixes(record)
-    if moment(record.withdrawn, what="`withdrawn`", name=record.id) is not None:
+    if parse_date(record.withdrawn, what="`withdrawn`", name=record.id) is not None:
         yield "advisory_withdrawn", "", fixes
         return
     fixed = {name: versions for name, versions in fixes.items() if versions}
@@ -126,53 +144,49 @@ def _parts(record: Record) -> Iterator[tuple[str, str, Fixes]]:
         yield "patch_released", FIXED if unfixed else "", fixed
 
 
-def _fixes(record: Record) -> Fixes:
-    """The fixed versions of every package."""
-    affected = [one for one in record.affected or () if one.package is not None and one.package.name.strip()]
-    homes: dict[str, set[str]] = {}
-    for one in affected:
-        assert one.package is not None
-        homes.setdefault(one.package.name, set()).add(one.package.ecosystem)
-    found: dict[str, dict[str, None]] = {}
-    for one in affected:
-        assert one.package is not None
-        name, home = one.package.name, one.package.ecosystem
-        called = f"{home}/{name}" if home and (":" in home or len(homes[name]) > 1) else name
-        versions = found.setdefault(called, {})
-        for some in one.ranges or ():
-            versions.update(dict.fromkeys(event["fixed"] for event in some.events or () if event.get("fixed")))
-    return {name: tuple(versions) for name, versions in found.items()}
+def _fixes(record: OsvRecord) -> Fixes:
+    """Return the fixed versions of every package."""
+    affected = [
+        (entry.package, entry.ranges or ())
+        for entry in record.affected or ()
+        if entry.package is not None and entry.package.name.strip()
+    ]
+    ecosystems: dict[str, set[str]] = {}
+    for package, _ in affected:
+        ecosystems.setdefault(package.name, set()).add(package.ecosystem)
+    fixes: dict[str, dict[str, None]] = {}
+    for package, ranges in affected:
+        name, ecosystem = package.name, package.ecosystem
+        is_ambiguous = ":" in ecosystem or len(ecosystems[name]) > 1
+        versions = fixes.setdefault(f"{ecosystem}/{name}" if ecosystem and is_ambiguous else name, {})
+        for version_range in ranges:
+            versions.update(dict.fromkeys(event["fixed"] for event in version_range.events or () if event.get("fixed")))
+    return {name: tuple(versions) for name, versions in fixes.items()}
 
 
-def _scope(record: Record, fixes: Fixes) -> Iterator[Mapping[str, tuple[str, ...]] | ScopeMap]:
-    names = (record.id, *(record.aliases or ()))
-    yield {"record": (record.id,)}
-    yield {"vulnerability": names, "package": tuple(fixes)}
-
-
-def _title(record: Record, kind: str, fixes: Fixes) -> str:
-    said = (record.summary or "").strip() or f"{record.id}: {first_sentence(record.details)}"
+def _title(record: OsvRecord, kind: str, fixes: Fixes) -> str:
+    title = (record.summary or "").strip() or f"{record.id}: {first_sentence(record.details)}"
     if kind == "advisory_withdrawn":
-        return line(said if said.lower().startswith("withdrawn") else f"Withdrawn: {said}")
+        return single_line(title if title.lower().startswith("withdrawn") else f"Withdrawn: {title}")
     if kind == "patch_released":
         versions = next(iter(fixes.values())) if len(fixes) == 1 else ()
-        return line(f"{said} (fixed{f' in {versions[-1]}' if len(versions) == 1 else ''})")
-    return line(said)
+        return single_line(f"{title} (fixed{f' in {versions[-1]}' if len(versions) == 1 else ''})")
+    return single_line(title)
 
 
-def _headline(record: Record, kind: str, fixes: Fixes) -> str:
-    called = ", ".join((record.id, *(record.aliases or ())))
+def _headline(record: OsvRecord, kind: str, fixes: Fixes) -> str:
+    names = ", ".join(record.names)
     if kind == "advisory_withdrawn":
-        return f"Withdrawn: {called} ({', '.join(fixes)})."
-    told = [f"{name} {', '.join(versions)}".strip() for name, versions in fixes.items()]
-    return f"{called}. {'Fixed in' if kind == 'patch_released' else 'No fix known for'}: {'; '.join(told)}."
+        return f"Withdrawn: {names} ({', '.join(fixes)})."
+    packages = "; ".join(f"{name} {', '.join(versions)}".strip() for name, versions in fixes.items())
+    return f"{names}. {'Fixed in' if kind == 'patch_released' else 'No fix known for'}: {packages}."
 
 
-def _url(record: Record) -> str:
-    """The advisory's own page, where the record names one."""
-    for wanted in ("ADVISORY", "WEB"):
+def _url(record: OsvRecord) -> str:
+    """Return the advisory's own page if the record names it, else its first web page."""
+    for kind in ("ADVISORY", "WEB"):
         for reference in record.references or ():
             url = reference.get("url")
-            if reference.get("type") == wanted and isinstance(url, str):
-                return line(url)
+            if reference.get("type") == kind and isinstance(url, str):
+                return single_line(url)
     return ""

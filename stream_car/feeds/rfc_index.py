@@ -1,7 +1,7 @@
-"""The XML of the RFC index, cut into its entries.
+"""Splits the XML of the RFC index into its entries.
 
-Promise: the text is read as a stream and never expanded: a document type or an entity refuses it. An index
-is a snapshot, so its entries are handed out only once its end was seen. Cost: memory for the entries.
+Promise: the text is read as a stream and never expanded: a document type or an entity declaration rejects it. An
+index is a snapshot, so its entries are returned only after its end was read. Cost: memory for the entries.
 """
 
 from collections.abc import Iterator
@@ -10,104 +10,104 @@ from xml.parsers import expat
 import msgspec
 
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.splitting import Piece, Readable, Start, refusal
+from stream_car.feeds.splitting import Piece, Readable, Start, rejected_piece
 
-CHUNK = 1 << 16
+CHUNK = 1 << 16  # bytes
 ENTRIES_MAX = 1_000_000
 DEPTH_MAX = 20
-TEXT_MAX = 1 << 20
+TEXT_MAX = 1 << 20  # characters of an entry
 _LINKS = ("obsoletes", "obsoleted-by", "updates", "updated-by", "is-also", "see-also")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
 def entries(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
-    """One piece for every RFC."""
-    reader = _Reader()
+    """Yield one piece for every RFC."""
+    parser = _IndexParser()
     size = start.at
     try:
         while chunk := stream.read(CHUNK):
             size += len(chunk)
-            reader.parser.Parse(chunk, False)  # noqa: FBT003  # the only spelling that expat knows
-        reader.parser.Parse(b"", True)  # noqa: FBT003
+            parser.expat.Parse(chunk, False)  # noqa: FBT003  # expat takes it by position only
+        parser.expat.Parse(b"", True)  # noqa: FBT003
     except expat.ExpatError as error:
-        reason = f"the index is not XML to its end: {expat.ErrorString(error.code)}, line {error.lineno}"
-        yield refusal("file", size, InvalidDocument("syntax", reason))
+        reason = f"The index is not complete, valid XML: {expat.ErrorString(error.code)}, line {error.lineno}."
+        yield rejected_piece("file", size, InvalidDocument("syntax", reason))
         return
     except InvalidDocument as error:
-        yield refusal("file", size, error)
+        yield rejected_piece("file", size, error)
         return
-    if not reader.found:
-        yield refusal("file", size, InvalidDocument("field", "the XML holds no `rfc-entry`"))
-    for number, entry in enumerate(reader.found, 1):
+    if not parser.entries:
+        yield rejected_piece("file", size, InvalidDocument("field", "The XML contains no `rfc-entry`."))
+    for number, entry in enumerate(parser.entries, 1):
         yield Piece(f"entry {number}", entry, size)
 
 
-class _Reader:
-    """Gathers the entries while expat reads."""
+class _IndexParser:
+    """Collects the entries while expat parses."""
 
     def __init__(self) -> None:
-        self.found: list[bytes] = []
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._refuse
-        self.parser.EntityDeclHandler = self._refuse
-        self.parser.StartElementHandler = self._open
-        self.parser.EndElementHandler = self._close
-        self.parser.CharacterDataHandler = self._text
+        self.entries: list[bytes] = []
+        self.expat = expat.ParserCreate()
+        self.expat.buffer_text = True
+        self.expat.StartDoctypeDeclHandler = self._reject_declaration
+        self.expat.EntityDeclHandler = self._reject_declaration
+        self.expat.StartElementHandler = self._start
+        self.expat.EndElementHandler = self._end
+        self.expat.CharacterDataHandler = self._add_text
         self._path: list[str] = []
-        self._entry: dict[str, list[str]] | None = None
+        self._entry: dict[str, list[str]] | None = None  # texts by path below the entry
         self._size = 0
 
-    def _refuse(self, *_: object) -> None:
-        raise InvalidDocument("entity", "the XML declares a document type or an entity, which is never read")
+    def _reject_declaration(self, *_: object) -> None:
+        raise InvalidDocument("entity", "The XML declares a document type or an entity; remove the declaration.")
 
-    def _open(self, name: str, _: dict[str, str]) -> None:
+    def _start(self, name: str, _: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
         self._path.append(name)
         if len(self._path) > DEPTH_MAX:
-            raise InvalidDocument("depth", f"elements may be nested {DEPTH_MAX} deep")
+            raise InvalidDocument("depth", f"Elements are nested more than {DEPTH_MAX} deep.")
         if name == "rfc-entry":
             self._entry, self._size = {}, 0
         elif self._entry is not None:
-            self._entry.setdefault(self._place(), []).append("")
+            self._entry.setdefault(self._path_in_entry(), []).append("")
 
-    def _place(self) -> str:
+    def _path_in_entry(self) -> str:
         return "/".join(self._path[self._path.index("rfc-entry") + 1 :])
 
-    def _text(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._entry is None or self._path[-1] == "rfc-entry":
             return
         self._size += len(text)
         if self._size > TEXT_MAX:
-            raise InvalidDocument("size", "an entry is longer than any entry of the index")
-        self._entry[self._place()][-1] += text
+            raise InvalidDocument("size", f"An entry has more than {TEXT_MAX} characters.")
+        self._entry[self._path_in_entry()][-1] += text
 
-    def _close(self, name: str) -> None:
+    def _end(self, name: str) -> None:
         if self._path[-1] == "rfc-entry" and self._entry is not None:
-            if len(self.found) == ENTRIES_MAX:
-                raise InvalidDocument("size", f"an index may have {ENTRIES_MAX} entries")
-            self.found.append(_entry(self._entry))
+            if len(self.entries) == ENTRIES_MAX:
+                raise InvalidDocument("size", f"The index has more than {ENTRIES_MAX} entries.")
+            self.entries.append(_encode(self._entry))
             self._entry = None
         self._path.pop()
 
 
-def _entry(said: dict[str, list[str]]) -> bytes:
-    """The entry as JSON, for the converter."""
+def _encode(entry: dict[str, list[str]]) -> bytes:
+    """Encode an entry as JSON for the converter."""
 
-    def first(place: str) -> str:
-        return " ".join(said.get(place, [""])[0].split())
+    def first(path: str) -> str:
+        return " ".join(entry.get(path, [""])[0].split())
 
     month, day = first("date/month")[:3].lower(), first("date/day") or "1"
     is_dated = month in _MONTHS and day.isascii() and day.isdigit()
     date = f"{first('date/year')}-{_MONTHS.index(month) + 1:02}-{int(day):02}" if is_dated else ""
-    read = {
+    fields = {
         "rfc": first("doc-id"),
         "title": first("title"),
-        "abstract": "\n\n".join(" ".join(text.split()) for text in said.get("abstract/p", [])),
+        "abstract": "\n\n".join(" ".join(text.split()) for text in entry.get("abstract/p", [])),
         "date": date,
         "status": first("current-status"),
         "stream": first("stream"),
-        "authors": [" ".join(name.split()) for name in said.get("author/name", [])],
-        **{link: [name.strip() for name in said.get(f"{link}/doc-id", [])] for link in _LINKS},
+        "authors": [" ".join(name.split()) for name in entry.get("author/name", [])],
+        **{link: [name.strip() for name in entry.get(f"{link}/doc-id", [])] for link in _LINKS},
     }
-    return msgspec.json.encode({key: value for key, value in read.items() if value})
+    return msgspec.json.encode({key: value for key, value in fields.items() if value})

@@ -1,10 +1,10 @@
 """Standards that replace and amend one another: the RFC index and the headers of PEPs.
 
-What decides. The publisher's numbers are the documents' ids (`RFC9110`, `PEP-8`), of type `standard`. Links are
-said on either side and both count: `obsoletes` and `Replaces` on the new one, `obsoleted-by` and `Superseded-By`
-on the old one. `updates` amends and voids nothing. Statuses are kept and decide nothing, for they disagree with
-the links. What an index says about a standard is no statement of the standard: a changed entry is a correction
-(a higher `revision`) of the same document, in the order of arrival.
+What decides. The publisher's numbers are the ids of the documents (`RFC9110`, `PEP-8`), of type `standard`. Links are
+published on both sides and both count: `obsoletes` and `Replaces` on the newer document, `obsoleted-by` and
+`Superseded-By` on the older one. `updates` amends and voids nothing. Statuses are kept as attributes and decide
+nothing, because they disagree with the links. An index only describes a standard, so a changed entry is a correction
+(a higher `revision`) of the same document, ordered by arrival.
 """
 
 import re
@@ -14,12 +14,22 @@ from msgspec import Struct, structs
 
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import NOTHING_SEEN, Converted, Edition, Position, Seen, digest_of
-from stream_car.feeds.reading import body, fitted, line, moment, rest_of, scope_of, shaped, tree_of
+from stream_car.feeds.editions import EMPTY_STATE, Conversion, Edition, FeedState, RecordState, digest_of
+from stream_car.feeds.fields import (
+    decode_fields,
+    fit_limits,
+    other_fields,
+    paragraphs,
+    parse_date,
+    parse_object,
+    scope_maps,
+    single_line,
+)
+from stream_car.feeds.splitting import BYTE_ORDER_MARK
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-READ_RFC = ("rfc", "title", "abstract", "date", "obsoletes", "obsoleted-by", "updates")
-READ_PEP = ("number", "title", "created", "superseded_by", "replaces", "path", "topic", "url")
+RFC_CONVERTED = ("rfc", "title", "abstract", "date", "obsoletes", "obsoleted-by", "updates")
+PEP_CONVERTED = ("number", "title", "created", "superseded_by", "replaces", "path", "topic", "url")
 HEADERS_MAX = 200  # lines
 _NUMBER = re.compile(r"[0-9]+")
 _HEADER = re.compile(r"([A-Za-z][A-Za-z-]*):[ \t]*(.*)\Z")
@@ -27,7 +37,7 @@ _DATE = re.compile(r"([0-9]{1,2})-([A-Za-z]{3})[A-Za-z]*-([0-9]{4})\Z")
 
 
 class Rfc(Struct, rename="kebab"):
-    """An entry of the RFC index, as the reader of its XML hands it over."""
+    """An entry of the RFC index, as `rfc_index` encodes it."""
 
     rfc: str
     date: str
@@ -48,100 +58,101 @@ class Pep(Struct):
     replaces: str | None = None
 
 
-def convert(position: Position, data: bytes) -> Converted:
-    """An entry of the RFC index, the headers of a PEP, or a table of such headers by number."""
-    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return _converted(position, [_pep(_headers(data))])
-    tree = tree_of(data)
+def convert(state: FeedState, data: bytes) -> Conversion:
+    """Convert an entry of the RFC index, the headers of a PEP, or a table of such headers by number."""
+    if not data.lstrip(BYTE_ORDER_MARK + b" \t\r\n").startswith(b"{"):
+        return _conversion(state, [_pep(_parse_headers(data))])
+    tree = parse_object(data)
     if "rfc" in tree:
-        return _converted(position, [_rfc(tree)])
+        return _conversion(state, [_rfc(tree)])
     if "number" in tree:
-        return _converted(position, [_pep(tree)])
+        return _conversion(state, [_pep(tree)])
     rows = [row for row in tree.values() if isinstance(row, dict) and "number" in row]
     if not rows or len(rows) < len(tree):
-        raise InvalidDocument("field", "this is no PEP's headers: there is no `number`")
-    return _converted(position, [_pep(row) for row in rows])
+        raise InvalidDocument("field", "The headers of a PEP need a `number`.")
+    return _conversion(state, [_pep(row) for row in rows])
 
 
-def _converted(position: Position, entries: list[Document]) -> Converted:
+def _conversion(state: FeedState, standards: list[Document]) -> Conversion:
     documents: list[Document] = []
-    seen: dict[str, Seen] = {}
-    for entry in entries:
-        before = seen.get(entry.id) or position.get(entry.id) or NOTHING_SEEN
-        digest = digest_of(entry)
+    states: dict[str, RecordState] = {}
+    for standard in standards:
+        before = states.get(standard.id) or state.get(standard.id) or EMPTY_STATE
+        digest = digest_of(standard)
         if before.editions and before.editions[-1].digest == digest:
             continue
-        nth = before.editions[-1].order + 1 if before.editions else 1
-        documents.append(fitted(structs.replace(entry, revision=nth)))
-        seen[entry.id] = Seen((Edition(0, entry.time, nth, digest),))
-    return Converted(documents=documents, seen=seen, records=len(entries), known=len(entries) - len(documents))
+        revision = before.editions[-1].order + 1 if before.editions else 1
+        documents.append(fit_limits(structs.replace(standard, revision=revision)))
+        states[standard.id] = RecordState((Edition(0, standard.time, revision, digest),))
+    known = len(standards) - len(documents)
+    return Conversion(documents=documents, states=states, records=len(standards), known=known)
 
 
 def _rfc(tree: dict[str, object]) -> Document:
-    said = shaped(tree, Rfc)
-    time = moment(said.date, what="the date", name=said.rfc)
+    rfc = decode_fields(tree, Rfc)
+    time = parse_date(rfc.date, name=rfc.rfc)
     if time is None:
-        raise InvalidDocument("time", "the entry has no date", said.rfc)
+        raise InvalidDocument("time", "The entry needs a date.", rfc.rfc)
     return Document(
-        id=said.rfc,
+        id=rfc.rfc,
         type="standard",
         time=time,
-        scope=scope_of({"record": (said.rfc,)}),
-        supersedes=_others(said.obsoletes, said.rfc),
-        superseded_by=_others(said.obsoleted_by, said.rfc),
-        amends=_others(said.updates, said.rfc),
-        attributes=rest_of(tree, READ_RFC),
-        title=line(f"{said.rfc}: {said.title}"),
-        text=body(said.title, said.abstract),
+        scope=scope_maps({"record": (rfc.rfc,)}),
+        supersedes=_others(rfc.obsoletes, rfc.rfc),
+        superseded_by=_others(rfc.obsoleted_by, rfc.rfc),
+        amends=_others(rfc.updates, rfc.rfc),
+        attributes=other_fields(tree, RFC_CONVERTED),
+        title=single_line(f"{rfc.rfc}: {rfc.title}"),
+        text=paragraphs(rfc.title, rfc.abstract),
         source="RFC Editor",
-        url=f"https://www.rfc-editor.org/info/{said.rfc.lower()}",
+        url=f"https://www.rfc-editor.org/info/{rfc.rfc.lower()}",
     )
 
 
-def _others(names: list[str], own: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in names if name != own))
+def _others(names: list[str], own_name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name != own_name))
 
 
 def _pep(tree: Mapping[str, object]) -> Document:
-    said = shaped(dict(tree), Pep)
-    name = f"PEP-{said.number}"
+    pep = decode_fields(dict(tree), Pep)
+    name = f"PEP-{pep.number}"
     return Document(
         id=name,
         type="standard",
-        time=_created(said.created, name),
-        scope=scope_of({"record": (name,)}),
-        supersedes=tuple(_peps(said.replaces, name)),
-        superseded_by=tuple(_peps(said.superseded_by, name)),
-        attributes={key: value for key, value in rest_of(tree, READ_PEP).items() if value is not None},
-        title=line(f"PEP {said.number}: {said.title}"),
-        text=body(said.title),
+        time=_parse_created(pep.created, name),
+        scope=scope_maps({"record": (name,)}),
+        supersedes=tuple(_other_peps(pep.replaces, name)),
+        superseded_by=tuple(_other_peps(pep.superseded_by, name)),
+        attributes={key: value for key, value in other_fields(tree, PEP_CONVERTED).items() if value is not None},
+        title=single_line(f"PEP {pep.number}: {pep.title}"),
+        text=paragraphs(pep.title),
         source="Python",
-        url=f"https://peps.python.org/pep-{said.number:04}/",
+        url=f"https://peps.python.org/pep-{pep.number:04}/",
     )
 
 
-def _peps(text: str | None, own: str) -> Iterator[str]:
+def _other_peps(text: str | None, own_name: str) -> Iterator[str]:
     for number in dict.fromkeys(_NUMBER.findall(text or "")):
-        if (name := f"PEP-{int(number)}") != own:
+        if (name := f"PEP-{int(number)}") != own_name:
             yield name
 
 
-def _created(text: str, name: str) -> int:
+def _parse_created(text: str, name: str) -> int:
     match = _DATE.match(text.strip())
     if match is not None and match[2].lower() in MONTHS:
         text = f"{match[3]}-{MONTHS.index(match[2].lower()) + 1:02}-{int(match[1]):02}"
-    found = moment(text, what="`Created`", name=name)
-    if found is None:
-        raise InvalidDocument("time", "`Created` says no date", name)
-    return found
+    time = parse_date(text, what="`Created`", name=name)
+    if time is None:
+        raise InvalidDocument("time", "`Created` must be a date.", name)
+    return time
 
 
-def _headers(data: bytes) -> dict[str, object]:
-    """The header fields of a PEP's source, folded lines joined."""
+def _parse_headers(data: bytes) -> dict[str, object]:
+    """Parse the header fields of a PEP's source. Folded lines are joined."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidDocument("encoding", f"byte {error.start} is not UTF-8") from None
+        raise InvalidDocument("encoding", f"Byte {error.start} is not valid UTF-8.") from None
     fields: dict[str, str] = {}
     last = ""
     for row in text.splitlines()[:HEADERS_MAX]:
@@ -154,8 +165,8 @@ def _headers(data: bytes) -> dict[str, object]:
         else:
             break
     else:
-        raise InvalidDocument("truncated", "the headers do not end with an empty line")
+        raise InvalidDocument("truncated", "The headers must end with an empty line.")
     number = fields.pop("pep", "")
     if not number.isascii() or not number.isdigit():
-        raise InvalidDocument("field", "the text does not begin with the header `PEP: NUMBER`")
+        raise InvalidDocument("field", "The text must begin with the header `PEP: NUMBER`.")
     return {"number": int(number), **fields}

@@ -1,7 +1,7 @@
-"""Where a feed goes: into the engine on a folder, or into a service by its address.
+"""Where a feed is published: into an engine on a data directory, or into a service by its address.
 
-Promise: how far a feed was read is remembered for each destination apart: in the folder beside its log, or for
-a service in a folder of one's own, which one process at a time may use. Cost: none beyond those of the two.
+Promise: how far a feed was read is remembered separately for each destination: for an engine beside its log, for a
+service in a local folder that one process at a time may use. Cost: none beyond that of engine and service.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,51 +23,57 @@ from stream_car.queries.answers import Published
 LOCK = "feeds.lock"
 
 
-class Taker(Protocol):
-    """Whoever takes documents."""
+class Sink(Protocol):
+    """Accepts documents."""
 
     def publish(self, documents: Sequence[Statement], /) -> Published:
-        """Keep them durably; a receipt for each, in order."""
+        """Store documents durably; return a receipt for each, in order."""
         ...
 
 
-class Service(Taker, Protocol):
+class RemoteService(Sink, Protocol):
     """A service at an address."""
 
     url: str
 
     def status(self) -> Standing:
-        """Where it stands."""
+        """Return the state of the service, with the length of its log."""
         ...
 
 
 class Destination(Struct, frozen=True):
-    """Who takes a feed's documents, the file of its positions, and how long the log is by now."""
+    """Where a feed's documents go, the file of its positions, and a function that returns the length of the log."""
 
-    taker: Taker
+    sink: Sink
     positions: Path
-    end: Callable[[], int]
+    log_end: Callable[[], int]
 
 
-def engine(opened: Engine) -> Destination:
-    """The engine on a folder, which remembers beside its log."""
-    return Destination(opened, opened.path / POSITIONS, lambda: opened.next_offset)
+def for_engine(engine: Engine) -> Destination:
+    """Return the destination for an engine on a data directory, which keeps positions beside its log."""
+    return Destination(engine, engine.path / POSITIONS, lambda: engine.next_offset)
 
 
 @contextmanager
-def service(connected: Service, folder: Path) -> Iterator[Destination]:
-    """A service, remembered in a folder that is made if need be. Raises `InvalidRequest`, `Busy`."""
+def for_service(service: RemoteService, folder: Path) -> Iterator[Destination]:
+    """Return the destination for a service. Positions are kept in `folder`, which is created if necessary.
+
+    Raises:
+        InvalidRequest: the folder cannot be created.
+        Busy: another process uses the folder.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise InvalidRequest("positions", f"{folder} cannot hold positions: {error.strerror or error}") from error
-    lock = FileLock(folder / LOCK, f"the memory of feeds in {folder}")
+        reason = f"Cannot store feed positions in {folder}: {error.strerror or error}. Choose another folder."
+        raise InvalidRequest("positions", reason) from error
+    lock = FileLock(folder / LOCK, f"The feed position file in {folder}")
     try:
-        yield Destination(connected, folder / POSITIONS, lambda: connected.status().next_offset)
+        yield Destination(service, folder / POSITIONS, lambda: service.status().next_offset)
     finally:
         lock.release()
 
 
 def folder_for(url: str, data: Path) -> Path:
-    """Where feeds into the service at an address are remembered unless somebody says otherwise: beside the data."""
+    """Return the default folder for positions of feeds into a service: beside the data directory."""
     return data.with_name(f"{data.name}.feeds") / quote(url, safe="")

@@ -1,7 +1,7 @@
-"""Where feeds are read from: files, the files of a directory, standard input.
+"""The inputs of feeds: files, the files of a directory, standard input.
 
-Promise: a directory's files come in the order of their names, numbers by their value (`rev2` before
-`rev10`), which is the order in which editions without an order of their own count.
+Promise: the files of a directory are returned in the order of their names, with numbers compared by value (`rev2`
+before `rev10`). This is the order of editions that have no order of their own.
 """
 
 import re
@@ -16,46 +16,48 @@ STANDARD_INPUT = "-"
 _NUMBER = re.compile(r"(\d+)")
 
 
-class Source(Struct, frozen=True, gc=False):
-    """A file by its absolute name, or `-`; `shown` is how it was asked for."""
+class InputFile(Struct, frozen=True, gc=False):
+    """A file by its absolute name, or `-`. `shown` is the name as the user gave it."""
 
     name: str
     shown: str
 
     @property
     def path(self) -> Path:
-        """Where the file lies."""
+        """The path of the file."""
         return Path(self.name)
 
 
-def sources(named: Sequence[str], suffixes: Sequence[str], *, may_be_empty: bool = False) -> Iterator[Source]:
-    """The files that these names mean; of directories those with a suffix of the format.
+def input_files(names: Sequence[str], suffixes: Sequence[str], *, may_be_empty: bool = False) -> Iterator[InputFile]:
+    """Yield the files that names refer to; of directories, the files with one of these suffixes.
 
-    Raises `InvalidRequest` for a name that is not there, and unless that may be for a directory without such a file.
+    Raises:
+        InvalidRequest: a name does not exist, or a directory has no such file (unless `may_be_empty`).
     """
-    for name in named:
+    for name in names:
         path = Path(name)
         if name == STANDARD_INPUT:
-            yield Source(name, name)
+            yield InputFile(name, name)
         elif path.is_dir():
-            found = sorted(files_in(path, suffixes), key=_natural)
-            if not (found or may_be_empty):
-                raise InvalidRequest("source", f"{name} holds no file that ends in {', '.join(suffixes)}")
-            yield from (Source(str(one.resolve()), str(one)) for one in found)
+            files = sorted(_files_in(path, suffixes), key=_natural_order)
+            if not (files or may_be_empty):
+                raise InvalidRequest("source", f"The directory {name} has no file that ends in {', '.join(suffixes)}.")
+            yield from (InputFile(str(file.resolve()), str(file)) for file in files)
         elif path.exists():
-            yield Source(str(path.resolve()), name)
+            yield InputFile(str(path.resolve()), name)
         else:
-            raise InvalidRequest("source", f"there is no {name}; give a file, a directory, or - for standard input")
+            reason = f"{name} does not exist. Give a file, a directory, or - for standard input."
+            raise InvalidRequest("source", reason)
 
 
-def files_in(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
-    """The files of a directory and those below it that end so; hidden ones are none of the feed's."""
+def _files_in(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+    """Yield the files with these suffixes in a directory and below it. Hidden files and directories are skipped."""
     for path in folder.rglob("*"):
         inside = path.relative_to(folder).parts
         if path.name.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in inside) and path.is_file():
             yield path
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sorts numbers by value: every number is a pair of its value and nothing, every text one of 0 and itself."""
+def _natural_order(path: Path) -> list[tuple[int, str]]:
+    """Sort key that compares numbers by value: a number becomes `(value, "")`, other text `(0, text)`."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in _NUMBER.split(str(path))]

@@ -1,9 +1,9 @@
-"""Feeds into the engine: files, directories and pipes of a format, from where they were last read to.
+"""Publishes feeds: files, directories and pipes of a format, each from where it was last read.
 
-Promise: documents are published before the position moves on, so that a crash repeats and never skips; a
-file that is as it was (or a pipe that brings what the last one brought) is not read again, a file that has
-grown is read from its old end, and whatever is read again says nothing new. A piece that is refused stops
-nothing else. Cost: memory for one batch and one piece.
+Promise: documents are published before the position is committed, so a crash repeats and never skips. A file that has
+not changed (or a pipe with the same bytes as the last one) is not read again, a file that has grown is read from its
+old end, and whatever is read again adds nothing new. A rejected piece does not stop the others. Cost: memory for one
+batch and one piece.
 """
 
 import io
@@ -20,113 +20,110 @@ from msgspec import Struct
 from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
 from stream_car.adapters.sqlite.feed_positions import PositionFile
 from stream_car.errors import InvalidDocument
-from stream_car.feeds import Converted, Format, Seen
+from stream_car.feeds import Conversion, Format, RecordState
 from stream_car.feeds.splitting import Piece, Readable, Start
 from stream_car.ingest.destinations import Destination
-from stream_car.ingest.files import STANDARD_INPUT, Source
+from stream_car.ingest.files import STANDARD_INPUT, InputFile
 from stream_car.processing.receipts import Receipt
 
-BATCH = 2_000  # documents or records between two commits
-PREFIX_CHUNK = 1 << 20
+BATCH = 2_000  # documents or steps between two commits
+PREFIX_CHUNK = 1 << 20  # bytes
 
 
 class FilePosition(Struct, frozen=True, array_like=True, gc=False):
-    """How far a file was read: so many bytes, and what they were. `refused` of its pieces could not be read."""
+    """How far a file was read: `size` bytes with this digest. `rejected` counts the pieces that could not be read."""
 
     size: int
     digest: bytes
-    refused: int = 0
+    rejected: int = 0
 
 
-class Step(Struct, frozen=True, kw_only=True, gc=False):
-    """One piece of a source, converted or refused; `position` is how far its file is read with it.
+class FeedStep(Struct, frozen=True, kw_only=True, gc=False):
+    """One piece of a file, converted or rejected. `position` is how far the file was read, up to this piece.
 
-    `unchanged` stands alone: the file is as it was.
+    If `unchanged` is set, the step has no piece: the file has not changed since that position.
     """
 
-    source: Source
+    file: InputFile
     where: str = ""
-    converted: Converted | None = None
-    refused: InvalidDocument | None = None
+    conversion: Conversion | None = None
+    rejected: InvalidDocument | None = None
     position: FilePosition | None = None
-    passed: int = 0  # bytes read of the source so far
+    bytes_read: int = 0  # of the file, up to this piece
     unchanged: FilePosition | None = None
 
 
-class Memory:
-    """What a feed has seen: rows on disk, and over them what this run has added since the last commit."""
+class FeedCheckpoint:
+    """What a feed has seen: rows on disk, and what this run has added since the last commit."""
 
-    def __init__(self, feed: str, kept: PositionFile) -> None:
+    def __init__(self, feed: str, rows: PositionFile) -> None:
         self._feed = feed
-        self._kept = kept
-        self._seen: dict[str, Seen] = {}
+        self._rows = rows
+        self._records: dict[str, RecordState] = {}
         self._files: dict[str, FilePosition] = {}
 
-    def get(self, record: str, /) -> Seen | None:
-        """What is known of a record."""
-        found = self._seen.get(record)
-        if found is None:
-            row = self._kept.get(self._feed, f"r:{record}")
-            found = msgspec.msgpack.decode(row, type=Seen) if row is not None else None
-        return found
+    def get(self, record: str, /) -> RecordState | None:
+        state = self._records.get(record)
+        if state is None:
+            row = self._rows.get(self._feed, f"r:{record}")
+            state = msgspec.msgpack.decode(row, type=RecordState) if row is not None else None
+        return state
 
-    def file(self, name: str) -> FilePosition | None:
-        """How far a file was read."""
-        row = self._kept.get(self._feed, f"f:{name}")
+    def file_position(self, name: str) -> FilePosition | None:
+        """Return how far a file was read at the last commit, or `None` if it was not read."""
+        row = self._rows.get(self._feed, f"f:{name}")
         return msgspec.msgpack.decode(row, type=FilePosition) if row is not None else None
 
-    def note(self, step: Step) -> None:
-        """Add what a step found."""
-        if step.converted is not None:
-            self._seen.update(step.converted.seen)
+    def add(self, step: FeedStep) -> None:
+        """Add the record states and the position of a step."""
+        if step.conversion is not None:
+            self._records.update(step.conversion.states)
         if step.position is not None:
-            self._files[step.source.name] = step.position
+            self._files[step.file.name] = step.position
 
     @property
-    def pending(self) -> int:
-        """How many rows wait for the next commit."""
-        return len(self._seen) + len(self._files)
+    def uncommitted(self) -> int:
+        """The number of rows that the next commit writes."""
+        return len(self._records) + len(self._files)
 
     def commit(self, *, reached: int) -> None:
-        """Keep what was noted."""
+        """Write what was added; `reached` is the length of the log that contains its documents."""
         encode = msgspec.msgpack.encode
-        rows = [(f"r:{name}", encode(seen)) for name, seen in self._seen.items()]
+        rows = [(f"r:{name}", encode(state)) for name, state in self._records.items()]
         rows += [(f"f:{name}", encode(position)) for name, position in self._files.items()]
-        self._kept.put(self._feed, rows, reached=reached)
-        self._seen.clear()
+        self._rows.put(self._feed, rows, reached=reached)
+        self._records.clear()
         self._files.clear()
 
 
-class _Told:
-    """A stream that hashes what is read of it, so that a position can say what it stands behind."""
+class _HashingStream:
+    """A stream that hashes and counts what is read from it, for the position."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
         self.hash = blake2b(digest_size=16)
-        self.count = 0
+        self.bytes_read = 0
         self.head = b""
 
     def skip(self, size: int) -> None:
-        """Read on to byte `size`, without handing anything out but the first line, in `head`."""
+        """Read up to byte `size` without returning it. The first line is kept in `head`."""
         self.head = self.readline(size)
-        while self.count < size and self.read(min(PREFIX_CHUNK, size - self.count)):
+        while self.bytes_read < size and self.read(min(PREFIX_CHUNK, size - self.bytes_read)):
             pass
 
-    def _noted(self, data: bytes) -> bytes:
+    def _hashed(self, data: bytes) -> bytes:
         self.hash.update(data)
-        self.count += len(data)
+        self.bytes_read += len(data)
         return data
 
     def read(self, size: int = -1, /) -> bytes:
-        """Bytes, as of the stream itself."""
-        return self._noted(self.stream.read(size))
+        return self._hashed(self.stream.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
-        """A line, as of the stream itself."""
-        return self._noted(self.stream.readline(size))
+        return self._hashed(self.stream.readline(size))
 
 
-class _Joined:
+class _ConcatenatedStream:
     """Two streams, one after the other."""
 
     def __init__(self, first: Readable, second: Readable) -> None:
@@ -134,154 +131,171 @@ class _Joined:
         self.second = second
 
     def read(self, size: int = -1, /) -> bytes:
-        """Bytes of both."""
         data = self.first.read(size)
         return data + self.second.read(size - len(data) if size >= 0 else -1) if len(data) != size else data
 
     def readline(self, size: int = -1, /) -> bytes:
-        """A line, which may begin in the first and end in the second."""
+        """Return a line, which may begin in the first stream and end in the second."""
         data = self.first.readline(size)
         if data.endswith(b"\n") or len(data) == size:
             return data
         return data + self.second.readline(size - len(data) if size >= 0 else -1)
 
 
-def steps(form: Format, memory: Memory, sources: Iterable[Source], *, growing: bool = False) -> Iterator[Step]:
-    """Every piece of every source, converted; whoever takes a step must `note` it before the next.
+def read_steps(
+    form: Format, checkpoint: FeedCheckpoint, files: Iterable[InputFile], *, growing: bool = False
+) -> Iterator[FeedStep]:
+    """Yield every new piece of every file, converted.
 
-    With `growing` a last line that does not end yet is left for later.
+    The caller must `add` each step to the checkpoint before it takes the next. With `growing`, a last line without a
+    newline is left for later.
     """
-    for source in sources:
-        if source.name == STANDARD_INPUT:
-            yield from _pipe(form, memory, source, sys.stdin.buffer, growing=growing)
+    for file in files:
+        if file.name == STANDARD_INPUT:
+            yield from _read_pipe(form, checkpoint, file, sys.stdin.buffer, growing=growing)
             continue
-        with source.path.open("rb") as stream:
-            yield from _file(form, memory, source, stream, growing=growing)
+        with file.path.open("rb") as stream:
+            yield from _read_file(form, checkpoint, file, stream, growing=growing)
 
 
-def _pipe(form: Format, memory: Memory, source: Source, stream: Readable, *, growing: bool) -> Iterator[Step]:
-    """Standard input is a file of that name: piped again as it was the last time, it says nothing new.
+def _read_pipe(
+    form: Format, checkpoint: FeedCheckpoint, file: InputFile, stream: Readable, *, growing: bool
+) -> Iterator[FeedStep]:
+    """Read standard input as a file of that name: the same bytes as the last time add nothing new.
 
-    What has to be read to know that, as much as there was the last time, is kept on disk meanwhile.
+    To detect this, as many bytes as the last time are read first and buffered on disk.
     """
-    known = memory.file(source.name)
+    known = checkpoint.file_position(file.name)
     if known is None:
-        yield from _pieces(form, memory, source, stream, None, growing=growing)
+        yield from _read_pieces(form, checkpoint, file, stream, None, growing=growing)
         return
-    with tempfile.SpooledTemporaryFile(max_size=PREFIX_CHUNK) as held:
-        told = blake2b(digest_size=16)
-        while data := stream.read(min(PREFIX_CHUNK, known.size + 1 - held.tell())):
-            told.update(data)
-            held.write(data)
-        if told.digest() == known.digest:
-            yield Step(source=source, unchanged=known, passed=known.size)
+    with tempfile.SpooledTemporaryFile(max_size=PREFIX_CHUNK) as buffer:
+        digest = blake2b(digest_size=16)
+        while data := stream.read(min(PREFIX_CHUNK, known.size + 1 - buffer.tell())):
+            digest.update(data)
+            buffer.write(data)
+        if digest.digest() == known.digest:
+            yield FeedStep(file=file, unchanged=known, bytes_read=known.size)
             return
-        held.seek(0)
-        yield from _pieces(form, memory, source, _Joined(held, stream), None, growing=growing)
+        buffer.seek(0)
+        whole_stream = _ConcatenatedStream(buffer, stream)
+        yield from _read_pieces(form, checkpoint, file, whole_stream, None, growing=growing)
 
 
-def _file(form: Format, memory: Memory, source: Source, stream: BinaryIO, *, growing: bool) -> Iterator[Step]:
-    known = memory.file(source.name)
+def _read_file(
+    form: Format, checkpoint: FeedCheckpoint, file: InputFile, stream: BinaryIO, *, growing: bool
+) -> Iterator[FeedStep]:
+    known = checkpoint.file_position(file.name)
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     if known is not None and size >= known.size:
-        told = _Told(stream)
-        told.skip(known.size)
-        if told.hash.digest() == known.digest:
+        hashing = _HashingStream(stream)
+        hashing.skip(known.size)
+        if hashing.hash.digest() == known.digest:
             if size == known.size:
-                yield Step(source=source, unchanged=known, passed=size)
+                yield FeedStep(file=file, unchanged=known, bytes_read=size)
                 return
-            if source.name.endswith(form.growing):
-                yield from _pieces(form, memory, source, told, known, growing=growing)
+            if file.name.endswith(form.line_suffixes):
+                yield from _read_pieces(form, checkpoint, file, hashing, known, growing=growing)
                 return
         stream.seek(0)
-    yield from _pieces(form, memory, source, stream, None, growing=growing)
+    yield from _read_pieces(form, checkpoint, file, stream, None, growing=growing)
 
 
-def _pieces(
+def _read_pieces(
     form: Format,
-    memory: Memory,
-    source: Source,
+    checkpoint: FeedCheckpoint,
+    file: InputFile,
     stream: Readable,
     known: FilePosition | None,
     *,
     growing: bool,
-) -> Iterator[Step]:
-    told = stream if isinstance(stream, _Told) else _Told(stream)
-    start = Start(known.size, told.head) if known is not None else Start()
-    refused = known.refused if known is not None else 0
-    goes_on = source.name.endswith(form.growing)
-    is_whole = True
-    for piece in form.split(told, source.name, start):
+) -> Iterator[FeedStep]:
+    """Yield the pieces after the known position. A file of lines gets a position per line, any other one at its end."""
+    hashing = stream if isinstance(stream, _HashingStream) else _HashingStream(stream)
+    start = Start(known.size, hashing.head) if known is not None else Start()
+    rejected = known.rejected if known is not None else 0
+    has_lines = file.name.endswith(form.line_suffixes)
+    is_complete = True
+    for piece in form.split(hashing, file.name, start):
         if growing and not piece.closed:
-            is_whole = False
+            is_complete = False
             break
-        step = _step(form, memory, source, piece, told)
-        refused += step.refused is not None
-        is_whole = is_whole and (piece.closed or source.name == STANDARD_INPUT)  # a pipe has ended
-        if goes_on and piece.closed:
-            step = msgspec.structs.replace(step, position=FilePosition(piece.end, told.hash.digest(), refused))
+        step = _convert_piece(form, checkpoint, file, piece, hashing.bytes_read)
+        rejected += step.rejected is not None
+        is_complete = is_complete and (piece.closed or file.name == STANDARD_INPUT)  # a pipe has ended
+        if has_lines and piece.closed:
+            position = FilePosition(piece.end, hashing.hash.digest(), rejected)
+            step = msgspec.structs.replace(step, position=position)
         yield step
-    if not goes_on and not refused and is_whole:
-        yield Step(source=source, position=FilePosition(told.count, told.hash.digest()), passed=told.count)
+    if not has_lines and not rejected and is_complete:
+        position = FilePosition(hashing.bytes_read, hashing.hash.digest())
+        yield FeedStep(file=file, position=position, bytes_read=hashing.bytes_read)
 
 
-def _step(form: Format, memory: Memory, source: Source, piece: Piece, told: _Told) -> Step:
-    error = piece.refused
-    converted = None
-    if error is None:
+def _convert_piece(
+    form: Format, checkpoint: FeedCheckpoint, file: InputFile, piece: Piece, bytes_read: int
+) -> FeedStep:
+    rejected, conversion = piece.rejected, None
+    if rejected is None:
         try:
-            converted = form.convert(memory, piece.data)
-        except InvalidDocument as refusal:
-            error = refusal
-    return Step(source=source, where=piece.where, converted=converted, refused=error, passed=told.count)
+            conversion = form.convert(checkpoint, piece.data)
+        except InvalidDocument as error:
+            rejected = error
+    return FeedStep(file=file, where=piece.where, conversion=conversion, rejected=rejected, bytes_read=bytes_read)
 
 
-class Fed(Struct, frozen=True, kw_only=True):
-    """One batch: its steps, and what became of their documents."""
+class IngestedBatch(Struct, frozen=True, kw_only=True):
+    """A batch of steps, and the receipts of their documents."""
 
-    steps: Sequence[Step]
+    steps: Sequence[FeedStep]
     receipts: Sequence[Receipt]
 
 
-def feed(to: Destination, form: Format, sources: Iterable[Source], *, growing: bool = False) -> Iterator[Fed]:
-    """Publish what sources say beyond what is known of them, batch by batch."""
-    kept = PositionFile(to.positions, end=to.end())
+def feed(
+    to: Destination, form: Format, files: Iterable[InputFile], *, growing: bool = False
+) -> Iterator[IngestedBatch]:
+    """Publish what is new in the files, batch by batch.
+
+    With `growing`, a last line without a newline is left for later.
+    """
+    rows = PositionFile(to.positions, end=to.log_end())
     try:
-        memory = Memory(form.name, kept)
-        batch: list[Step] = []
+        checkpoint = FeedCheckpoint(form.name, rows)
+        batch: list[FeedStep] = []
         documents = 0
-        for step in steps(form, memory, sources, growing=growing):
-            memory.note(step)
+        for step in read_steps(form, checkpoint, files, growing=growing):
+            checkpoint.add(step)
             batch.append(step)
-            documents += len(step.converted.documents) if step.converted is not None else 0
+            documents += len(step.conversion.documents) if step.conversion is not None else 0
             if documents >= BATCH or len(batch) >= BATCH:
-                yield _publish(to, memory, batch)
+                yield _publish(to, checkpoint, batch)
                 batch, documents = [], 0
         if batch:
-            yield _publish(to, memory, batch)
+            yield _publish(to, checkpoint, batch)
     finally:
-        kept.close()
+        rows.close()
 
 
-def _publish(to: Destination, memory: Memory, batch: Sequence[Step]) -> Fed:
-    said = [document for step in batch if step.converted is not None for document in step.converted.documents]
-    receipts = to.taker.publish(said).receipts if said else ()
-    if memory.pending:
-        memory.commit(reached=to.end())
-    return Fed(steps=batch, receipts=receipts)
+def _publish(to: Destination, checkpoint: FeedCheckpoint, batch: Sequence[FeedStep]) -> IngestedBatch:
+    conversions = [step.conversion for step in batch if step.conversion is not None]
+    documents = [document for conversion in conversions for document in conversion.documents]
+    receipts = to.sink.publish(documents).receipts if documents else ()
+    if checkpoint.uncommitted:
+        checkpoint.commit(reached=to.log_end())
+    return IngestedBatch(steps=batch, receipts=receipts)
 
 
-def converted(form: Format, sources: Iterable[Source]) -> Iterator[Step]:
-    """What sources say, read from their beginning and published nowhere."""
+def convert(form: Format, files: Iterable[InputFile]) -> Iterator[FeedStep]:
+    """Convert files from their beginning and publish nothing."""
     with tempfile.TemporaryDirectory(prefix="stream-car-") as folder:
-        kept = PositionFile(Path(folder) / POSITIONS, end=0)
+        rows = PositionFile(Path(folder) / POSITIONS, end=0)
         try:
-            memory = Memory(form.name, kept)
-            for step in steps(form, memory, sources):
-                memory.note(step)
-                if memory.pending >= BATCH:
-                    memory.commit(reached=0)
+            checkpoint = FeedCheckpoint(form.name, rows)
+            for step in read_steps(form, checkpoint, files):
+                checkpoint.add(step)
+                if checkpoint.uncommitted >= BATCH:
+                    checkpoint.commit(reached=0)
                 yield step
         finally:
-            kept.close()
+            rows.close()

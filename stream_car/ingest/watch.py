@@ -1,50 +1,50 @@
-"""Which of the files that somebody watches have something new.
+"""Detects which of the watched files have something new.
 
-Promise: a file that grows by lines is told of as soon as it has grown; any other only once it has stood still
-from one look to the next, so that a file is not read while it is written. A file is told of once for each
-state it was found in. Cost: one look at each file; nothing is read.
+Promise: a file that grows by lines is reported as soon as it has grown. Any other file is reported only after it
+stayed unchanged between two checks, so that a file is not read while it is written. A file is reported once for each
+state in which it was found. Cost: one `stat` per file and check; nothing is read.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from stream_car.feeds import Format
-from stream_car.ingest.files import Source, sources
+from stream_car.ingest.files import InputFile, input_files
 
-State = tuple[int, int, int]  # size, time of change, and which file has the name
+FileState = tuple[int, int, int]  # size, modification time in nanoseconds, inode
 
 
 class Watch:
-    """Files and directories by name; new files of a directory are found when they come."""
+    """Files and directories by name. New files of a directory are found when they appear."""
 
-    def __init__(self, form: Format, named: Sequence[str]) -> None:
+    def __init__(self, form: Format, names: Sequence[str]) -> None:
         self._form = form
-        self._named = named
-        self._told: dict[str, State] = {}
-        self._looked: dict[str, State] = {}
+        self._names = names
+        self._reported: dict[str, FileState] = {}
+        self._last_seen: dict[str, FileState] = {}
 
-    def changed(self) -> list[Source]:
-        """The files with something new since they were last told of, in the order of their names."""
-        found = []
-        for source in sources(self._named, self._form.suffixes, may_be_empty=True):
-            state = _state(source.path)
-            if state is None or state == self._told.get(source.name):
+    def changed(self) -> list[InputFile]:
+        """Return the files that changed since they were last reported, in the order of their names."""
+        changed = []
+        for file in input_files(self._names, self._form.suffixes, may_be_empty=True):
+            state = _state(file.path)
+            if state is None or state == self._reported.get(file.name):
                 continue
-            if source.name.endswith(self._form.growing) or state == self._looked.get(source.name):
-                self._told[source.name] = state
-                found.append(source)
-            self._looked[source.name] = state
-        return found
+            if file.name.endswith(self._form.line_suffixes) or state == self._last_seen.get(file.name):
+                self._reported[file.name] = state
+                changed.append(file)
+            self._last_seen[file.name] = state
+        return changed
 
-    def again(self, some: Sequence[Source]) -> None:
-        """Tell of these once more at the next look: they could not be read yet."""
-        for source in some:
-            self._told.pop(source.name, None)
+    def retry(self, files: Sequence[InputFile]) -> None:
+        """Report these files again at the next check, because they could not be read yet."""
+        for file in files:
+            self._reported.pop(file.name, None)
 
 
-def _state(path: Path) -> State | None:
+def _state(path: Path) -> FileState | None:
     try:
-        found = path.stat()
-    except OSError:  # it went between two looks
+        stat = path.stat()
+    except OSError:  # the file was removed after it was listed
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino

@@ -64,7 +64,7 @@ def test_a_position_ahead_of_the_log_is_not_carried_along(tmp_path: Path) -> Non
         here.publish([document(f"d{n}") for n in range(9)])  # the log grows past what the position named
         steps = published(here, "osv", [tmp_path / "feed.jsonl"])
 
-    assert [step.converted is not None for step in steps] == [True] * 3
+    assert [step.conversion is not None for step in steps] == [True] * 3
 
 
 def test_a_backup_taken_while_a_publisher_writes_is_a_beginning_of_the_log(tmp_path: Path) -> None:

@@ -460,7 +460,7 @@ def test_an_unknown_format_names_the_others(run: Run) -> None:
     result = run("convert", "--format", "ovs", "-")
 
     assert result.exit_code == 2
-    assert "did you mean 'osv'" in result.stderr
+    assert "Did you mean 'osv'?" in result.stderr
 
 
 def test_a_directory_needs_a_format(run: Run, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_feeds_that_it_has_read_say_nothing_new(release: str, tmp_path: Path) ->
             name, text = WRITTEN.findall((PAGES / f"{form}.md").read_text(encoding="utf-8"))[0]
             (tmp_path / str(name)).write_text(str(text), encoding="utf-8")
             steps = published(car, form, [tmp_path / str(name)])
-            assert sum(len(step.converted.documents) for step in steps if step.converted is not None) == 0
+            assert sum(len(step.conversion.documents) for step in steps if step.conversion is not None) == 0
 
 
 def test_the_records_of_every_topic_are_read(release: str) -> None:

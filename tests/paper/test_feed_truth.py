@@ -195,7 +195,7 @@ def record_of(name: str) -> str:
 
 def test_the_go_database_has_the_editions_in_force_that_it_should(truth: Truth, engine: Engine) -> None:
     steps = published(engine, "osv", [HISTORY])
-    said = [one for step in steps if step.converted is not None for one in documents(step.converted.documents)]
+    said = [one for step in steps if step.conversion is not None for one in documents(step.conversion.documents)]
     editions = {edition_of(one.id) for one in said}
     records = sorted({record_of(one.id) for one in said})
     active = in_force(engine, records)
@@ -289,11 +289,11 @@ def advisories(folder: Path = DATA / "csaf") -> list[Path]:
 
 def test_the_newest_version_of_every_advisory_is_in_force(truth: Truth, engine: Engine) -> None:
     steps = published(engine, "csaf", advisories())
-    said = [one for step in steps if step.converted is not None for one in documents(step.converted.documents)]
-    refused = [step for step in steps if step.refused is not None]
+    said = [one for step in steps if step.conversion is not None for one in documents(step.conversion.documents)]
+    refused = [step for step in steps if step.rejected is not None]
     active = in_force(engine, sorted({record_of(one.id) for one in said}))
 
-    assert [f"csaf/{Path(step.source.name).name}" for step in refused] == truth.csaf.files_that_do_not_parse
+    assert [f"csaf/{Path(step.file.name).name}" for step in refused] == truth.csaf.files_that_do_not_parse
     assert len(said) + len(refused) == truth.csaf.files
     assert len(active) == truth.csaf.documents
     assert all(len(found) == 1 for found in active.values())
@@ -372,7 +372,7 @@ def test_the_standards_own_vectors_name_their_successors(truth: Truth) -> None:
 
 def test_cve_records_are_published_rejected_and_published_again(truth: Truth, engine: Engine) -> None:
     steps = published(engine, "cve5", [DATA / "cve5"])
-    said = [one for step in steps if step.converted is not None for one in documents(step.converted.documents)]
+    said = [one for step in steps if step.conversion is not None for one in documents(step.conversion.documents)]
     newest = {record_of(one.id): one for one in said}
     active = in_force(engine, sorted(newest))
     states: dict[str, list[str]] = {}
@@ -419,13 +419,13 @@ def test_the_catalogue_is_replayed_without_the_file_that_breaks_off(truth: Truth
     ransom: dict[str, bool] = {}
     for expected in truth.kev.steps:
         [step, *_] = published(engine, "kev", [DATA / expected.file])
-        assert (step.refused is None) == expected.parses
-        if step.converted is None:
+        assert (step.rejected is None) == expected.parses
+        if step.conversion is None:
             continue
-        said = documents(step.converted.documents)
+        said = documents(step.conversion.documents)
         names = [one.id.removeprefix("KEV:").partition("@")[0] for one in said]
-        retracted = {one.id.removeprefix("KEV:").partition("@")[0] for one in step.converted.documents} - set(names)
-        assert step.converted.records == expected.entries
+        retracted = {one.id.removeprefix("KEV:").partition("@")[0] for one in step.conversion.documents} - set(names)
+        assert step.conversion.records == expected.entries
         if ever:
             assert sorted(retracted) == expected.removed
             assert sum(name not in ever for name in names) == expected.added
@@ -449,7 +449,7 @@ def test_the_catalogue_is_replayed_without_the_file_that_breaks_off(truth: Truth
 
 def test_statements_void_older_ones_about_the_same_part_only(truth: Truth, engine: Engine) -> None:
     steps = published(engine, "openvex", [DATA / "openvex"])
-    said = [one for step in steps if step.converted is not None for one in documents(step.converted.documents)]
+    said = [one for step in steps if step.conversion is not None for one in documents(step.conversion.documents)]
     by_key: dict[tuple[str, str, str], list[Document]] = {}
     for one in said:
         [part] = one.scope
@@ -507,7 +507,7 @@ def test_statements_about_a_product_and_its_parts_differ_as_their_publisher_has_
 
 def test_peps_are_superseded_by_either_sides_word(truth: Truth, engine: Engine) -> None:
     [step, *_] = steps = published(engine, "standards", [DATA / "peps.jsonl"])
-    said = [one for step in steps if step.converted is not None for one in documents(step.converted.documents)]
+    said = [one for step in steps if step.conversion is not None for one in documents(step.conversion.documents)]
     new_side = {(old, one.id) for one in said for old in one.supersedes}
     old_side = {(one.id, new) for one in said for new in one.superseded_by}
     found = engine.resolve([one.id for one in said])
@@ -515,7 +515,7 @@ def test_peps_are_superseded_by_either_sides_word(truth: Truth, engine: Engine) 
     by_status = {one.id for one in said if one.attributes["status"] == "Superseded"}
     several = Counter(old for old, _ in new_side | old_side)
 
-    assert step.converted is not None
+    assert step.conversion is not None
     assert len(said) == truth.peps.peps
     assert (len(old_side), len(new_side)) == (truth.peps.pairs_from_superseded_by, truth.peps.pairs_from_replaces)
     assert (len(old_side & new_side), len(old_side | new_side)) == (truth.peps.pairs_in_both, truth.peps.pairs_union)
@@ -569,7 +569,7 @@ def test_statements_in_any_order_of_files_end_alike(engine: Engine, tmp_path: Pa
     Random(7).shuffle(paths)
     with stream_car.open(tmp_path / "other") as other:
         said = [
-            one for step in published(other, "openvex", paths) if step.converted for one in step.converted.documents
+            one for step in published(other, "openvex", paths) if step.conversion for one in step.conversion.documents
         ]
         names = sorted(one.id for one in said)
 

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from stream_car.core.documents import Document, Statement
 from stream_car.errors import InvalidDocument
-from stream_car.feeds import FORMATS, Seen, format_called
+from stream_car.feeds import FORMATS, RecordState, find_format
 from stream_car.feeds.splitting import Start
 from stream_car.ingest import destinations
-from stream_car.ingest.files import sources
-from stream_car.ingest.ingest import Step, feed
+from stream_car.ingest.files import input_files
+from stream_car.ingest.ingest import FeedStep, feed
 from stream_car.local.engine import Engine
 from tests.support.repository import DATA as SHARED_DATA
 from tests.support.repository import ROOT
@@ -28,8 +28,8 @@ class Reading:
     """A format with what it has seen so far."""
 
     def __init__(self, name: str) -> None:
-        self.form = format_called(name)
-        self.seen: dict[str, Seen] = {}
+        self.form = find_format(name)
+        self.seen: dict[str, RecordState] = {}
         self.refused: list[InvalidDocument] = []
         self.said: list[Statement] = []
         self.records = self.known = self.ties = 0
@@ -42,13 +42,13 @@ class Reading:
         found: list[Statement] = []
         for piece in self.form.split(stream, name, Start()):
             try:
-                if piece.refused is not None:
-                    raise piece.refused
+                if piece.rejected is not None:
+                    raise piece.rejected
                 converted = self.form.convert(self.seen, piece.data)
             except InvalidDocument as refused:
                 self.refused.append(refused)
                 continue
-            self.seen.update(converted.seen)
+            self.seen.update(converted.states)
             self.records += converted.records
             self.known += converted.known
             self.ties += converted.ties
@@ -62,12 +62,14 @@ def documents(said: Iterable[Statement]) -> list[Document]:
     return [one for one in said if isinstance(one, Document)]
 
 
-def published(engine: Engine, name: str, paths: Sequence[Path]) -> list[Step]:
+def published(engine: Engine, name: str, paths: Sequence[Path]) -> list[FeedStep]:
     """Publish files or directories as `publish --format` does; every step."""
-    form = format_called(name)
+    form = find_format(name)
     return [
         step
-        for batch in feed(destinations.engine(engine), form, sources([str(path) for path in paths], form.suffixes))
+        for batch in feed(
+            destinations.for_engine(engine), form, input_files([str(path) for path in paths], form.suffixes)
+        )
         for step in batch.steps
     ]
 

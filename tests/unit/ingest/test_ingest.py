@@ -10,10 +10,10 @@ import pytest
 from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
 from stream_car.adapters.sqlite.feed_positions import PositionFile
 from stream_car.errors import Halted
-from stream_car.feeds import format_called
+from stream_car.feeds import find_format
 from stream_car.ingest import destinations
-from stream_car.ingest.files import sources
-from stream_car.ingest.ingest import Step, feed
+from stream_car.ingest.files import input_files
+from stream_car.ingest.ingest import FeedStep, feed
 from stream_car.local.engine import Engine
 from stream_car.rule_packs import load
 from tests.support.feeds import published
@@ -31,7 +31,7 @@ def line(number: int, **said: object) -> str:
 
 def new_in(engine: Engine, path: Path, form: str = "osv") -> list[str]:
     steps = published(engine, form, [path])
-    return [one.id for step in steps if step.converted is not None for one in step.converted.documents]
+    return [one.id for step in steps if step.conversion is not None for one in step.conversion.documents]
 
 
 def test_a_file_that_has_grown_is_read_from_its_old_end(engine: Engine, tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_file_that_has_grown_is_read_from_its_old_end(engine: Engine, tmp_path
     [step] = published(engine, "osv", [path])
 
     assert step.where == f"byte {len(line(1))}, line 1"
-    assert step.converted is not None and len(step.converted.documents) == 1
+    assert step.conversion is not None and len(step.conversion.documents) == 1
 
 
 def test_a_file_that_changed_in_its_middle_is_read_anew(engine: Engine, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_last_line_that_breaks_off_is_read_once_it_is_whole(engine: Engine, tm
     path = tmp_path / "history.jsonl"
     path.write_text(line(1) + line(2)[:-20])
     steps = published(engine, "osv", [path])
-    assert [step.refused.code for step in steps if step.refused is not None] == ["syntax"]
+    assert [step.rejected.code for step in steps if step.rejected is not None] == ["syntax"]
     path.write_text(line(1) + line(2))
 
     assert new_in(engine, path) == ["OSV-2@2024-01-02T00:00:00Z"]
@@ -67,8 +67,8 @@ def test_a_last_line_that_breaks_off_is_read_once_it_is_whole(engine: Engine, tm
 def test_while_a_file_grows_its_last_line_is_left_until_it_ends(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_text(line(1) + line(2).strip())
-    form = format_called("osv")
-    batches = list(feed(destinations.engine(engine), form, sources([str(path)], form.suffixes), growing=True))
+    form = find_format("osv")
+    batches = list(feed(destinations.for_engine(engine), form, input_files([str(path)], form.suffixes), growing=True))
 
     assert sum(len(batch.receipts) for batch in batches) == 1
 
@@ -106,7 +106,7 @@ def cve(summary: str) -> bytes:
     return json.dumps({"cveMetadata": {"cveId": "CVE-2024-1", "state": "PUBLISHED"}, "containers": said}).encode()
 
 
-def piped(engine: Engine, form: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+def piped(engine: Engine, form: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[FeedStep]:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(data)))
     return published(engine, form, [Path("-")])
 
@@ -126,7 +126,7 @@ def test_the_same_pipe_again_says_nothing_new(
     first = piped(engine, form, data, monkeypatch)
     [again] = piped(engine, form, data, monkeypatch)
 
-    assert sum(len(step.converted.documents) for step in first if step.converted is not None) == 2
+    assert sum(len(step.conversion.documents) for step in first if step.conversion is not None) == 2
     assert again.unchanged is not None
 
 
@@ -138,7 +138,7 @@ def test_a_pipe_that_says_something_else_is_read_whole(
     piped(engine, "cve5", one + b"\n" + cve("two") + b"\n", monkeypatch)
     steps = piped(engine, "cve5", one + b"\n" + two + b"\n" + one, monkeypatch)
 
-    said = [one.id for step in steps if step.converted is not None for one in step.converted.documents]
+    said = [one.id for step in steps if step.conversion is not None for one in step.conversion.documents]
     assert said == ["CVE-2024-1@3", "CVE-2024-1@4", "CVE-2024-1@5"]
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stream_car.feeds import format_called
+from stream_car.feeds import find_format
 from stream_car.ingest.watch import Watch
 
 
@@ -11,7 +11,7 @@ def names(watch: Watch) -> list[str]:
 
 
 def test_a_file_is_told_of_once_it_stands_still(tmp_path: Path) -> None:
-    watch = Watch(format_called("csaf"), [str(tmp_path)])
+    watch = Watch(find_format("csaf"), [str(tmp_path)])
     (tmp_path / "a.json").write_text("{")
     assert names(watch) == []
     (tmp_path / "a.json").write_text("{}")
@@ -22,7 +22,7 @@ def test_a_file_is_told_of_once_it_stands_still(tmp_path: Path) -> None:
 
 def test_a_growing_file_is_told_of_at_once_and_again_when_it_has_grown(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    watch = Watch(format_called("osv"), [str(tmp_path)])
+    watch = Watch(find_format("osv"), [str(tmp_path)])
     path.write_text("{}\n")
     assert names(watch) == ["history.jsonl"]
     assert names(watch) == []
@@ -34,13 +34,13 @@ def test_files_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for number in (10, 9, 1):
         (tmp_path / f"a.rev{number}.jsonl").write_text("{}\n")
 
-    assert names(Watch(format_called("osv"), [str(tmp_path)])) == ["a.rev1.jsonl", "a.rev9.jsonl", "a.rev10.jsonl"]
+    assert names(Watch(find_format("osv"), [str(tmp_path)])) == ["a.rev1.jsonl", "a.rev9.jsonl", "a.rev10.jsonl"]
 
 
 def test_what_could_not_be_read_yet_is_told_again(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("{}\n")
-    watch = Watch(format_called("osv"), [str(tmp_path)])
-    watch.again(watch.changed())
+    watch = Watch(find_format("osv"), [str(tmp_path)])
+    watch.retry(watch.changed())
 
     assert names(watch) == ["a.jsonl"]
 
@@ -50,4 +50,4 @@ def test_hidden_files_and_other_suffixes_are_none_of_the_feeds(tmp_path: Path) -
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}\n")
 
-    assert names(Watch(format_called("osv"), [str(tmp_path)])) == []
+    assert names(Watch(find_format("osv"), [str(tmp_path)])) == []
