@@ -34,7 +34,7 @@ def _kept(drawn: Mapping[str, str], folder: Path) -> list[Path]:
 def systems(report: Report) -> str:
     """Every system's TCA by Theorem 4 on one set."""
     shares = [
-        plots.Bar(
+        plots.ChartBar(
             name=line.system,
             value=line.scores.tca.value,
             low=line.scores.tca.low,
@@ -44,7 +44,7 @@ def systems(report: Report) -> str:
         )
         for line in report.lines
     ]
-    return plots.bars(
+    return plots.draw_bars(
         f"{report.collection.title}: TCA@{report.k} by Theorem 4, {report.questions} questions",
         shares,
         note="95 % Wilson intervals. Diamonds: the paper's figure, by the set's own scorer. Red line: ceiling.",
@@ -60,9 +60,11 @@ def together(reports: Sequence[Report]) -> str:
         (ours,) = (line.scores.tca for line in report.lines if line.system == OURS)
         best = max(told, default=None)
         shares.append(
-            plots.Bar(name=report.collection.title, value=ours.value, low=ours.low, high=ours.high, paper=best, tint=2)
+            plots.ChartBar(
+                name=report.collection.title, value=ours.value, low=ours.low, high=ours.high, paper=best, tint=2
+            )
         )
-    return plots.bars(
+    return plots.draw_bars(
         "Stream-CAR on every set: TCA@5 by Theorem 4",
         shares,
         note="Bars with 95 % Wilson intervals. Diamonds: the paper's best system, by the set's own scorer.",
@@ -72,7 +74,7 @@ def together(reports: Sequence[Report]) -> str:
 def delta(report: Report) -> str:
     """Definition 4, question by question: how relevance scores the anchor, and how what controls it."""
     points = [
-        plots.Point(
+        plots.ChartPoint(
             x=one.score,
             y=one.controlling,
             name=f"{one.anchor}: {one.score:.1f}, controlled by {one.controlling:.1f}; {one.above} outscore the gold",
@@ -80,25 +82,25 @@ def delta(report: Report) -> str:
         )
         for one in report.deltas
     ]
-    return plots.scatter(
+    return plots.draw_scatter(
         f"{report.collection.title}: how far authority is from relevance",
         points,
-        across="BM25 score of the most relevant document",
-        up="best score of what controls it",
+        x_label="BM25 score of the most relevant document",
+        y_label="best score of what controls it",
         note="Beneath the diagonal the most relevant document is void (Delta > 0); on it, it is in force.",
     )
 
 
 def budgets(found: Curve) -> str:
     """Coverage and risk of one set as the budget grows."""
-    return plots.lines(
+    return plots.draw_lines(
         f"{found.collection.title}: coverage and risk as the budget grows, {found.questions} questions",
         ["none" if one.budget is None else str(one.budget) for one in found.steps],
         [
-            plots.Line(name="coverage, as certified", values=tuple(one.coverage for one in found.steps), tint=0),
-            plots.Line(name="of the whole answer", values=tuple(one.told for one in found.steps), tint=2),
-            plots.Line(name="risk (Theorem 4)", values=tuple(one.risk.value for one in found.steps), tint=1),
+            plots.ChartLine(name="coverage, as certified", values=tuple(one.coverage for one in found.steps), tint=0),
+            plots.ChartLine(name="of the whole answer", values=tuple(one.told for one in found.steps), tint=2),
+            plots.ChartLine(name="risk (Theorem 4)", values=tuple(one.risk.value for one in found.steps), tint=1),
         ],
-        across="budget of look-ups",
+        x_label="budget of look-ups",
         note="Risk is the share of questions answered wrongly.",
     )

@@ -60,7 +60,7 @@ def query(
         said = engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
         searched = [] if said.results else _searched(options.ruleset_of(engine))
         options.hint_at_rules(engine, is_found=bool(said.results))
-    options.draw_to(svg, lambda: answer.of_answer(said))
+    options.draw_to(svg, lambda: answer.draw_answer(said))
     options.answer_one(said, as_json=as_json, draw=lambda said: render.answer(said, searched))
     options.end(is_found=bool(said.results))
 
@@ -162,6 +162,6 @@ def explain(
         said = engine.explain(name, as_of=as_of)
         is_found = said.status != "unknown"
         options.hint_at_rules(engine, is_found=is_found)
-    options.draw_to(svg, lambda: chain.explained(said))
+    options.draw_to(svg, lambda: chain.draw_explanation(said))
     options.answer_one(said, as_json=as_json, draw=render.explanation)
     options.end(is_found=is_found)

@@ -66,7 +66,7 @@ def history(
         said = engine.history(parts)
         options.hint_at_rules(engine, is_found=bool(said))
         nothing = "" if said else _no_scope(options.ruleset_of(engine), parts)
-    options.draw_to(svg, lambda: timeline.timelines(said))
+    options.draw_to(svg, lambda: timeline.draw_timelines(said))
     options.answer_each(said, as_json=as_json, draw=render.history, nothing=nothing)
     options.end(is_found=bool(said))
 

@@ -1,4 +1,4 @@
-"""Answers as pictures: SVG by hand, for pages in light and dark, with words for those who do not see them.
+"""Answers as SVG pictures, for light and dark pages, with a description in words for people who cannot see them.
 
-Promise: pure; values in, text out; whatever a publisher wrote is escaped.
+Promise: pure functions from values to text. Everything that a publisher wrote is escaped.
 """

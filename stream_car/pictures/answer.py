@@ -1,24 +1,24 @@
-"""A picture of one answer: how near each anchor is to the words of the question, and what controls it."""
+"""A picture of one answer: how relevant each anchor is to the question, and how relevant what controls it is."""
 
 from stream_car.pictures import plots
 from stream_car.queries.answers import Answer
 from stream_car.ranking.lexical import bm25
 
 
-def of_answer(answer: Answer) -> str:
-    """Definition 4 for one answer: each group's anchor against the best of what controls it.
+def draw_answer(answer: Answer) -> str:
+    """Draw Definition 4 for one answer: the score of each anchor against the best score of what controls it.
 
-    Scores are BM25 over the documents that the answer shows, so they compare with one another only.
+    Scores are BM25 over the documents in the answer, so they compare only with one another.
     """
-    shown = {
-        one.id: f"{one.title} {one.text}"
+    texts = {
+        evidence.id: f"{evidence.title} {evidence.text}"
         for group in answer.groups
-        for one in (group.anchor, *(item.document for item in group.controlling), *group.passed)
+        for evidence in (group.anchor, *(item.document for item in group.controlling), *group.passed)
     }
-    lexical = bm25(shown)
+    lexical = bm25(texts)
     scores = lexical.scores(answer.question)
     points = [
-        plots.Point(
+        plots.ChartPoint(
             x=lexical.best(scores, [group.anchor.id]),
             y=lexical.best(scores, [item.document.id for item in group.controlling]),
             name=f"{group.anchor.id} -> {', '.join(item.document.id for item in group.controlling) or 'nothing'}",
@@ -26,11 +26,11 @@ def of_answer(answer: Answer) -> str:
         )
         for group in answer.groups
     ]
-    return plots.scatter(
+    return plots.draw_scatter(
         answer.question,
         points,
-        across="BM25 score of the anchor",
-        up="best score of what controls it",
-        note="Beneath the diagonal the anchor is void, and what controls it says less of your words.",
-        named=True,
+        x_label="BM25 score of the anchor",
+        y_label="best score of what controls it",
+        note="Below the diagonal the anchor is void, and what controls it has fewer of your words.",
+        numbered=True,
     )

@@ -1,14 +1,13 @@
 """The few shapes that the pictures are made of.
 
-Promise: every text is escaped, and characters that XML forbids are left out; a picture has a
-title and a description, and needs no script, font or address from elsewhere.
+Promise: every text is escaped, and characters that XML forbids are replaced. A picture has a title and a description,
+and needs no script, font or address from elsewhere.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
-FONT = 13
-CHAR = 7.3  # the width of a letter of the font, about
+LETTER_WIDTH = 7.3  # about, at 13 pixels
 STYLE = """
 text{font:13px system-ui,sans-serif;fill:#1b1f24}
 .small{font-size:11px}.faint{fill:#57606a}.head{font-weight:600;font-size:15px}
@@ -24,34 +23,34 @@ text{fill:#e6edf3}.faint,.struck{fill:#9198a1}.paper{fill:#0d1117}.box,.void{fil
 """.replace("\n", "")
 
 
-def text(x: float, y: float, said: str, *classes: str, anchor: str = "start") -> str:
-    """Words, with their base line at `y`."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{" ".join(classes)}" text-anchor="{anchor}">{clean(said)}</text>'
+def text(x: float, y: float, content: str, *classes: str, anchor: str = "start") -> str:
+    """Return a text with its base line at `y`."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{" ".join(classes)}" text-anchor="{anchor}">{clean(content)}</text>'
 
 
-def box(x: float, y: float, width: float, height: float, kind: str, tip: str = "", *, round_: float = 6) -> str:
-    """A box; `tip` is told where the pointer rests."""
+def box(x: float, y: float, width: float, height: float, style: str, tip: str = "", *, radius: float = 6) -> str:
+    """Return a box; `tip` is shown when the pointer rests on it."""
     inside = f"<title>{clean(tip)}</title>" if tip else ""
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}" rx="{round_:g}" '
-        f'class="{kind}">{inside}</rect>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}" rx="{radius:g}" '
+        f'class="{style}">{inside}</rect>'
     )
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str = "line", *, arrow: bool = False) -> str:
-    """A straight line; with an arrow's head at its end if wanted."""
+def line(x1: float, y1: float, x2: float, y2: float, style: str = "line", *, arrow: bool = False) -> str:
+    """Return a straight line, with an arrowhead at its end if wanted."""
     head = ' marker-end="url(#tip)"' if arrow else ""
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"{head}/>'
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{style}"{head}/>'
 
 
-def dot(x: float, y: float, kind: str, tip: str) -> str:
-    """A point of a plot."""
-    told = f"<title>{clean(tip)}</title>"
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{kind}" fill-opacity="0.7">{told}</circle>'
+def dot(x: float, y: float, style: str, tip: str) -> str:
+    """Return a point of a plot; `tip` is shown when the pointer rests on it."""
+    title = f"<title>{clean(tip)}</title>"
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{style}" fill-opacity="0.7">{title}</circle>'
 
 
 def picture(width: float, height: float, *, title: str, description: str, parts: Iterable[str]) -> str:
-    """A whole picture of this size."""
+    """Return a complete picture of this size, in pixels."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" aria-labelledby="title description">'
@@ -63,16 +62,16 @@ def picture(width: float, height: float, *, title: str, description: str, parts:
     )
 
 
-def clean(said: str) -> str:
-    """Words as XML can hold them: escaped, on one line, without characters that it forbids or that turn text."""
-    return escape("".join(char if char.isprintable() else " " for char in said), {'"': "&quot;"})
+def clean(content: str) -> str:
+    """Escape a text for XML. Line breaks, forbidden characters and those that change direction become spaces."""
+    return escape("".join(char if char.isprintable() else " " for char in content), {'"': "&quot;"})
 
 
-def cut(said: str, letters: int) -> str:
-    """At most so many letters."""
-    return said if len(said) <= letters else f"{said[: letters - 1].rstrip()}…"
+def truncate(content: str, letters: int) -> str:
+    """Return the text with at most this many letters; an ellipsis marks the cut."""
+    return content if len(content) <= letters else f"{content[: letters - 1].rstrip()}…"
 
 
-def wide(lines: Sequence[str], least: float = 0) -> float:
-    """How much room the longest of some lines takes, about; East Asian letters take two."""
-    return max([least, *(CHAR * sum(2 if ord(char) > 0x2E80 else 1 for char in one) for one in lines)])
+def text_width(content: str) -> float:
+    """Estimate the width of a text in pixels. East Asian letters count twice."""
+    return LETTER_WIDTH * sum(2 if ord(char) > 0x2E80 else 1 for char in content)

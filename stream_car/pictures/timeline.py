@@ -1,7 +1,7 @@
-"""The timeline of a scope: from when to when each document held, and what ended it.
+"""The timeline of a scope: from when to when each document was in force, and what ended it.
 
-Promise: one row a member, oldest first; a bar runs from where it takes effect to what ended it, and is
-green to the edge while it holds. Times stand in proportion.
+Promise: one row per member, oldest first. A bar runs from the time a member takes effect to the time it was voided;
+the bar of a member in force is green and runs to the edge. Widths are proportional to time.
 """
 
 from collections.abc import Sequence
@@ -10,101 +10,105 @@ from stream_car.codec import format_time
 from stream_car.pictures import svg
 from stream_car.queries.answers import Held, History
 
-ROW = 38
+ROW_HEIGHT = 38
 TOP = 70
 EDGE = 24
-NAMES = 250
-BARS = 560
+NAME_WIDTH = 250
+BAR_WIDTH = 560
 ROWS_MAX = 60
 TICKS = 4
-YEAR = 366 * 86_400 * 1_000_000
+DAY = 86_400 * 1_000_000  # microseconds
 
 
-def timelines(found: Sequence[History]) -> str:
-    """Scopes one beneath the other."""
-    height = sum(_height(one) for one in found) or 80
-    width = EDGE * 2 + NAMES + BARS
+def draw_timelines(histories: Sequence[History]) -> str:
+    """Draw scopes one below the other."""
+    height = sum(_height(history) for history in histories) or 80
+    width = EDGE * 2 + NAME_WIDTH + BAR_WIDTH
     parts: list[str] = []
     y = 0.0
-    for one in found:
-        parts += _scope(one, y)
-        y += _height(one)
-    title = "Timeline of " + "; ".join(one.scope for one in found[:3]) if found else "No scope has these values"
-    if not found:
+    for history in histories:
+        parts += _scope(history, y)
+        y += _height(history)
+    title = "Timeline of " + "; ".join(history.scope for history in histories[:3])
+    if not histories:
+        title = "No scope has these values"
         parts.append(svg.text(EDGE, 44, title, "head"))
-    return svg.picture(width, height, title=title, description=" ".join(map(_described, found)), parts=parts)
+    return svg.picture(width, height, title=title, description=" ".join(map(_describe, histories)), parts=parts)
 
 
-def _height(said: History) -> float:
-    return TOP + ROW * max(1, min(len(said.members), ROWS_MAX)) + 30
+def _height(history: History) -> float:
+    return TOP + ROW_HEIGHT * max(1, min(len(history.members), ROWS_MAX)) + 30
 
 
-def _scope(said: History, y: float) -> list[str]:
-    shown = said.members[:ROWS_MAX]
-    parts = [svg.text(EDGE, y + 32, svg.cut(said.scope, 100), "head")]
+def _scope(history: History, y: float) -> list[str]:
+    shown = history.members[:ROWS_MAX]
+    parts = [svg.text(EDGE, y + 32, svg.truncate(history.scope, 100), "head")]
     if not shown:
         return parts
     first, last = _span(shown)
-    parts += _ticks(first, last, y, y + TOP + ROW * len(shown))
+    parts += _ticks(first, last, y, y + TOP + ROW_HEIGHT * len(shown))
     for at, member in enumerate(shown):
-        parts += _row(member, y + TOP + at * ROW, first, last)
-    if len(said.members) > len(shown):
-        parts.append(svg.text(EDGE, y + _height(said) - 8, f"and {len(said.members) - len(shown)} more", "faint"))
+        parts += _row(member, y + TOP + at * ROW_HEIGHT, first, last)
+    more = len(history.members) - len(shown)
+    if more:
+        parts.append(svg.text(EDGE, y + _height(history) - 8, f"and {more} more", "faint"))
     return parts
 
 
 def _span(members: Sequence[Held]) -> tuple[int, int]:
-    """The times that the bars run between, with some room for what still holds."""
-    times = [one.time for one in members] + [one.ended.time for one in members if one.ended is not None]
+    """Return the times at the two edges, with some room after the last event for what is in force."""
+    times = [member.time for member in members]
+    times += [member.ended.time for member in members if member.ended is not None]
     first, last = min(times), max(times)
-    return first, last + max((last - first) // 6, YEAR // 366)
+    return first, last + max((last - first) // 6, DAY)
 
 
-def _place(time: int, first: int, last: int) -> float:
-    return EDGE + NAMES + BARS * (time - first) / (last - first)
+def _x(time: int, first: int, last: int) -> float:
+    return EDGE + NAME_WIDTH + BAR_WIDTH * (time - first) / (last - first)
 
 
 def _ticks(first: int, last: int, top: float, bottom: float) -> list[str]:
     parts = []
-    told = ""
+    previous = ""
     for at in range(TICKS):
         time = first + (last - first) * at // TICKS
-        x = _place(time, first, last)
+        x = _x(time, first, last)
         day = format_time(time)[:10]
         parts.append(svg.line(x, top + TOP - 12, x, bottom, "grid"))
-        if day != told:
+        if day != previous:
             parts.append(svg.text(x, top + TOP - 16, day, "small", "faint"))
-        told = day
+        previous = day
     return parts
 
 
 def _row(member: Held, y: float, first: int, last: int) -> list[str]:
-    start = _place(member.time, first, last)
-    end = _place(member.ended.time if member.ended is not None else last, first, last)
-    held = member.ended is None
+    start = _x(member.time, first, last)
+    end = _x(member.ended.time if member.ended is not None else last, first, last)
+    is_in_force = member.ended is None
     parts = [
-        svg.text(EDGE, y + 14, svg.cut(member.title or member.id, 32), "" if held else "struck"),
-        svg.text(EDGE, y + 29, svg.cut(f"{member.type} · {member.id}", 40), "small", "faint"),
-        svg.box(start, y + 6, max(end - start, 3), 14, "held" if held else "bar", _told(member), round_=3),
+        svg.text(EDGE, y + 14, svg.truncate(member.title or member.id, 32), "" if is_in_force else "struck"),
+        svg.text(EDGE, y + 29, svg.truncate(f"{member.type} · {member.id}", 40), "small", "faint"),
+        svg.box(start, y + 6, max(end - start, 3), 14, "held" if is_in_force else "bar", _period(member), radius=3),
     ]
     if member.ended is not None:
-        left = end > EDGE + NAMES + BARS * 0.62
-        said = svg.cut(f"{member.ended.rule}: {member.ended.id}", 44)
-        x = start - 6 if left and start - EDGE - NAMES > svg.wide([said]) else end + 6
+        label = svg.truncate(f"{member.ended.rule}: {member.ended.id}", 44)
+        width, left_edge, right_edge = svg.text_width(label), EDGE + NAME_WIDTH, EDGE + NAME_WIDTH + BAR_WIDTH
         parts.append(svg.line(end, y + 2, end, y + 24, "mark"))
-        if x == end + 6 and end + svg.wide([said]) * 0.85 > EDGE + NAMES + BARS + EDGE:
-            parts.append(svg.text(end, y + 33, said, "small", "faint", anchor="end"))
+        if end > left_edge + BAR_WIDTH * 0.62 and start - left_edge > width:  # room before the bar
+            parts.append(svg.text(start - 6, y + 17, label, "small", "faint", anchor="end"))
+        elif end + width * 0.85 > right_edge + EDGE:  # no room beside the bar
+            parts.append(svg.text(end, y + 33, label, "small", "faint", anchor="end"))
         else:
-            parts.append(svg.text(x, y + 17, said, "small", "faint", anchor="end" if x < end else "start"))
+            parts.append(svg.text(end + 6, y + 17, label, "small", "faint"))
     return parts
 
 
-def _told(member: Held) -> str:
-    since = f"{member.id} holds from {format_time(member.time)[:10]}"
+def _period(member: Held) -> str:
+    period = f"{member.id} is in force from {format_time(member.time)[:10]}"
     if member.ended is None:
-        return since
-    return f"{since} to {format_time(member.ended.time)[:10]}, ended by {member.ended.id} ({member.ended.rule})"
+        return period
+    return f"{period} to {format_time(member.ended.time)[:10]}, ended by {member.ended.id} ({member.ended.rule})"
 
 
-def _described(said: History) -> str:
-    return f"{said.scope}: " + "; ".join(_told(one) for one in said.members[:ROWS_MAX]) + "."
+def _describe(history: History) -> str:
+    return f"{history.scope}: " + "; ".join(_period(member) for member in history.members[:ROWS_MAX]) + "."

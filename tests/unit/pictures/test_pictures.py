@@ -47,25 +47,25 @@ def told(picture: str) -> str:
 def evil_group() -> str:
     bad = Evidence(id=EVIL, type=EVIL, time=0, title=EVIL)
     step = Step(id=EVIL, rule=EVIL, scope=EVIL)
-    return chain.chain(Group(anchor=LABEL, controlling=(Controlling(document=bad, path=(step,)),)))
+    return chain.draw_chain(Group(anchor=LABEL, controlling=(Controlling(document=bad, path=(step,)),)))
 
 
 def evil_history() -> str:
-    return timeline.timelines(
+    return timeline.draw_timelines(
         [History(scope=EVIL, members=(Held(id=EVIL, type=EVIL, revision=1, time=0, title=EVIL),))]
     )
 
 
 def evil_plot() -> str:
-    return plots.scatter(EVIL, [plots.Point(x=1, y=0, name=EVIL)], across=EVIL, up=EVIL, named=True)
+    return plots.draw_scatter(EVIL, [plots.ChartPoint(x=1, y=0, name=EVIL)], x_label=EVIL, y_label=EVIL, numbered=True)
 
 
 def evil_bars() -> str:
-    return plots.bars(EVIL, [plots.Bar(name=EVIL, value=0.5, low=0.4, high=0.6, paper=0.2)], note=EVIL)
+    return plots.draw_bars(EVIL, [plots.ChartBar(name=EVIL, value=0.5, low=0.4, high=0.6, paper=0.2)], note=EVIL)
 
 
 def evil_lines() -> str:
-    return plots.lines(EVIL, [EVIL, "b"], [plots.Line(name=EVIL, values=(0.1, 0.2))], across=EVIL, note=EVIL)
+    return plots.draw_lines(EVIL, [EVIL, "b"], [plots.ChartLine(name=EVIL, values=(0.1, 0.2))], x_label=EVIL, note=EVIL)
 
 
 EVIL_PICTURES = [evil_group, evil_history, evil_plot, evil_bars, evil_lines]
@@ -92,9 +92,9 @@ def test_a_picture_has_a_title_and_a_description_and_is_drawn_for_dark_pages_too
 
 
 def test_a_chain_shows_what_is_void_the_rule_and_what_is_in_force() -> None:
-    picture = chain.chain(GROUP)
+    picture = chain.draw_chain(GROUP)
 
-    assert told(picture) == "label is void by recall (recall-voids-label), which is in force."
+    assert told(picture) == "label is voided by recall (recall-voids-label), which is in force."
     assert [one for one in words(picture) if "·" in one and ("void" in one or "force" in one)] == [
         "void · label",
         "in force · recall",
@@ -105,19 +105,19 @@ def test_a_chain_shows_what_is_void_the_rule_and_what_is_in_force() -> None:
 def test_a_chain_that_leads_nowhere_says_why() -> None:
     stranded = Group(anchor=LABEL, complete=False, reasons=("successor_missing",), missing=("label-2",))
 
-    assert "its successor label-2 is not here" in told(chain.chain(stranded))
-    assert "unknown" in chain.explained(Explanation(asked="nobody", status="unknown"))
+    assert "its successor label-2 is missing" in told(chain.draw_chain(stranded))
+    assert "unknown" in chain.draw_explanation(Explanation(asked="nobody", status="unknown"))
 
 
 def test_a_timeline_tells_from_when_to_when_each_held_and_what_ended_it() -> None:
-    picture = timeline.timelines([HISTORY])
+    picture = timeline.draw_timelines([HISTORY])
 
-    assert "label holds from 2015-01-01 to 2019-01-01, ended by recall (recall-voids-label)" in told(picture)
-    assert "recall holds from 2019-01-01." in told(picture)
+    assert "label is in force from 2015-01-01 to 2019-01-01, ended by recall (recall-voids-label)" in told(picture)
+    assert "recall is in force from 2019-01-01." in told(picture)
 
 
 def test_bars_of_a_timeline_stand_in_proportion_to_time() -> None:
-    picture = read(timeline.timelines([HISTORY]))
+    picture = read(timeline.draw_timelines([HISTORY]))
     bars = {one.get("class"): one for one in picture.iter(f"{SPACE}rect") if one.get("class") in ("held", "bar")}
     ended, holds = (float(bars[kind].get("width") or 0) for kind in ("bar", "held"))
 
@@ -126,19 +126,24 @@ def test_bars_of_a_timeline_stand_in_proportion_to_time() -> None:
 
 
 def test_a_scope_that_is_not_there_is_a_picture_of_words() -> None:
-    assert words(timeline.timelines([])) == ["No scope has these values"]
+    assert words(timeline.draw_timelines([])) == ["No scope has these values"]
 
 
 def test_the_diagonal_parts_what_is_void_from_what_is_in_force() -> None:
-    picture = plots.scatter(
-        "t", [plots.Point(x=2, y=1, name="void"), plots.Point(x=2, y=2, name="holds")], across="a", up="b"
+    picture = plots.draw_scatter(
+        "t",
+        [plots.ChartPoint(x=2, y=1, name="void"), plots.ChartPoint(x=2, y=2, name="holds")],
+        x_label="a",
+        y_label="b",
     )
 
-    assert told(picture) == "2 points; 1 lie beneath the diagonal."
+    assert told(picture) == "2 points; 1 lie below the diagonal."
 
 
 def test_a_line_tells_where_it_begins_and_ends_and_has_a_point_for_each_place() -> None:
-    picture = plots.lines("t", ["1", "2", "5"], [plots.Line(name="risk", values=(0.5, 0.25, 0.0))], across="budget")
+    picture = plots.draw_lines(
+        "t", ["1", "2", "5"], [plots.ChartLine(name="risk", values=(0.5, 0.25, 0.0))], x_label="budget"
+    )
     heights = [float(one.get("cy") or 0) for one in read(picture).iter(f"{SPACE}circle")][:3]
 
     assert told(picture) == "risk from 0.500 to 0.000"
@@ -147,5 +152,5 @@ def test_a_line_tells_where_it_begins_and_ends_and_has_a_point_for_each_place() 
 
 
 def test_long_words_are_cut_and_short_ones_are_not() -> None:
-    assert svg.cut("abcdef", 4) == "abc…"
-    assert svg.cut("abcd", 4) == "abcd"
+    assert svg.truncate("abcdef", 4) == "abc…"
+    assert svg.truncate("abcd", 4) == "abcd"
