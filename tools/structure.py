@@ -1,7 +1,7 @@
-"""How much a reader must hold of the code: lines, names used twice, and how a call wanders through the rooms.
+"""Measures how much of the code a reader must know: lines, class names used twice, and the path of a call.
 
-`python -m tools.structure` prints all of it. A *room* is a folder of `stream_car` (or a file right below it). Of the
-calls in their order, a *move* is one into another file than the call before it, a *crossing* one into another room.
+`python -m tools.structure` prints all figures. A *room* is a folder of `stream_car`, or a file directly below it. In
+the sequence of calls, a *move* is a call into another file than the call before it, a *crossing* one into another room.
 """
 
 import ast
@@ -22,39 +22,35 @@ CODE = ROOT / "stream_car"
 
 
 def code_lines(path: Path) -> int:
-    """Lines of a file without blank ones, comments and docstrings."""
+    """Count the lines of a file without blank lines, comments and docstrings."""
     text = path.read_text(encoding="utf-8")
-    hidden: set[int] = set()
+    docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                hidden.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+            if isinstance(first, ast.Expr) and ast.get_docstring(node, clean=False) is not None:
+                docstrings.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     return sum(
         1
         for number, line in enumerate(text.splitlines(), 1)
-        if number not in hidden and line.strip() and not line.strip().startswith("#")
+        if number not in docstrings and line.strip() and not line.strip().startswith("#")
     )
 
 
 def room_of(path: Path) -> str:
-    """The folder of a file within the package."""
+    """Return the room of a file of the package."""
     parts = path.relative_to(CODE).parts
     return parts[0] if len(parts) > 1 else path.stem
 
 
-class Way:
-    """The files and functions that some work passes through, in the order of its calls."""
+class CallTrace:
+    """The files and functions that an operation passes through, in the order of its calls."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.functions: set[tuple[str, str]] = set()
         self.moves = self.crossings = 0
-        self.pairs: Counter[tuple[str, str]] = Counter()
+        self.crossings_by_rooms: Counter[tuple[str, str]] = Counter()
         self._last = ""
         self._prefix = str(CODE)
 
@@ -69,22 +65,22 @@ class Way:
             self.moves += 1
             rooms = room_of(Path(last)), room_of(Path(name))
             self.crossings += rooms[0] != rooms[1]
-            self.pairs[rooms] += rooms[0] != rooms[1]
+            self.crossings_by_rooms[rooms] += rooms[0] != rooms[1]
 
 
-def followed(work: Callable[[], object]) -> Way:
-    """The way of some work, done on this thread."""
-    way = Way()
-    sys.setprofile(way)
+def trace_calls(operation: Callable[[], object]) -> CallTrace:
+    """Trace an operation on this thread."""
+    trace = CallTrace()
+    sys.setprofile(trace)
     try:
-        work()
+        operation()
     finally:
         sys.setprofile(None)
-    return way
+    return trace
 
 
-def ways() -> dict[str, Way]:
-    """One publication and one question in the library, and one over HTTP; none is the first of its kind."""
+def traces() -> dict[str, CallTrace]:
+    """Trace a publication and a query in the library, and a query over HTTP, each after a first call of its kind."""
     from stream_car.local.engine import Engine
 
     def advisory(number: int) -> dict[str, object]:
@@ -99,13 +95,13 @@ def ways() -> dict[str, Way]:
         car.publish([advisory(1)])
         car.query("pollution")
         return {
-            "publish": followed(lambda: car.publish([release(1)])),
-            "query": followed(lambda: car.query("prototype pollution case 1")),
-            "query over HTTP": asyncio.run(_over_http(car)),
+            "publish": trace_calls(lambda: car.publish([release(1)])),
+            "query": trace_calls(lambda: car.query("prototype pollution case 1")),
+            "query over HTTP": asyncio.run(_trace_http_query(car)),
         }
 
 
-async def _over_http(car: "Engine") -> Way:
+async def _trace_http_query(car: "Engine") -> CallTrace:
     import httpx
 
     from stream_car.http.app import application
@@ -115,18 +111,18 @@ async def _over_http(car: "Engine") -> Way:
         transport = httpx.ASGITransport(app=application(service, version="0"))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             await client.post("/v1/query", json={"text": "pollution"})
-            way = Way()
-            sys.setprofile(way)
+            trace = CallTrace()
+            sys.setprofile(trace)
             try:
                 response = await client.post("/v1/query", json={"text": "prototype pollution"})
             finally:
                 sys.setprofile(None)
             assert response.status_code == 200
-            return way
+            return trace
 
 
 def main() -> None:
-    """Print it."""
+    """Print all figures."""
     files = sorted(CODE.rglob("*.py"))
     rooms: Counter[str] = Counter()
     for path in files:
@@ -139,17 +135,17 @@ def main() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, []).append(str(path.relative_to(CODE)))
-    twice = {name: where for name, where in sorted(classes.items()) if len(where) > 1}
+    twice = {name: files for name, files in sorted(classes.items()) if len(files) > 1}
     print(f"class names used twice: {len(twice)}")
-    for name, where in twice.items():
-        print(f"  {name:24} {' '.join(where)}")
-    for name, way in ways().items():
+    for name, places in twice.items():
+        print(f"  {name:24} {' '.join(places)}")
+    for name, trace in traces().items():
         print(
-            f"one {name}: {len(way.files)} files, {len(way.functions)} functions, "
-            f"{way.moves} moves between files, {way.crossings} crossings between rooms"
+            f"one {name}: {len(trace.files)} files, {len(trace.functions)} functions, "
+            f"{trace.moves} moves between files, {trace.crossings} crossings between rooms"
         )
-        for (one, other), times in way.pairs.most_common(12):
-            print(f"  {one:14} -> {other:14} {times}")
+        for (caller, callee), times in trace.crossings_by_rooms.most_common(12):
+            print(f"  {caller:14} -> {callee:14} {times}")
 
 
 if __name__ == "__main__":

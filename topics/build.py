@@ -1,4 +1,4 @@
-"""Writes what lies beside it: `python -m topics.build`. A test holds the files equal to the code."""
+"""Writes the files of this folder from the code: `python -m topics.build`. A test checks that they agree."""
 
 import json
 from pathlib import Path
@@ -18,39 +18,42 @@ Json = dict[str, object]
 
 
 def files() -> dict[str, str]:
-    """Every file by its name."""
-    made: dict[str, Json] = {
+    """Return the text of every file by its name."""
+    schemas: dict[str, Json] = {
         "documents.schema.json": documents(),
         "placements.schema.json": of_type(PlacementRecord | WatermarkRecord, "A record of placements"),
         "changes.schema.json": of_type(FrontierChange, "A change of a frontier: the data of a CloudEvent"),
         "asyncapi.json": asyncapi(Layout()),
     }
-    return {name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in made.items()}
+    return {name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in schemas.items()}
 
 
 def of_type(kind: object, title: str) -> Json:
-    """The schema of a message type of the code. Times are microseconds since 1970, UTC."""
+    """Return the schema of a message type. Times are microseconds since 1970, UTC."""
     return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
 
 
 def documents() -> Json:
-    """What a publisher may send. The decoder is stricter than a schema can be: on sizes in bytes, characters, links."""
+    """Return the schema of what a publisher may send.
+
+    The decoder is stricter than a schema can be, for example about sizes in bytes, characters and links.
+    """
     name: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.id}
-    word: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.scope_value}
+    scope_value: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.scope_value}
     integer: Json = {"type": "integer", "minimum": -GREATEST, "maximum": GREATEST}
     revision: Json = {"type": "integer", "minimum": 1, "maximum": GREATEST}
-    values: Json = {"oneOf": [word, {"type": "array", "items": word, "minItems": 1}]}
+    values: Json = {"oneOf": [scope_value, {"type": "array", "items": scope_value, "minItems": 1}]}
     part: Json = {"type": "object", "propertyNames": name, "additionalProperties": values}
     links: Json = {"type": "array", "items": name, "maxItems": DEFAULTS.links}
     time: Json = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"}
     text: Json = {"type": "string"}
     fields: Json = {
-        "id": name | {"description": "The publisher's name for it; the record's key, if there is one."},
+        "id": name | {"description": "The publisher's id. If the record has a key, the key is this id."},
         "type": name | {"description": "One of a rule pack's types."},
         "time": time | {"description": "When it takes effect, RFC 3339."},
         "order": integer | {"description": "The publisher's own tie-breaker within one time."},
-        "revision": revision | {"description": "A correction: the higher replaces the lower."},
-        "scope": {"oneOf": [part, {"type": "array", "items": part}], "description": "What it speaks about."},
+        "revision": revision | {"description": "The number of a correction: a higher one replaces a lower one."},
+        "scope": {"oneOf": [part, {"type": "array", "items": part}], "description": "The entities that it is about."},
         "supersedes": links,
         "superseded_by": links,
         "amends": links,
@@ -76,7 +79,7 @@ def documents() -> Json:
     return {
         "$schema": DIALECT,
         "title": "What a publisher sends: a document, its retraction, or either in a CloudEvent",
-        "description": "A null value under a key retracts the revision then stored. Unknown fields are attributes.",
+        "description": "A null value with a key retracts the revision stored at that time. Unknown fields are attributes.",
         "oneOf": [{"$ref": "#/$defs/document"}, {"$ref": "#/$defs/retraction"}, {"$ref": "#/$defs/envelope"}],
         "$defs": {
             "document": document | {"not": {"required": ["specversion", "data"]}},
@@ -87,7 +90,7 @@ def documents() -> Json:
 
 
 def asyncapi(layout: Layout) -> Json:
-    """AsyncAPI 3.0, with the topics' settings in the bindings for Kafka."""
+    """Return the AsyncAPI 3.0 description, with the settings of the topics in the bindings for Kafka."""
     topics = layout.topics()
     return {
         "asyncapi": "3.0.0",
@@ -130,7 +133,7 @@ def _channel(layout: Layout, topic: Topic) -> Json:
 
 def _message(topic: Topic) -> Json:
     if topic.name == "rejected":
-        return {"summary": "The bytes as they came.", "headers": {"type": "object", "properties": _REJECTED}}
+        return {"summary": "The bytes as they were received.", "headers": {"type": "object", "properties": _REJECTED}}
     message: Json = {
         "contentType": "application/json",
         "payload": {
@@ -156,10 +159,10 @@ def _message(topic: Topic) -> Json:
 
 _REJECTED: Json = {
     "stream-car-code": {"type": "string", "description": "A stable reason code."},
-    "stream-car-reason": {"type": "string", "description": "One sentence to act on."},
-    "stream-car-id": {"type": "string", "description": "The document's id, where it could be read."},
-    "stream-car-partition": {"type": "string", "description": "Where it lies in the documents."},
-    "stream-car-offset": {"type": "string", "description": "And under which offset."},
+    "stream-car-reason": {"type": "string", "description": "A sentence that says what is wrong."},
+    "stream-car-id": {"type": "string", "description": "The document's id, if it could be read."},
+    "stream-car-partition": {"type": "string", "description": "The partition of the topic `documents` that holds it."},
+    "stream-car-offset": {"type": "string", "description": "The offset in that partition."},
 }
 
 

@@ -24,7 +24,7 @@ from stream_car.cli.console import emit, out, words
 from stream_car.cli.render import left_line, ranking, telling
 from stream_car.cli.widgets import FAINT, certificate_line, controlled
 from stream_car.core.changes import Cause, Member
-from stream_car.demo import Question, feed, questions
+from stream_car.demo import DemoQuestion, feed, questions
 from stream_car.queries.answers import Answer, Evidence, Told
 
 K = 3
@@ -70,7 +70,7 @@ def command(as_json: bool) -> None:
             _perform(engine, out())
 
 
-def _told(engine: stream_car.Engine, asked: Question) -> dict[str, object]:
+def _told(engine: stream_car.Engine, asked: DemoQuestion) -> dict[str, object]:
     return {
         "question": asked.question,
         "why": asked.why,
@@ -129,7 +129,7 @@ def _shortened(cause: Cause) -> Cause:
     return replace(cause, title=f"{cause.title[: TITLE_MAX - 1].rstrip()}…")
 
 
-def _scene(asked: Question, relevant: Sequence[Evidence], said: Answer, width: int) -> RenderableType:
+def _scene(asked: DemoQuestion, relevant: Sequence[Evidence], said: Answer, width: int) -> RenderableType:
     """A question, what plain relevance answers, and what Stream-CAR answers with the chain to it."""
     head = [words(asked.question, "bold"), words(asked.why, FAINT)]
     plain = ranking(relevant)

@@ -1,7 +1,7 @@
-"""The packaged feed of the demo, and the questions to ask of it.
+"""The packaged feed of the demo, and its questions.
 
-Promise: the feed is the publishers' JSON, in the order of publication; the cases are real unless a
-document says that it is made up.
+Promise: the feed is the publishers' JSON, in the order of publication. The cases are real unless a document states that
+it is made up.
 """
 
 from importlib.resources import files
@@ -13,8 +13,8 @@ from msgspec import Struct
 from stream_car.codec import documents_in
 
 
-class Question(Struct, frozen=True):
-    """What to ask, why the answer is worth a look, and which documents must control it."""
+class DemoQuestion(Struct, frozen=True):
+    """A question, why its answer is interesting, and the ids of the documents that must control it."""
 
     question: str
     why: str
@@ -22,13 +22,13 @@ class Question(Struct, frozen=True):
 
 
 def feed() -> tuple[bytes, ...]:
-    """The documents, as their publishers would send them."""
+    """Return the documents as their publishers would send them."""
     return tuple(documents_in(BytesIO(_packaged("feed.jsonl"))))
 
 
-def questions() -> tuple[Question, ...]:
-    """The questions of the demo."""
-    return msgspec.json.decode(_packaged("questions.json"), type=tuple[Question, ...])
+def questions() -> tuple[DemoQuestion, ...]:
+    """Return the questions of the demo."""
+    return msgspec.json.decode(_packaged("questions.json"), type=tuple[DemoQuestion, ...])
 
 
 def _packaged(name: str) -> bytes:
