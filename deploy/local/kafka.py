@@ -1,8 +1,8 @@
 """Apache Kafka in KRaft mode from its published jars: one node that is broker and controller.
 
-Promise: settings are those of `deploy/kafka/server.properties`; ready in seconds, with a small heap;
-acknowledged records survive a kill and a new start in the same folder. Its jars lie in the user's cache:
-`python -m deploy.local fetch` puts them there.
+Promise: it uses the settings of `deploy/kafka/server.properties` with a small heap and is ready in seconds.
+Acknowledged records survive a kill and a restart in the same folder. The jars are in the user's cache;
+`python -m deploy.local fetch` downloads them.
 """
 
 import base64
@@ -13,55 +13,55 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from deploy.local.processes import Failed, Process, Server, free_ports
+from deploy.local.processes import Process, Server, StartFailed, free_ports
 
 VERSION = "4.3.0"
 START_S = 60.0
 SETTINGS = Path(__file__).parents[1] / "kafka" / "server.properties"
 _POM = Path(__file__).with_name("pom.xml")
-_LOG4J = Path(__file__).with_name("log4j.properties")  # for 3.9, which still has it
+_LOG4J = Path(__file__).with_name("log4j.properties")  # for Kafka 3.9, which still uses it
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _JAVA = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _READY = "Kafka Server started"
 
 
 def jars(version: str = VERSION) -> Path:
-    """The folder of this version's jars, whether it is there or not."""
+    """Return the folder for the jars of this version; it may not exist."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "stream-car" / f"kafka-{version}"
 
 
-def lacking(version: str = VERSION) -> str | None:
-    """What is missing to run this version, or `None`."""
+def missing_requirement(version: str = VERSION) -> str | None:
+    """Say what is missing to run this version; return `None` if nothing is."""
     if shutil.which("java") is None:
-        return "java is not installed"
-    return None if jars(version).is_dir() else f"the jars of Kafka {version} are not here"
+        return "Java is not installed"
+    return None if jars(version).is_dir() else f"The jars of Kafka {version} are not installed"
 
 
 def fetch(version: str = VERSION) -> Path:
-    """Put the jars of this version into the cache (about 45 MB), with Maven."""
+    """Download the jars of this version into the cache (about 45 MB) with Maven; return their folder."""
     target = jars(version)
     if not target.is_dir():
-        part = target.with_name(f"{target.name}.{os.getpid()}")
+        partial = target.with_name(f"{target.name}.{os.getpid()}")
         logging = "slf4j-reload4j" if version.startswith("3.") else "slf4j-simple"
-        arguments = [f"-Dkafka.version={version}", f"-Dlogging={logging}", _COPY, f"-DoutputDirectory={part}"]
+        arguments = [f"-Dkafka.version={version}", f"-Dlogging={logging}", _COPY, f"-DoutputDirectory={partial}"]
         subprocess.run(["mvn", "-B", "-q", "-f", str(_POM), *arguments], check=True)
-        part.rename(target)
+        partial.rename(target)
     return target
 
 
-def said(settings: Path) -> dict[str, str]:
-    """The lines of a file of settings, by name."""
-    lines = settings.read_text(encoding="utf-8").splitlines()
+def read_properties(file: Path) -> dict[str, str]:
+    """Read the settings of a properties file, by name."""
+    lines = file.read_text(encoding="utf-8").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {name: value for name, _, value in pairs}
 
 
 class Kafka(Server):
-    """One broker in `folder`. `start` may be called again after `stop` or `kill`; the port stays.
+    """One broker in `folder`. `start` may be called again after `stop` or `kill`; the port stays the same.
 
-    `protocol` and `properties` are for tests of encryption and passwords: the listener's security
-    protocol, and further lines of `server.properties`.
+    `protocol` and `properties` are for tests of encryption and passwords: the listener's security protocol, and
+    additional lines of `server.properties`.
     """
 
     def __init__(
@@ -80,22 +80,26 @@ class Kafka(Server):
         self._properties = dict(properties or {})
 
     def start(self) -> None:
-        """Run it; returns when it serves. Raises `Failed`."""
-        missing = lacking(self._version)
+        """Start the broker and return when it serves.
+
+        Raises:
+            StartFailed: it cannot be started, or it ended.
+        """
+        missing = missing_requirement(self._version)
         if missing:
-            raise Failed(f"{missing}; `make servers` installs what is needed")
+            raise StartFailed(f"{missing}. Run `make servers` to install it.")
         settings = self.folder / "server.properties"
         if not settings.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             settings.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
             self._format(settings)
         log = self.folder / "log"
-        behind = log.stat().st_size if log.exists() else 0
+        previous_size = log.stat().st_size if log.exists() else 0
         self._process = Process([*self._java(), "kafka.Kafka", str(settings)], self.folder)
 
         def is_ready() -> bool:
             with log.open("rb") as stream:
-                stream.seek(behind)
+                stream.seek(previous_size)
                 return _READY.encode() in stream.read()
 
         self._process.wait_until(is_ready, timeout=START_S)
@@ -110,21 +114,21 @@ class Kafka(Server):
         cluster = "A" + name[1:]  # a leading dash would read as an option
         command = [*self._java(), "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
         with (self.folder / "log").open("ab") as log:
-            done = subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT)
-        if done.returncode:
-            raise Failed(f"Kafka's folder cannot be prepared, see {log.name}")
+            finished = subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT)
+        if finished.returncode:
+            raise StartFailed(f"Cannot prepare Kafka's folder. See {log.name}.")
 
     def _settings(self) -> dict[str, str]:
-        """Those of `deploy/kafka/server.properties`, but small, in this folder and on these ports."""
+        """Return the settings of `deploy/kafka/server.properties`, but small, for this folder and these ports."""
         return {
-            **said(SETTINGS),
+            **read_properties(SETTINGS),
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
             "listeners": f"CLIENTS://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller}",
             "advertised.listeners": f"CLIENTS://127.0.0.1:{self.port}",
             "listener.security.protocol.map": f"CLIENTS:{self._protocol},CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
             "offsets.topic.num.partitions": "4",
-            "broker.session.timeout.ms": "1500",  # how long a killed broker is waited for when it is back
+            "broker.session.timeout.ms": "1500",  # a restarted broker waits this long for the session of the killed one
             "broker.heartbeat.interval.ms": "400",
             "log.cleaner.dedupe.buffer.size": "2097152",
             **self._properties,

@@ -1,4 +1,4 @@
-"""Starting a server, waiting until it answers, ending it."""
+"""Starts a server, waits until it answers, and stops it."""
 
 import shutil
 import socket
@@ -11,12 +11,12 @@ LOG_TAIL = 4000
 STOP_S = 15.0
 
 
-class Failed(Exception):
-    """A server could not be started; the message holds the end of its log."""
+class StartFailed(Exception):
+    """A server could not be started; the message contains the end of its log."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on now."""
+    """Return distinct ports that are free now."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:
@@ -28,13 +28,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def ends_with_its_parent() -> tuple[str, ...]:
-    """What stands before a command so that the kernel ends it with us, even if we are killed."""
+    """Return a command prefix that makes the kernel kill the command when this process ends, even by a kill."""
     setpriv = shutil.which("setpriv")
     return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
 
 
 class Process:
-    """A running program. Its output goes to the file `log`."""
+    """A running program. Its output goes to the file `log` in its folder."""
 
     def __init__(self, command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None) -> None:
         self.log = folder / "log"
@@ -50,26 +50,30 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process number."""
+        """The process id."""
         return self._running.pid
 
     def wait_until(self, answers: Callable[[], bool], *, timeout: float) -> None:
-        """Return when it answers. Raises `Failed` where it ends or stays silent; it is ended then."""
+        """Wait until the program answers.
+
+        Raises:
+            StartFailed: it ended, or did not answer within `timeout` seconds (then it is killed).
+        """
         deadline = time.monotonic() + timeout
         while not answers():
             if self._running.poll() is not None:
-                raise Failed(f"it ended with code {self._running.returncode}:\n{self.tail()}")
+                raise StartFailed(f"The server ended with code {self._running.returncode}:\n{self.tail()}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise Failed(f"it did not answer within {timeout:.0f} s:\n{self.tail()}")
+                raise StartFailed(f"The server did not answer within {timeout:.0f} s:\n{self.tail()}")
             time.sleep(0.02)
 
     def tail(self) -> str:
-        """The end of its log."""
+        """Return the end of the log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:]
 
     def stop(self) -> None:
-        """Ask it to end, and make it end."""
+        """Terminate the program; kill it if it does not end in time."""
         if self._running.poll() is None:
             self._running.terminate()
             try:
@@ -78,14 +82,14 @@ class Process:
                 self.kill()
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill the program, as a crash would."""
         if self._running.poll() is None:
             self._running.kill()
         self._running.wait()
 
 
 class Server:
-    """One server in `folder` on a port that stays: it may be started again after `stop` or `kill`."""
+    """A server in `folder`. It may be started again after `stop` or `kill`; its port stays the same."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -94,21 +98,21 @@ class Server:
 
     @property
     def address(self) -> str:
-        """`host:port` for clients."""
+        """The `host:port` for clients."""
         return f"127.0.0.1:{self.port}"
 
     def stop(self) -> None:
-        """End it in order."""
+        """Stop the server in an orderly way."""
         if self._process is not None:
             self._process.stop()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server."""
         if self._process is not None:
             self._process.kill()
 
     @property
     def pid(self) -> int:
-        """The process number while it runs."""
+        """The process id while it runs."""
         assert self._process is not None
         return self._process.pid

@@ -1,7 +1,6 @@
-"""Redis from the system's package: one server, or a cluster of three, in folders of their own.
+"""Redis from the system's package: one server, or a cluster of three, each in its own folder.
 
-Promise: settings are those of `deploy/redis/redis.conf`; state survives a kill and a new start in the same
-folder.
+Promise: it uses the settings of `deploy/redis/redis.conf`. State survives a kill and a restart in the same folder.
 """
 
 import shutil
@@ -11,22 +10,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from deploy.local.processes import Failed, Process, Server, free_ports
+from deploy.local.processes import Process, Server, StartFailed, free_ports
 
 START_S = 15.0
 CLUSTER_S = 30.0
 SETTINGS = Path(__file__).parents[1] / "redis" / "redis.conf"
 
 
-def lacking() -> str | None:
-    """What is missing to run it, or `None`."""
+def missing_requirement() -> str | None:
+    """Say what is missing to run Redis; return `None` if nothing is."""
     return None if shutil.which("redis-server") else "redis-server is not installed"
 
 
 class Redis(Server):
-    """One server in `folder`. `start` may be called again after `stop` or `kill`; the port stays.
+    """One server in `folder`. `start` may be called again after `stop` or `kill`; the port stays the same.
 
-    `options` are further words of its command line; the last one said wins. `encrypted` serves TLS only.
+    `options` are additional words of its command line; of repeated ones the last counts. `encrypted` serves TLS only.
     """
 
     def __init__(
@@ -38,21 +37,30 @@ class Redis(Server):
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The URL for clients."""
         return f"{'rediss' if self._encrypted else 'redis'}://{self.address}"
 
     def start(self) -> None:
-        """Run it; returns when it serves. Raises `Failed`."""
-        if lacking():
-            raise Failed(f"{lacking()}; `make servers` installs what is needed")
+        """Start the server and return when it serves.
+
+        Raises:
+            StartFailed: it cannot be started, or it ended.
+        """
+        missing = missing_requirement()
+        if missing:
+            raise StartFailed(f"{missing}. Run `make servers` to install it.")
         self.folder.mkdir(parents=True, exist_ok=True)
         ports = ("--port", "0", "--tls-port") if self._encrypted else ("--port",)
-        where = (*ports, str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
-        self._process = Process(["redis-server", str(SETTINGS), *where, *self.options], self.folder)
+        placement = (*ports, str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
+        self._process = Process(["redis-server", str(SETTINGS), *placement, *self.options], self.folder)
         self._process.wait_until(self._answers, timeout=START_S)
 
     def wait_until(self, answers: Callable[[], bool], *, timeout: float) -> None:
-        """Return when it answers. Raises `Failed` where it ends or stays silent."""
+        """Wait until the server answers.
+
+        Raises:
+            StartFailed: it ended, or did not answer within `timeout` seconds.
+        """
         assert self._process is not None
         self._process.wait_until(answers, timeout=timeout)
 
@@ -72,7 +80,7 @@ class Redis(Server):
 
 
 class RedisCluster:
-    """Three masters without replicas: enough to see keys spread and redirections happen."""
+    """Three masters without replicas: enough to spread keys and to cause redirections."""
 
     def __init__(self, folder: Path, *, options: Sequence[str] = ()) -> None:
         self.folder = folder
@@ -85,32 +93,36 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        """Where clients find one of the nodes."""
+        """The URL of one of the nodes."""
         return self.nodes[0].url
 
     def start(self) -> None:
-        """Run all three and join them; returns when every slot is served. Raises `Failed`."""
+        """Start and join the nodes; return when every slot is served.
+
+        Raises:
+            StartFailed: a node cannot be started, or the nodes did not join.
+        """
         for node in self.nodes:
             node.start()
         command = ["redis-cli", "--cluster", "create", *(node.address for node in self.nodes), "--cluster-yes"]
         joined = subprocess.run(command, check=False, capture_output=True, text=True, timeout=CLUSTER_S)
         if joined.returncode:
-            raise Failed(f"the nodes did not join:\n{joined.stdout}{joined.stderr}")
+            raise StartFailed(f"The nodes did not join:\n{joined.stdout}{joined.stderr}")
         for node in self.nodes:
-            node.wait_until(partial(_is_whole, node), timeout=CLUSTER_S)
+            node.wait_until(partial(_is_complete, node), timeout=CLUSTER_S)
 
     def stop(self) -> None:
-        """End all three in order."""
+        """Stop the nodes in an orderly way."""
         for node in self.nodes:
             node.stop()
 
     def kill(self) -> None:
-        """End all three at once."""
+        """Kill the nodes."""
         for node in self.nodes:
             node.kill()
 
 
-def _is_whole(node: Redis) -> bool:
-    asked = ["redis-cli", "-p", str(node.port), "cluster", "info"]
-    told = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=CLUSTER_S).stdout
-    return "cluster_state:ok" in told
+def _is_complete(node: Redis) -> bool:
+    command = ["redis-cli", "-p", str(node.port), "cluster", "info"]
+    info = subprocess.run(command, check=False, capture_output=True, text=True, timeout=CLUSTER_S).stdout
+    return "cluster_state:ok" in info

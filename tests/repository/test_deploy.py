@@ -223,7 +223,7 @@ def test_what_the_image_runs_unless_told_otherwise_is_a_command() -> None:
 
 
 def test_the_brokers_own_settings_are_those_that_topics_must_have() -> None:
-    said = kafka.said(kafka.SETTINGS)
+    said = kafka.read_properties(kafka.SETTINGS)
     layout = Layout(single_broker=True)
     wanted = layout.settings(layout.topics()[0])
 

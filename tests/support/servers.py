@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import pytest
 
-from deploy.local import Failed, Kafka, Redis, RedisCluster
-from deploy.local.kafka import lacking as kafka_lacking
-from deploy.local.redis import lacking as redis_lacking
+from deploy.local import Kafka, Redis, RedisCluster, StartFailed
+from deploy.local.kafka import missing_requirement as missing_for_kafka
+from deploy.local.redis import missing_requirement as missing_for_redis
 
 Server = TypeVar("Server", Kafka, Redis, RedisCluster)
 
@@ -35,13 +35,13 @@ def require(reason: str | None) -> None:
 @pytest.fixture(scope="session")
 def local_kafka() -> None:
     """For tests that start brokers of their own."""
-    require(kafka_lacking())
+    require(missing_for_kafka())
 
 
 @pytest.fixture(scope="session")
 def local_redis() -> None:
     """For tests that start servers of their own."""
-    require(redis_lacking())
+    require(missing_for_redis())
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if given := os.environ.get("TEST_KAFKA"):
         yield given
         return
-    require(kafka_lacking())
+    require(missing_for_kafka())
     with _running(request, Kafka(tmp_path_factory.mktemp("kafka"))) as server:
         yield server.address
 
@@ -61,7 +61,7 @@ def redis(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if given := os.environ.get("TEST_REDIS"):
         yield given
         return
-    require(redis_lacking())
+    require(missing_for_redis())
     with _running(request, Redis(tmp_path_factory.mktemp("redis"))) as server:
         yield server.url
 
@@ -72,7 +72,7 @@ def redis_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     if given := os.environ.get("TEST_REDIS_CLUSTER"):
         yield given
         return
-    require(redis_lacking())
+    require(missing_for_redis())
     with _running(request, RedisCluster(tmp_path_factory.mktemp("cluster"))) as server:
         yield server.url
 
@@ -83,7 +83,7 @@ def _running(request: pytest.FixtureRequest, server: Server) -> Iterator[Server]
     try:
         server.start()
         yield server
-    except Failed as failed:
+    except StartFailed as failed:
         pytest.fail(str(failed), pytrace=False)
     finally:
         server.kill()

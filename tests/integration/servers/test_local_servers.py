@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import Failed, Kafka, Redis
+from deploy.local import Kafka, Redis, StartFailed
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
@@ -40,7 +40,7 @@ def test_a_redis_keeps_its_state_over_a_kill(local_redis: None, tmp_path: Path) 
 
 
 def test_a_server_that_cannot_start_says_why(local_redis: None, tmp_path: Path) -> None:
-    with pytest.raises(Failed, match="noevictoin"):
+    with pytest.raises(StartFailed, match="noevictoin"):
         Redis(tmp_path / "redis", options=("--maxmemory-policy", "noevictoin")).start()
 
 
