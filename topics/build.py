@@ -79,7 +79,7 @@ def documents() -> Json:
     return {
         "$schema": DIALECT,
         "title": "What a publisher sends: a document, its retraction, or either in a CloudEvent",
-        "description": "A null value with a key retracts the revision stored at that time. Unknown fields are attributes.",
+        "description": "A null value with a key retracts the revision stored then. Unknown fields are attributes.",
         "oneOf": [{"$ref": "#/$defs/document"}, {"$ref": "#/$defs/retraction"}, {"$ref": "#/$defs/envelope"}],
         "$defs": {
             "document": document | {"not": {"required": ["specversion", "data"]}},

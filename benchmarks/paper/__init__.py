@@ -1,4 +1,4 @@
-"""The paper's tables, measured: benchmark sets, the systems that are compared, and what they score.
+"""The paper's tables, measured: benchmark sets, the systems that are compared, and their scores.
 
-Promise: the engine is asked as anybody asks it, and gold data reach a system only where its name says so.
+Promise: the engine gets the same requests as from any user, and only systems marked `gold` see gold data.
 """

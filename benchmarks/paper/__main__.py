@@ -1,4 +1,4 @@
-"""`python -m benchmarks.paper`: measure answers, on benchmark sets at hand."""
+"""`python -m benchmarks.paper`: measures answers on benchmark sets on this machine."""
 
 import click
 
@@ -8,7 +8,7 @@ from stream_car.cli.main import Commands
 
 @click.group(cls=Commands)
 def main() -> None:
-    """Measure answers, on benchmark sets at hand."""
+    """Measure answers on benchmark sets on this machine."""
 
 
 main.add_command(run.command)

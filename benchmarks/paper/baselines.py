@@ -1,8 +1,8 @@
-"""What the engine is compared with: the paper's systems.
+"""The systems of the paper that the engine is compared with.
 
-Promise: each is a ranking of documents for a question. Only those that say so (`gold`) look at what is
-true of the question; the others are handed its words alone. None touches the engine; the one that applies
-rules asks `core.authority`, the definitions themselves.
+Promise: each system ranks documents for a question. Only those marked `gold` see what is true of the question; the
+others get its words alone. None uses the engine; the one that applies rules uses `core.definitions`, the definitions
+themselves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +17,15 @@ from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
 from stream_car.ranking.lexical import LexicalRanker, bm25, tfidf
 
-Rank = Callable[[str, int | None], list[str]]  # words of a question, how many; None: all that it can rank
+Ranker = Callable[[str, int | None], list[str]]  # the words of a question, how many documents (`None`: all)
 POOL = 20  # documents that a re-ranker may choose from
 
 
 class System(Struct, frozen=True, kw_only=True):
-    """A system under comparison. `rank` is given the question's words only, unless it says `gold`.
+    """A system under comparison. Unless it is marked `gold`, `rank` sees only the question's words.
 
-    The set's own scorer reads an answer off the documents in force: by all rules, or with `by_case` (the paper's
-    row without RSSG) by those that were applied within the question's own case.
+    The set's own scorer derives an answer from the documents in force: by all rules or, with `by_case` (the paper's row
+    without RSSG), by those applied within the question's own case.
     """
 
     name: str
@@ -35,50 +35,54 @@ class System(Struct, frozen=True, kw_only=True):
     applies: Callable[[Question], bool] = lambda question: True
 
 
-def blind(rank: Rank) -> Callable[[Question, int | None], list[str]]:
-    """A ranking that sees nothing of a question but its words."""
+def blind(rank: Ranker) -> Callable[[Question, int | None], list[str]]:
+    """Return a ranking of questions that sees only their words."""
     return lambda question, limit: rank(question.text, limit)
 
 
-class Bench:
-    """The baselines over one set; what several need is made once."""
+class Baselines:
+    """The baselines on one set. What several need is computed once."""
 
     def __init__(self, material: Material, ruleset: Ruleset) -> None:
         self.material = material
         self.ruleset = ruleset
-        self.checks = 0  # of pairs by one rule each, that the RSSG has made
-        texts = {name: one.text for name, one in material.documents.items()}
+        self.checks = 0  # pairs of documents checked by a rule, over all calls of the RSSG
+        texts = {name: document.text for name, document in material.documents.items()}
         self.bm25: LexicalRanker = bm25(texts)
         self.tfidf: LexicalRanker = tfidf(texts)
         self.entities = Entities(material.documents.values())
 
     def systems(self) -> list[System]:
-        """All that need no model."""
+        """Return the systems that need no model."""
         return [
             System(name="BM25", rank=blind(self.bm25.rank)),
             System(name="TF-IDF", rank=blind(self.tfidf.rank)),
-            System(name="regex probe", rank=blind(self.probe), applies=lambda one: bool(self.entities.named(one.text))),
+            System(name="regex probe", rank=blind(self.probe), applies=self._can_be_probed),
             System(name="two-stage", rank=blind(self.two_stage), by_case=True),
             System(name="two-stage + RSSG", rank=blind(self.with_rssg)),
             System(name="oracle", rank=self.oracle, gold=True),
         ]
 
+    def _can_be_probed(self, question: Question) -> bool:
+        return bool(self.entities.named_in(question.text))
+
     def probe(self, text: str, limit: int | None) -> list[str]:
-        """The regex entity probe: documents of the entities that the question names, the latest first."""
-        return self.entities.matching(self.entities.named(text))[:limit]
+        """Rank by the regex entity probe: documents of the entities that the question names, latest first."""
+        return self.entities.matching(self.entities.named_in(text))[:limit]
 
     def two_stage(self, text: str, limit: int | None) -> list[str]:
-        """Anchors by BM25, then `two_stage_over` them."""
+        """Rank by `two_stage_over` anchors of BM25."""
         return self.two_stage_over(self.bm25.rank, text, limit)
 
-    def two_stage_over(self, anchors: Rank, text: str, limit: int | None) -> list[str]:
-        """Anchors by some ranking; of each what is later in its scope goes first; then the rest as ranked."""
+    def two_stage_over(self, anchors: Ranker, text: str, limit: int | None) -> list[str]:
+        """Rank the later documents of each anchor's scope first, then the rest in the order of the anchors' ranking."""
         ranked = anchors(text, limit if limit is None else max(limit, self._depth))
-        found = self._probed(text, ranked[: self._depth])
-        return without_repeats([one for anchor in found for one in self.entities.after(anchor)], ranked)[:limit]
+        probed = self._probed(text, ranked[: self._depth])
+        later = [document for anchor in probed for document in self.entities.after(anchor)]
+        return without_repeats(later, ranked)[:limit]
 
     def with_rssg(self, text: str, limit: int | None) -> list[str]:
-        """Two-stage, then the rules over each scope it found: of what is later, what is in force goes first."""
+        """Rank in two stages with rules: of the later documents of each scope, those in force go first."""
         ranked = self.bm25.rank(text, limit if limit is None else max(limit, self._depth))
         promoted: list[str] = []
         for anchor in self._probed(text, ranked[: self._depth]):
@@ -88,7 +92,7 @@ class Bench:
         return without_repeats(promoted, ranked)[:limit]
 
     def oracle(self, question: Question, limit: int | None) -> list[str]:
-        """Gold first: what a perfect retriever would do."""
+        """Rank as a perfect retriever would: gold first."""
         return without_repeats(question.gold, question.chain)[:limit]
 
     @property
@@ -96,22 +100,22 @@ class Bench:
         return self.material.collection.depth
 
     def _probed(self, text: str, anchors: Sequence[str]) -> list[str]:
-        """The anchors whose entities the question names; all of them where it names none."""
-        named = self.entities.named(text)
-        about = [one for one in anchors if self.entities.is_about(one, named)]
+        """Return the anchors whose entities the question names, or all anchors if it names none."""
+        named = self.entities.named_in(text)
+        about = [anchor for anchor in anchors if self.entities.is_about(anchor, named)]
         return about if named and about else list(anchors)
 
     def _in_force(self, bucket: Sequence[str]) -> list[str]:
-        """The members of a bucket that no other member voids: the Retrieved-Set Supersession Graph."""
+        """Return the members of a bucket that no other member voids: the Retrieved-Set Supersession Graph."""
         documents = [self.material.documents[name] for name in bucket]
-        return [one.id for one in documents if not any(self._voids(other, one) for other in documents)]
+        return [each.id for each in documents if not any(self._voids(other, each) for other in documents)]
 
     def _voids(self, later: Document, earlier: Document) -> bool:
         return definitions.voids(later=later, earlier=earlier, ruleset=self.ruleset) is not None
 
 
-def dense_rerank(ranked: Sequence[str], above: Mapping[str, frozenset[str]], limit: int | None) -> list[str]:
-    """The paper's DenseRerank: superseders of what is in the pool go first, by gold edges, if the pool has them."""
+def dense_rerank(ranked: Sequence[str], superseders: Mapping[str, frozenset[str]], limit: int | None) -> list[str]:
+    """Rank by the paper's DenseRerank: if the pool has superseders (by gold edges) of its members, they go first."""
     pool = ranked[:POOL]
-    promoted = [new for old in pool for new in pool if new in above.get(old, frozenset())]
+    promoted = [new for old in pool for new in pool if new in superseders.get(old, frozenset())]
     return without_repeats(promoted, ranked)[:limit]

@@ -1,13 +1,13 @@
-"""What a budget of look-ups buys: coverage and risk as it grows (budgeted closure, Definition 8).
+"""What a budget of look-ups buys: coverage and risk as the budget grows (budgeted closure, Definition 8).
 
-Promise: every figure is of answers that the engine gave under that budget. The last step has none, and is what
-everybody gets who names none; a budget that stops no question is not gone beyond.
+Promise: every figure is measured on answers that the engine gave under that budget. Budgets grow until none of the
+answers is limited by it. The last step has no budget, as a query without one.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from benchmarks.paper.lab import Lab
 from benchmarks.paper.measures import Share, recall, share, tca
@@ -17,19 +17,19 @@ from stream_car.queries.answers import Answer
 LEADS = (1, 2, 5)  # of each power of ten
 
 
-class Spent(Struct, frozen=True, kw_only=True):
-    """What one budget gives over a set's questions; `None` is no budget.
+class BudgetStep(Struct, frozen=True, kw_only=True):
+    """What one budget gives on a set's questions; a budget of `None` is unlimited.
 
-    `coverage` is the mean of the certificates': how much of what the question may mean the answer covers.
-    `told` is how much of the answer without a budget is there. `risk` is the share answered wrongly by
-    Theorem 4, `trusted` that share where the certificate is complete.
+    `coverage` is the mean of the certificates': how much of what the question may mean the answer covers. `recall` is
+    the share of the unlimited answer that is returned. `risk` is the share answered wrongly by Theorem 4, `trusted`
+    the same share among answers with a complete certificate.
     """
 
     budget: int | None
     keys: float  # read, on average
     complete: Share
     coverage: float
-    told: float
+    recall: float = field(name="told")
     risk: Share
     trusted: Share
 
@@ -41,57 +41,58 @@ class Curve(Struct, frozen=True, kw_only=True):
     split: Split
     k: int
     questions: int
-    steps: tuple[Spent, ...]
+    steps: tuple[BudgetStep, ...]
 
 
 def ladder() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 50 and so on."""
+    """Yield 1, 2, 5, 10, 20, 50 and so on."""
     for power in count():
         yield from (lead * 10**power for lead in LEADS)
 
 
 def curve(lab: Lab, collection: Collection) -> Curve:
-    """Ask every question under growing budgets until none is stopped by it, and at last without."""
-    stand = lab.on(collection)
-    questions = stand.material.questions
+    """Query with growing budgets until no answer is limited, and finally without one."""
+    open_set = lab.open(collection)
+    questions = open_set.material.questions
 
-    def asked(budget: int | None) -> list[Answer]:
+    def answers(budget: int | None) -> list[Answer]:
         what = f"{collection.title}: {f'budget {budget}' if budget is not None else 'no budget'}"
-        return [stand.ours.engine.query(one.text, k=lab.k, budget=budget) for one in lab.track(questions, what)]
+        tracked = lab.track(questions, what)
+        return [open_set.engine.engine.query(question.text, k=lab.k, budget=budget) for question in tracked]
 
-    whole = asked(None)
+    unlimited = answers(None)
     steps = []
     for budget in ladder():
-        some = asked(budget)
-        steps.append(_spent(lab, collection, budget, some, whole))
-        if not any("budget" in one.certificate.reasons for one in some):
+        limited = answers(budget)
+        steps.append(_step(lab, collection, budget, limited, unlimited))
+        if not any("budget" in answer.certificate.reasons for answer in limited):
             break
-    steps.append(_spent(lab, collection, None, whole, whole))
+    steps.append(_step(lab, collection, None, unlimited, unlimited))
     return Curve(collection=collection, split=lab.split, k=lab.k, questions=len(questions), steps=tuple(steps))
 
 
-def _spent(
-    lab: Lab, collection: Collection, budget: int | None, some: Sequence[Answer], whole: Sequence[Answer]
-) -> Spent:
-    material = lab.on(collection).material
+def _step(
+    lab: Lab, collection: Collection, budget: int | None, answers: Sequence[Answer], unlimited: Sequence[Answer]
+) -> BudgetStep:
+    material = lab.open(collection).material
     wrong = [
-        float(not tca(one.gold, _ids(answer), material.above))
-        for one, answer in zip(material.questions, some, strict=True)
+        float(not tca(question.gold, _ids(answer), material.superseders))
+        for question, answer in zip(material.questions, answers, strict=True)
     ]
-    complete = [answer.certificate.complete for answer in some]
-    return Spent(
+    complete = [answer.certificate.complete for answer in answers]
+    return BudgetStep(
         budget=budget,
-        keys=_mean([answer.certificate.lookups for answer in some]),
+        keys=_mean([answer.certificate.lookups for answer in answers]),
         complete=share(complete),
-        coverage=_mean([answer.certificate.coverage for answer in some]),
-        told=_mean([recall(_ids(full), _ids(answer)) for answer, full in zip(some, whole, strict=True)]),
+        coverage=_mean([answer.certificate.coverage for answer in answers]),
+        recall=_mean([recall(_ids(full), _ids(answer)) for answer, full in zip(answers, unlimited, strict=True)]),
         risk=share(wrong),
-        trusted=share([one for one, is_complete in zip(wrong, complete, strict=True) if is_complete]),
+        trusted=share([is_wrong for is_wrong, is_complete in zip(wrong, complete, strict=True) if is_complete]),
     )
 
 
 def _ids(answer: Answer) -> list[str]:
-    return [one.id for one in answer.results]
+    return [document.id for document in answer.results]
 
 
 def _mean(figures: Sequence[float]) -> float:

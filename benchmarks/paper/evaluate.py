@@ -1,7 +1,7 @@
-"""`python -m benchmarks.paper eval`: the queries of a closed collection, answered into a run file for a scorer.
+"""`python -m benchmarks.paper eval`: answers the queries of a closed collection into a run file for a scorer.
 
-Promise: a fresh engine; every document counts whatever its date; a query's line holds the results of
-the answer in its order, controlling documents only.
+Promise: the engine is new, and every document counts whatever its date. A query's line has the results of its answer in
+order, controlling documents only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,13 +27,13 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 class Query(Struct, frozen=True):
-    """A line of the query file; its other fields are for the scorer."""
+    """A line of the query file. Other fields are for the scorer."""
 
     id: str
     text: str
 
 
-class Ranked(Struct, frozen=True):
+class RunLine(Struct, frozen=True):
     """A line of the run file."""
 
     id: str
@@ -54,7 +54,7 @@ class Ranked(Struct, frozen=True):
 @click.option(
     "--domain", "domains", multiple=True, required=True, metavar="NAME|FILE", help="A rule pack; may be repeated."
 )
-@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Documents an answer returns.")
+@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Documents per answer.")
 @options.depth(DEPTH)
 @options.encoder
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The run file to write.")
@@ -71,30 +71,30 @@ def command(
 ) -> None:
     """Run the queries of a closed collection.
 
-    Publishes it into a fresh engine and writes `{"id", "docs"}` lines for a scorer. There is no
-    present in a closed collection: every document counts, whatever its date.
+    Publishes the documents into a new engine and writes `{"id", "docs"}` lines for a scorer. Every
+    document of a closed collection counts, whatever its date.
     """
-    asked = list(_queries(queries))
+    requests = list(_read_queries(queries))
     started = perf_counter()
     with stream_car.open(None, domains=domains, future="apply", encoder=encoder) as engine:
         with documents.open("rb") as stream:
-            said = Summary.of(publish_all(engine, documents_in(stream), what="publishing", total=None))
+            summary = Summary.of(publish_all(engine, documents_in(stream), what="publishing", total=None))
         options.settle(engine, encoder)
-        ready = perf_counter()
+        published = perf_counter()
         with progress() as bar, out.open("w", encoding="utf-8") as run:
-            for query in bar.track(asked, description="asking"):
+            for query in bar.track(requests, description="querying"):
                 answer = engine.query(query.text, k=k, depth=depth)
-                run.write(line(Ranked(query.id, [document.id for document in answer.results])) + "\n")
+                run.write(line(RunLine(query.id, [document.id for document in answer.results])) + "\n")
     ended = perf_counter()
-    report = Report(said, len(asked), round(ready - started, 3), round(ended - ready, 3), str(out))
+    report = RunReport(summary, len(requests), round(published - started, 3), round(ended - published, 3), str(out))
     if as_json:
         click.echo(line(report))
     else:
-        _say(report)
+        _print(report)
 
 
-class Report(Struct, frozen=True):
-    """What an evaluation did; seconds by the wall clock."""
+class RunReport(Struct, frozen=True):
+    """What an evaluation did. Seconds are wall-clock time."""
 
     documents: Summary
     queries: int
@@ -103,23 +103,24 @@ class Report(Struct, frozen=True):
     out: str
 
 
-def _say(report: Report) -> None:
+def _print(report: RunReport) -> None:
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in report.documents.outcomes.most_common())
     console = err()
     console.print(f"{counts or 'no documents'} in {report.publish_seconds:.1f} s")
     for item in report.documents.lacking:
-        console.print(f"  {item.type} lacked {item.key} ({counted(item.documents, 'document')})")
-    for refused in report.documents.rejected:
-        console.print(f"  rejected {refused.code} ({refused.documents:,}), for one: {refused.example}", style="red")
+        console.print(f"  {item.type} without {item.key} ({counted(item.documents, 'document')})")
+    for rejected in report.documents.rejected:
+        example = f"  rejected {rejected.code} ({rejected.documents:,}), for example: {rejected.example}"
+        console.print(example, style="red")
     console.print(
         f"{counted(report.queries, 'query', 'queries')} in {report.query_seconds:.1f} s, written to {report.out}"
     )
 
 
-def _queries(path: Path) -> Iterator[Query]:
+def _read_queries(path: Path) -> Iterator[Query]:
     with path.open("rb") as stream:
         for number, text in enumerate(documents_in(stream), 1):
             try:
                 yield msgspec.json.decode(text, type=Query)
             except msgspec.DecodeError as error:
-                raise InvalidRequest("queries", f"query {number} of {path} cannot be read: {error}") from None
+                raise InvalidRequest("queries", f"Query {number} of {path} is invalid: {error}.") from None

@@ -1,6 +1,6 @@
-"""What a model must offer to take part, and what is not run where there is none.
+"""The models that can take part, and the systems that are not run without them.
 
-Promise: nothing is loaded from elsewhere, and the bench runs without any model; what is left out is said.
+Promise: nothing is downloaded, and the benchmark runs without any model. What was not run is reported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,135 +8,132 @@ from functools import partial
 
 from msgspec import Struct
 
-from benchmarks.paper.baselines import POOL, Bench, System, blind, dense_rerank
+from benchmarks.paper.baselines import POOL, Baselines, System, blind, dense_rerank
 from benchmarks.paper.entities import without_repeats
 from stream_car.ports import Encoder
 
-Scoring = Callable[[str, Sequence[str]], Sequence[float]]  # a cross-encoder: a question against each of some texts
-Writing = Callable[[str], str]  # a generator: a prompt to a text
+CrossEncoder = Callable[[str, Sequence[str]], Sequence[float]]  # scores a question against each of some texts
+Generator = Callable[[str], str]  # a prompt to a text
 
 HYPOTHESIS = (
     "Write the release note, ruling or notice that would answer this question, in at most a hundred words. "
     "Question: {question}"
 )
-
-
 BATCH = 64
+NEEDS_ENCODER = "an encoder (--encoder)"
+NEEDS_CROSS_ENCODER = "a cross-encoder (--cross-encoder)"
+NEEDS_GENERATOR = "a text generator (--generator)"
+OVER_DENSE = "two-stage, dense anchors"
 
 
-class Needed(Struct, frozen=True):
+class MissingSystem(Struct, frozen=True):
     """A system that was not run, and what it needs."""
 
     system: str
     needs: str
 
 
-class Remembering:
-    """An encoder that encodes a text once, however many ask."""
+class CachingEncoder:
+    """An encoder that encodes each text once."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.name = encoder.name
         self._encoder = encoder
-        self._known: dict[str, bytes] = {}
+        self._vectors: dict[str, bytes] = {}
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text."""
-        fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
-        for at in range(0, len(fresh), BATCH):
-            batch = fresh[at : at + BATCH]
-            self._known.update(zip(batch, self._encoder.encode(batch), strict=True))
-        return [self._known[text] for text in texts]
+        new = list(dict.fromkeys(text for text in texts if text not in self._vectors))
+        for at in range(0, len(new), BATCH):
+            batch = new[at : at + BATCH]
+            self._vectors.update(zip(batch, self._encoder.encode(batch), strict=True))
+        return [self._vectors[text] for text in texts]
 
 
-class Dense:
-    """Documents by the meaning of their texts: the cosine of vectors, every document compared."""
+class DenseRanker:
+    """Ranks documents by the meaning of their texts: the cosine of vectors, comparing every document."""
 
     def __init__(self, encoder: Encoder, texts: Mapping[str, str]) -> None:
-        import numpy  # whoever has an encoder has it
+        import numpy  # installed with every encoder
 
         self.encoder = encoder
         self.ids = list(texts)
         self._read = partial(numpy.frombuffer, dtype="<f4")
         self._vectors = numpy.stack([self._read(vector) for vector in encoder.encode(list(texts.values()))])
-        self._seen: dict[str, list[str]] = {}
+        self._rankings: dict[str, list[str]] = {}
 
     def rank(self, text: str, limit: int | None) -> list[str]:
-        """The nearest documents, or all, nearest first; equals in the order of the documents."""
-        if text not in self._seen:
-            [asked] = self.encoder.encode([text])
-            far = -(self._vectors @ self._read(asked))
-            self._seen[text] = [self.ids[place] for place in far.argsort(kind="stable")]
-        return self._seen[text][:limit]
+        """Return the nearest documents, or all, nearest first; ties in the order of the documents."""
+        if text not in self._rankings:
+            [vector] = self.encoder.encode([text])
+            distances = -(self._vectors @ self._read(vector))
+            self._rankings[text] = [self.ids[index] for index in distances.argsort(kind="stable")]
+        return self._rankings[text][:limit]
 
 
 class Models(Struct, kw_only=True):
-    """The models at hand; the first encoder stands for the paper's MiniLM."""
+    """The available models. The first encoder takes the place of the paper's MiniLM."""
 
     encoders: Mapping[str, Encoder] = {}
-    cross: Scoring | None = None
-    writer: Writing | None = None
+    cross: CrossEncoder | None = None
+    writer: Generator | None = None
 
-    def systems(self, bench: Bench) -> tuple[list[System], tuple[Needed, ...]]:
-        """The systems that these models allow on a set, and those that they do not."""
-        texts = {name: one.text for name, one in bench.material.documents.items()}
-        dense = {name: Dense(encoder, texts) for name, encoder in self.encoders.items()}
-        found = [System(name=f"dense ({name})", rank=blind(one.rank)) for name, one in dense.items()]
-        needs: list[Needed] = []
-        first = next(iter(dense.values()), None)
-        if first is None:
-            needs += [Needed(name, ENCODER) for name in ("dense", "dense re-rank, gold edges", OVER_DENSE)]
+    def systems(self, baselines: Baselines) -> tuple[list[System], tuple[MissingSystem, ...]]:
+        """Return the systems that these models allow on a set, and those that they do not."""
+        texts = {name: document.text for name, document in baselines.material.documents.items()}
+        rankers = {name: DenseRanker(encoder, texts) for name, encoder in self.encoders.items()}
+        systems = [System(name=f"dense ({name})", rank=blind(ranker.rank)) for name, ranker in rankers.items()]
+        missing: list[MissingSystem] = []
+        dense = next(iter(rankers.values()), None)
+        needs_encoder = "" if dense is not None else f" and {NEEDS_ENCODER}"
+        if dense is None:
+            names = ("dense", "dense re-rank, gold edges", OVER_DENSE)
+            missing += [MissingSystem(name, NEEDS_ENCODER) for name in names]
         else:
-            found += [_with_gold(first, bench), _over(first, bench)]
-        if first is None or self.cross is None:
-            needs.append(Needed("cross-encoder", f"{CROSS}{'' if first is not None else ' and ' + ENCODER}"))
+            systems += [_with_gold_edges(dense, baselines), _with_dense_anchors(dense, baselines)]
+        if dense is None or self.cross is None:
+            missing.append(MissingSystem("cross-encoder", f"{NEEDS_CROSS_ENCODER}{needs_encoder}"))
         else:
-            found.append(_crossed(first, self.cross, bench, texts))
-        if first is None or self.writer is None:
-            needs.append(Needed("HyDE", f"{WRITER}{'' if first is not None else ' and ' + ENCODER}"))
+            systems.append(_with_cross_encoder(dense, self.cross, baselines, texts))
+        if dense is None or self.writer is None:
+            missing.append(MissingSystem("HyDE", f"{NEEDS_GENERATOR}{needs_encoder}"))
         else:
-            found.append(_hypothetical(first, self.writer))
-        return found, tuple(needs)
+            systems.append(_with_hypotheses(dense, self.writer))
+        return systems, tuple(missing)
 
 
-ENCODER = "an encoder (--encoder)"
-OVER_DENSE = "two-stage, dense anchors"
-CROSS = "a cross-encoder (--cross-encoder)"
-WRITER = "a text generator (--generator)"
-
-
-def _with_gold(dense: Dense, bench: Bench) -> System:
-    above = bench.material.above
+def _with_gold_edges(dense: DenseRanker, baselines: Baselines) -> System:
+    superseders = baselines.material.superseders
     return System(
         name="dense re-rank, gold edges",
         rank=lambda question, limit: dense_rerank(
-            dense.rank(question.text, None if limit is None else max(limit, POOL)), above, limit
+            dense.rank(question.text, None if limit is None else max(limit, POOL)), superseders, limit
         ),
         gold=True,
     )
 
 
-def _over(dense: Dense, bench: Bench) -> System:
-    def rank(text: str, limit: int | None) -> list[str]:
-        return bench.two_stage_over(dense.rank, text, limit)
-
+def _with_dense_anchors(dense: DenseRanker, baselines: Baselines) -> System:
+    rank = partial(baselines.two_stage_over, dense.rank)
     return System(name=OVER_DENSE, rank=blind(rank), by_case=True)
 
 
-def _crossed(dense: Dense, score: Scoring, bench: Bench, texts: Mapping[str, str]) -> System:
+def _with_cross_encoder(
+    dense: DenseRanker, score: CrossEncoder, baselines: Baselines, texts: Mapping[str, str]
+) -> System:
     def rank(text: str, limit: int | None) -> list[str]:
-        pool = without_repeats(bench.bm25.rank(text, POOL), dense.rank(text, POOL))
+        pool = without_repeats(baselines.bm25.rank(text, POOL), dense.rank(text, POOL))
         scored = dict(zip(pool, score(text, [texts[name] for name in pool]), strict=True))
         return sorted(pool, key=lambda name: -scored[name])[:limit]
 
     return System(name="cross-encoder", rank=blind(rank))
 
 
-def _hypothetical(dense: Dense, write: Writing) -> System:
-    written: dict[str, str] = {}
+def _with_hypotheses(dense: DenseRanker, generate: Generator) -> System:
+    hypotheses: dict[str, str] = {}
 
     def rank(text: str, limit: int | None) -> list[str]:
-        if text not in written:
-            written[text] = write(HYPOTHESIS.format(question=text))
-        return dense.rank(written[text], limit)
+        if text not in hypotheses:
+            hypotheses[text] = generate(HYPOTHESIS.format(question=text))
+        return dense.rank(hypotheses[text], limit)
 
     return System(name="HyDE", rank=blind(rank))

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.paper answers`: the paper's tables, measured on sets that lie at hand.
+"""`python -m benchmarks.paper answers`: the paper's tables, measured on sets on this machine.
 
-Promise: nothing is fetched; what needs a model that is not here says so.
+Promise: nothing is downloaded. The output lists what was not run because it needs a model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,12 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.progress import Progress
 
-from benchmarks.paper import charts, numbered, programs, sheets
+from benchmarks.paper import charts, programs, tables, text_tables
 from benchmarks.paper.budgets import curve
 from benchmarks.paper.lab import Lab, Report, Track
 from benchmarks.paper.models import Models
-from benchmarks.paper.sets import COLLECTIONS, Question, Split, known
-from benchmarks.paper.sheets import Sheet
+from benchmarks.paper.sets import COLLECTIONS, Question, Split, find_collections
+from benchmarks.paper.text_tables import TextTable
 from stream_car.api.json import line
 from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
@@ -43,32 +43,36 @@ from stream_car.errors import InvalidRequest
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     required=True,
     metavar="DIR",
-    help="The directory with a directory for each set.",
+    help="The directory that contains a directory for each set.",
 )
 @click.option(
     "--set",
     "names",
     multiple=True,
     metavar="NAME",
-    help=f"A set; may be repeated: {', '.join(one.name for one in COLLECTIONS)}; "
-    "and `scotus`, whose texts you have to bring.  [default: all but that]",
+    help=f"A set; may be repeated: {', '.join(each.name for each in COLLECTIONS)}; "
+    "and `scotus`, whose texts you must provide.  [default: all except `scotus`]",
 )
 @click.option(
     "--table",
     type=click.IntRange(2, 13),
     metavar="N",
     help="One table of the paper, by its number: "
-    + "; ".join(f"{number} {what}" for number, what in numbered.ABOUT.items()),
+    + "; ".join(f"{number} {about}" for number, about in tables.ABOUT.items()),
 )
-@click.option("--split", type=click.Choice(get_args(Split)), default="dev", show_default=True, help="Which questions.")
-@click.option("--curve", "is_curve", is_flag=True, help="Instead: coverage and risk as the budget of look-ups grows.")
-@click.option("--failures", is_flag=True, help="Also list every question that fails, and why.")
+@click.option(
+    "--split", type=click.Choice(get_args(Split)), default="dev", show_default=True, help="The questions to use."
+)
+@click.option(
+    "--curve", "is_curve", is_flag=True, help="Measure coverage and risk as the budget of look-ups grows instead."
+)
+@click.option("--failures", is_flag=True, help="Also list every failed question, and why it failed.")
 @click.option(
     "--charts",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Also draw the figures into this directory, as SVG.",
+    help="Also draw the figures as SVG into this directory.",
 )
 @click.option(
     "--encoder",
@@ -80,9 +84,11 @@ from stream_car.errors import InvalidRequest
 @click.option(
     "--cross-encoder",
     metavar="COMMAND",
-    help='A program that reads lines of {"question", "text"} and writes a score a line.',
+    help='A program that reads lines of {"question", "text"} and writes one score per line.',
 )
-@click.option("--generator", metavar="COMMAND", help="A program that reads a prompt and writes a text: HyDE asks it.")
+@click.option(
+    "--generator", metavar="COMMAND", help="A program that reads a prompt and writes a text, for HyDE and table 12."
+)
 @options.as_json
 def command(
     data: Path,
@@ -97,68 +103,70 @@ def command(
     generator: str | None,
     as_json: bool,
 ) -> None:
-    """Measure answers beside the paper's systems.
+    """Measure answers and compare them with the paper's systems.
 
-    Every set, with the paper's figures and its baselines run here, the engine as it ships, and what is possible
-    at best; with --table, one table in the paper's shape. Shares carry 95 % Wilson intervals.
+    Runs the paper's baselines and the engine as it ships on every set, and shows the paper's figures and the
+    ceiling. With --table, shows one table in the paper's shape. Shares have 95 % Wilson intervals.
     """
     if table is not None and (names or folder is not None or failures or is_curve):
-        raise InvalidRequest("table", "a table has its own sets; give --table alone, or leave it out")
+        raise InvalidRequest(
+            "table", "--table uses its own sets. Give it without --set, --charts, --failures and --curve."
+        )
     models = Models(
-        encoders=programs.named(encoders),
-        cross=programs.scoring(cross_encoder) if cross_encoder else None,
-        writer=programs.writing(generator) if generator else None,
+        encoders=programs.load_encoders(encoders),
+        cross=programs.cross_encoder(cross_encoder) if cross_encoder else None,
+        writer=programs.generator(generator) if generator else None,
     )
-    with progress() as bar, Lab(data, split=split, models=models, track=_tracked(bar)) as lab:
+    with progress() as bar, Lab(data, split=split, models=models, track=_with_progress(bar)) as lab:
         if table is not None:
-            said = numbered.numbered(table, lab)
-            options.answer_one(said, as_json=as_json, draw=draw)
+            options.answer_one(tables.paper_table(table, lab), as_json=as_json, draw=draw)
             return
         if is_curve:
             curves = []
-            for collection in known(names):
+            for collection in find_collections(names):
                 curves.append(curve(lab, collection))
-                options.answer_one(curves[-1], as_json=as_json, draw=lambda said: draw(sheets.budgets(said)))
-            _name(charts.write_curves(curves, folder) if folder is not None else ())
+                options.answer_one(curves[-1], as_json=as_json, draw=lambda each: draw(text_tables.budget_table(each)))
+            _print_paths(charts.write_curves(curves, folder) if folder is not None else ())
             return
         reports = []
-        for collection in known(names):
+        for collection in find_collections(names):
             reports.append(lab.report(collection))
-            _tell(reports[-1], failures=failures, as_json=as_json)
+            _print_report(reports[-1], failures=failures, as_json=as_json)
     if not as_json:
-        show(*map(draw, (sheets.side_by_side(reports), sheets.factorisation(reports), sheets.lookups(reports))))
-    _name(charts.write(reports, folder) if folder is not None else ())
+        summaries = (text_tables.comparison, text_tables.factorisation, text_tables.lookups)
+        show(*(draw(table_of(reports)) for table_of in summaries))
+    _print_paths(charts.write_reports(reports, folder) if folder is not None else ())
 
 
-def _name(paths: Iterable[Path]) -> None:
+def _print_paths(paths: Iterable[Path]) -> None:
     for path in paths:
         click.echo(str(path), err=True)
 
 
-def _tell(report: Report, *, failures: bool, as_json: bool) -> None:
+def _print_report(report: Report, *, failures: bool, as_json: bool) -> None:
     if as_json:
         emit(line(report))
         return
-    show(draw(sheets.systems(report)))
-    if (by_hop := sheets.hops(report)) is not None:
+    show(draw(text_tables.systems(report)))
+    if (by_hop := text_tables.hops(report)) is not None:
         show(draw(by_hop))
     if failures and report.failures:
-        show(draw(sheets.failures(report)))
+        show(draw(text_tables.failures(report)))
 
 
-def draw(sheet: Sheet) -> RenderableType:
-    """A sheet under its title, its notes beneath."""
-    rows = [[words(cell) for cell in row] for row in sheet.rows]
-    whole = [at for at in range(len(sheet.columns)) if at and all(len(row[at]) < 30 for row in sheet.rows)]
-    table = Rows(sheet.columns, rows, whole=whole)
-    return Lines(words(sheet.title, "bold"), table, *(words(note, FAINT) for note in sheet.notes), words(""))
+def draw(table: TextTable) -> RenderableType:
+    """Draw a table with its title above and its notes below."""
+    rows = [[words(cell) for cell in row] for row in table.rows]
+    unwrapped = [at for at in range(len(table.columns)) if at and all(len(row[at]) < 30 for row in table.rows)]
+    drawn = Rows(table.columns, rows, whole=unwrapped)
+    return Lines(words(table.title, "bold"), drawn, *(words(note, FAINT) for note in table.notes), words(""))
 
 
-def _tracked(bar: Progress) -> Track:
+def _with_progress(bar: Progress) -> Track:
     def track(questions: Sequence[Question], what: str) -> Iterable[Question]:
         task = bar.add_task(what, total=len(questions))
-        for one in questions:
-            yield one
+        for question in questions:
+            yield question
             bar.advance(task)
         bar.remove_task(task)
 

@@ -1,6 +1,6 @@
-"""Benchmark sets: documents, questions, and what is true of them.
+"""Benchmark sets: documents, questions, and the true answers.
 
-Promise: read once, checked on the way; which documents supersede which is read from `edges.jsonl`, for
+Promise: files are read once and validated. The edges of `edges.jsonl`, which documents supersede which, are used for
 scoring only.
 """
 
@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from benchmarks.paper.measures import Above, superseders
+from benchmarks.paper.measures import Superseders, superseders
 from stream_car.codec import decode, documents_in
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidRequest
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 class Collection(Struct, frozen=True, kw_only=True):
-    """A benchmark set. `depth` is the Stage-1 depth of the paper's two-stage system there.
+    """A benchmark set. `depth` is the Stage-1 depth of the paper's two-stage system on it.
 
-    `ceiling` is what no system can exceed by Theorem 4, `own_ceiling` by the set's own scorer, over all of
-    the set's questions; `because` says why.
+    No system can exceed `ceiling` by Theorem 4, or `own_ceiling` by the set's own scorer, over all questions of the
+    set; `because` says why.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Collection(Struct, frozen=True, kw_only=True):
     ceiling: float = 1.0
     own_ceiling: float | None = None
     because: str = ""
-    hints: Literal["", "product", "party"] = ""  # what a question may be given beside its words (Table 8)
+    hints: Literal["", "product", "party"] = ""  # the kind of hint for Table 8
 
     def file(self, split: Split) -> str:
-        """The file of these questions."""
+        """Return the name of the file with the questions of a split."""
         return f"{self.queries}.jsonl" if split == "all" else f"{self.queries}.{split}.jsonl"
 
 
@@ -90,13 +90,13 @@ COLLECTIONS = (
 )
 
 
-FURTHER = (  # no part of a run over all sets: their texts were not published with the paper
+FURTHER = (  # excluded from a run over all sets, because their texts were not published with the paper
     Collection(name="scotus", title="SCOTUS", folder="scotus", domain="legal"),
 )
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A question and what is true of it. `gold` controls; `anchor` is what the words point at."""
+    """A question and its true answer: `gold` are the controlling documents, `anchor` those that the words describe."""
 
     id: str
     text: str
@@ -109,12 +109,12 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Material(Struct, frozen=True, kw_only=True):
-    """All of a set that is at hand."""
+    """The files of a set, read."""
 
     collection: Collection
     folder: Path
     documents: Mapping[str, Document]  # in the order of the file
-    above: Above
+    superseders: Superseders
     questions: Sequence[Question]
 
 
@@ -138,68 +138,75 @@ class _Answer(Struct):
     chain: tuple[str, ...]
 
 
-def known(names: Sequence[str]) -> tuple[Collection, ...]:
-    """The sets of these names, all where there is none. Raises `InvalidRequest`."""
-    by_name = {one.name: one for one in (*COLLECTIONS, *FURTHER)}
+def find_collections(names: Sequence[str]) -> tuple[Collection, ...]:
+    """Return the sets of these names, or all sets for no names.
+
+    Raises:
+        InvalidRequest: there is no set of a name.
+    """
+    by_name = {collection.name: collection for collection in (*COLLECTIONS, *FURTHER)}
     unknown = [name for name in names if name not in by_name]
     if unknown:
-        raise InvalidRequest("set", f"no set is called {unknown[0]!r}; choose from {', '.join(by_name)}")
+        raise InvalidRequest("set", f"Unknown set {unknown[0]!r}. Choose from: {', '.join(by_name)}.")
     return tuple(by_name[name] for name in names) or COLLECTIONS
 
 
 def load(data: Path, collection: Collection, split: Split) -> Material:
-    """A set from the directory of all sets. Raises `InvalidRequest` where a file is missing or cannot be read."""
+    """Read a set from the directory of all sets.
+
+    Raises:
+        InvalidRequest: a file is missing or invalid.
+    """
     folder = data / collection.folder
-    edges = list(_rows(folder / "edges.jsonl", _Edge))
+    edges = list(_read_rows(folder / "edges.jsonl", _Edge))
     answers: dict[str, _Answer] = {}
     if (folder / "answers.jsonl").is_file():
-        answers = {one.id: one for one in _rows(folder / "answers.jsonl", _Answer)}
+        answers = {answer.id: answer for answer in _read_rows(folder / "answers.jsonl", _Answer)}
     cases: dict[str, dict[str, str]] = {}
     for edge in edges:
         if edge.query is not None:
             cases.setdefault(edge.query, {})[edge.old] = edge.new
-    asked = _rows(folder / collection.file(split), _Query)
+    queries = _read_rows(folder / collection.file(split), _Query)
     return Material(
         collection=collection,
         folder=folder,
-        documents={one.id: one for one in _documents(folder / "documents.jsonl")},
-        above=superseders((edge.old, edge.new) for edge in edges),
-        questions=tuple(_question(one, answers.get(one.id), cases.get(one.id, {})) for one in asked),
+        documents={document.id: document for document in _read_documents(folder / "documents.jsonl")},
+        superseders=superseders((edge.old, edge.new) for edge in edges),
+        questions=tuple(_question(query, answers.get(query.id), cases.get(query.id, {})) for query in queries),
     )
 
 
-def _question(said: _Query, answer: _Answer | None, case: Mapping[str, str]) -> Question:
+def _question(query: _Query, answer: _Answer | None, case: Mapping[str, str]) -> Question:
     return Question(
-        id=said.id,
-        text=said.text,
-        gold=said.gold,
-        anchor=said.anchor,
-        hop=said.hop,
+        id=query.id,
+        text=query.text,
+        gold=query.gold,
+        anchor=query.anchor,
+        hop=query.hop,
         answer=answer.answer if answer is not None else None,
         chain=answer.chain if answer is not None else (),
         case=case,
     )
 
 
-def _documents(path: Path) -> Iterator[Document]:
-    for line in _lines(path):
-        said = decode(line)
-        if isinstance(said, Document):
-            yield said
+def _read_documents(path: Path) -> Iterator[Document]:
+    for line in _read_lines(path):
+        statement = decode(line)
+        if isinstance(statement, Document):
+            yield statement
 
 
-def _rows(path: Path, kind: type[T]) -> Iterator[T]:
-    for number, line in enumerate(_lines(path), 1):
+def _read_rows(path: Path, kind: type[T]) -> Iterator[T]:
+    for number, line in enumerate(_read_lines(path), 1):
         try:
             yield msgspec.json.decode(line, type=kind)
         except msgspec.DecodeError as error:
-            raise InvalidRequest("set", f"line {number} of {path} cannot be read: {error}") from None
+            raise InvalidRequest("set", f"Line {number} of {path} is invalid: {error}.") from None
 
 
-def _lines(path: Path) -> Iterable[bytes]:
+def _read_lines(path: Path) -> Iterable[bytes]:
     if not path.is_file():
-        raise InvalidRequest(
-            "set", f"{path} is missing; --data must name the directory in which the sets' directories are"
-        )
+        reason = f"{path} is missing. The option --data must name the directory that contains the sets' directories."
+        raise InvalidRequest("set", reason)
     with path.open("rb") as stream:
         yield from documents_in(stream)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 import stream_car
 from benchmarks.paper.measures import tca
-from benchmarks.paper.sets import Collection, Question, known, load
+from benchmarks.paper.sets import Collection, Question, find_collections, load
 from stream_car.codec import documents_in
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Answer
@@ -47,7 +47,7 @@ class Case:
         material = load(data, collection, "dev")
         self.title = collection.title
         self.questions = material.questions
-        self.above = material.above
+        self.above = material.superseders
         self.engine: Engine = stream_car.open(
             None, domains=[collection.domain], future="apply", ranking=settings, encoder=encoder
         )
@@ -82,7 +82,7 @@ def measure(name: str, case: Case, settings: Settings) -> None:
 
 def main(data: Path, names: Sequence[str], encoder: str | None) -> int:
     """Print a line a set and variant."""
-    for collection in known(names):
+    for collection in find_collections(names):
         if encoder is not None:
             case = Case(data, collection, SETTINGS, encoder)
             for name, settings in DENSE.items():

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from benchmarks.paper.lab import OURS, Lab
 from benchmarks.paper.models import Models
-from benchmarks.paper.numbered import numbered
-from benchmarks.paper.programs import named
+from benchmarks.paper.programs import load_encoders
+from benchmarks.paper.tables import paper_table
 from stream_car.adapters.search.encoders import encoder as encoder_of
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest, StreamCarError
@@ -97,14 +97,14 @@ def test_the_command_line_finds_by_meaning_where_an_encoder_is_named(folder: Pat
 
 def test_the_papers_tables_have_rows_for_real_models(folder: Path, tmp_path: Path) -> None:
     """The encoder stands in for a cross-encoder too; what a generator writes is given."""
-    encoders = named([str(folder)])
+    encoders = load_encoders([str(folder)])
     models = Models(
         encoders=encoders,
         cross=lambda question, texts: [nearness(encoders["minilm"], question, text) for text in texts],
         writer=lambda prompt: "A remote attacker overflows a buffer.",
     )
     with Lab(write_every(tmp_path / "sets"), models=models) as lab:
-        tables = {number: numbered(number, lab) for number in (5, 6, 7, 11)}
+        tables = {number: paper_table(number, lab) for number in (5, 6, 7, 11)}
     rows = {number: {row[0]: row for row in sheet.rows} for number, sheet in tables.items()}
 
     for number, found in rows.items():

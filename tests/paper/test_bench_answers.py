@@ -3,14 +3,14 @@
 import pytest
 
 from benchmarks.paper.lab import OURS, Lab
-from benchmarks.paper.sets import known
+from benchmarks.paper.sets import find_collections
 from tests.support.repository import DATA
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the benchmark data are not at {DATA}")
 
 
 def test_free_form_questions_are_answered_above_the_papers_two_stage() -> None:
-    (collection,) = known(["cvepatchqa_freeform"])
+    (collection,) = find_collections(["cvepatchqa_freeform"])
     with Lab(DATA) as lab:
         report = lab.report(collection)
     shares = {line.system: line.scores.tca for line in report.lines}

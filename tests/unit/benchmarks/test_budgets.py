@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.budgets import Curve, curve, ladder
 from benchmarks.paper.lab import Lab
-from benchmarks.paper.sets import known
+from benchmarks.paper.sets import find_collections
 from tests.support.paper_sets import Small
 
 MATTERS = 12
@@ -30,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(data: Path) -> Curve:
     with Lab(data, k=MATTERS) as lab:
-        return curve(lab, known(["cvepatchqa"])[0])
+        return curve(lab, find_collections(["cvepatchqa"])[0])
 
 
 def test_budgets_grow_by_ones_twos_and_fives() -> None:
@@ -43,7 +43,7 @@ def test_a_larger_budget_reads_more_covers_more_and_tells_more(found: Curve) -> 
     for figures in (
         [one.keys for one in found.steps],
         [one.coverage for one in found.steps],
-        [one.told for one in found.steps],
+        [one.recall for one in found.steps],
         [one.complete.value for one in found.steps],
     ):
         assert figures == sorted(figures)
@@ -61,14 +61,14 @@ def test_the_first_budget_stops_every_question_and_the_last_one_none(found: Curv
 def test_a_budget_that_stops_nothing_gives_the_answer_without_one(found: Curve) -> None:
     last, without = found.steps[-2], found.steps[-1]
 
-    assert last.told == without.told == 1.0
+    assert last.recall == without.recall == 1.0
     assert (last.risk, last.trusted, last.coverage) == (without.risk, without.trusted, without.coverage)
 
 
 def test_whoever_stops_at_once_still_has_the_likeliest_matter(found: Curve) -> None:
     """The name of the matter is in the question, so the first anchor read is the right one."""
     assert found.steps[0].risk.value == 0.0
-    assert found.steps[0].told == pytest.approx(1 / MATTERS)
+    assert found.steps[0].recall == pytest.approx(1 / MATTERS)
     assert found.steps[0].trusted.n == 0
 
 
@@ -106,4 +106,4 @@ def test_a_table_has_no_curve(data: Path) -> None:
     ran = CliRunner().invoke(main, ["answers", "--data", str(data), "--table", "5", "--curve"])
 
     assert ran.exit_code == 2
-    assert "a table has its own sets" in ran.stderr
+    assert "--table uses its own sets" in ran.stderr

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.paper.__main__ import main
-from benchmarks.paper.numbered import NUMBERS, TABLES
+from benchmarks.paper.tables import NUMBERS, TABLES
 from tests.support.small_set import written
 
 
@@ -61,4 +61,4 @@ def test_a_table_and_a_set_are_not_asked_together(data: Path) -> None:
     ran = bench(data, "--table", "10", "--set", "ghsa")
 
     assert ran.exit_code == 2
-    assert "a table has its own sets" in ran.stderr
+    assert "--table uses its own sets" in ran.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.paper.programs import named, scoring, writing
+from benchmarks.paper.programs import cross_encoder, generator, load_encoders
 from stream_car.errors import InvalidRequest
 
 LENGTHS = 'import sys, json\nfor line in sys.stdin: print(len(json.loads(line)["text"]))'
@@ -18,11 +18,11 @@ def program(folder: Path, source: str) -> str:
 
 
 def test_a_cross_encoder_reads_pairs_and_writes_a_score_for_each(tmp_path: Path) -> None:
-    assert scoring(program(tmp_path, LENGTHS))("q", ["abc", "two\nlines"]) == [3.0, 9.0]
+    assert cross_encoder(program(tmp_path, LENGTHS))("q", ["abc", "two\nlines"]) == [3.0, 9.0]
 
 
 def test_a_generator_reads_a_prompt_and_writes_a_text(tmp_path: Path) -> None:
-    write = writing(program(tmp_path, "import sys; print(sys.stdin.read().upper(), end='')"))
+    write = generator(program(tmp_path, "import sys; print(sys.stdin.read().upper(), end='')"))
 
     assert write("a prompt") == "A PROMPT"
 
@@ -30,21 +30,21 @@ def test_a_generator_reads_a_prompt_and_writes_a_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("print('no number')", "must write a number a line"),
+        ("print('no number')", "must write one number per line"),
         ("print(1)", "wrote 1 numbers for 2 lines"),
         ("import sys; sys.exit('the model is missing')", "failed with code 1: the model is missing"),
     ],
 )
 def test_a_program_out_of_form_is_an_error_in_words(source: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=said):
-        scoring(program(tmp_path, source))("q", ["a", "b"])
+        cross_encoder(program(tmp_path, source))("q", ["a", "b"])
 
 
 def test_a_program_that_is_not_there_is_an_error_in_words() -> None:
     with pytest.raises(InvalidRequest, match="cannot be started"):
-        writing("no-such-program-anywhere")("prompt")
+        generator("no-such-program-anywhere")("prompt")
 
 
 def test_a_folder_without_a_model_is_an_error_in_words(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="has no sentence encoder"):
-        named([str(tmp_path)])
+        load_encoders([str(tmp_path)])

@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.paper.lab import OURS, Lab
 from benchmarks.paper.models import Models
-from benchmarks.paper.numbered import NUMBERS, numbered
-from benchmarks.paper.sheets import Sheet
-from benchmarks.paper.written import verdict
+from benchmarks.paper.tables import NUMBERS, paper_table
+from benchmarks.paper.text_tables import TextTable
+from benchmarks.paper.verdicts import parse_verdict
 from tests.support.paper_sets import rulings, write_every
 from tests.unit.benchmarks.test_baselines import Letters
 
@@ -22,24 +22,24 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tables(data: Path) -> Mapping[int, Sheet]:
+def tables(data: Path) -> Mapping[int, TextTable]:
     """Every table, without a model."""
     with Lab(data) as lab:
-        return {number: numbered(number, lab) for number in NUMBERS}
+        return {number: paper_table(number, lab) for number in NUMBERS}
 
 
-def rows(sheet: Sheet, *first: str) -> list[Mapping[str, str]]:
+def rows(sheet: TextTable, *first: str) -> list[Mapping[str, str]]:
     """The rows that begin so, cell by column."""
     return [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows if row[: len(first)] == first or not first]
 
 
-def cell(sheet: Sheet, column: str, *first: str) -> str:
+def cell(sheet: TextTable, column: str, *first: str) -> str:
     (row,) = rows(sheet, *first)
     return row[column].partition(" [")[0]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_table_is_whole_and_says_which_one_it_is(number: int, tables: Mapping[int, Sheet]) -> None:
+def test_a_table_is_whole_and_says_which_one_it_is(number: int, tables: Mapping[int, TextTable]) -> None:
     sheet = tables[number]
 
     assert sheet.title.startswith(f"Table {number}. ")
@@ -76,12 +76,12 @@ EXPECTED: Sequence[tuple[int, tuple[str, ...], str, str]] = [
 
 @pytest.mark.parametrize(("number", "row", "column", "figure"), EXPECTED)
 def test_a_table_has_the_figure_that_must_come_out(
-    number: int, row: tuple[str, ...], column: str, figure: str, tables: Mapping[int, Sheet]
+    number: int, row: tuple[str, ...], column: str, figure: str, tables: Mapping[int, TextTable]
 ) -> None:
     assert cell(tables[number], column, *row) == figure
 
 
-def test_what_controls_is_always_farther_from_the_questions_than_what_it_voids(tables: Mapping[int, Sheet]) -> None:
+def test_what_controls_is_always_farther_from_the_questions_than_what_it_voids(tables: Mapping[int, TextTable]) -> None:
     found = rows(tables[4])
 
     assert len(found) == 6 * 3
@@ -93,7 +93,7 @@ def test_what_controls_is_always_farther_from_the_questions_than_what_it_voids(t
 @pytest.mark.parametrize(
     ("number", "needs"), [(7, "an encoder"), (10, "the directory `scotus`"), (12, "a text generator")]
 )
-def test_a_table_says_what_it_needs(number: int, needs: str, tables: Mapping[int, Sheet]) -> None:
+def test_a_table_says_what_it_needs(number: int, needs: str, tables: Mapping[int, TextTable]) -> None:
     sheet = tables[number]
     said = " ".join((*sheet.notes, *(said for row in sheet.rows for said in row)))
 
@@ -101,7 +101,7 @@ def test_a_table_says_what_it_needs(number: int, needs: str, tables: Mapping[int
 
 
 @pytest.fixture(scope="module")
-def lent(data: Path) -> Mapping[int, Sheet]:
+def lent(data: Path) -> Mapping[int, TextTable]:
     """The tables that take models, with models of a kind."""
     models = Models(
         encoders={"letters": Letters(), "others": Letters()},
@@ -109,11 +109,11 @@ def lent(data: Path) -> Mapping[int, Sheet]:
         writer=lambda prompt: "**PATCHED** in 7." if "done" in prompt.partition("[2]")[0] else "NOT PATCHED.",
     )
     with Lab(data, models=models) as lab:
-        return {number: numbered(number, lab) for number in (2, 5, 6, 7, 11, 12, 13)}
+        return {number: paper_table(number, lab) for number in (2, 5, 6, 7, 11, 12, 13)}
 
 
 @pytest.mark.parametrize("number", [2, 5, 6, 7, 11, 12, 13])
-def test_every_encoder_has_a_row_wherever_the_paper_has_a_dense_one(number: int, lent: Mapping[int, Sheet]) -> None:
+def test_every_encoder_has_a_row_wherever_the_paper_has_a_dense_one(number: int, lent: Mapping[int, TextTable]) -> None:
     said = {name for row in lent[number].rows for name in row[:2]}
 
     assert {"dense (letters)", "dense (others)", "two-stage", OURS} <= said
@@ -121,7 +121,7 @@ def test_every_encoder_has_a_row_wherever_the_paper_has_a_dense_one(number: int,
 
 
 def test_a_generator_is_asked_what_it_reads_in_the_documents_and_read_by_its_first_words(
-    lent: Mapping[int, Sheet],
+    lent: Mapping[int, TextTable],
 ) -> None:
     """This model reads the first document only. Of two matters one was never mended, so its advisory comes first."""
     assert cell(lent[12], "patch recall@5", OURS) == "- / 1.000"
@@ -142,14 +142,14 @@ def test_a_generator_is_asked_what_it_reads_in_the_documents_and_read_by_its_fir
     ],
 )
 def test_a_verdict_is_what_a_text_begins_with(said: str, read: str) -> None:
-    assert verdict(said) == read
+    assert parse_verdict(said) == read
 
 
 def test_opinions_that_lie_at_hand_are_measured_in_both_tables_that_have_them(tmp_path: Path) -> None:
     data = write_every(tmp_path / "sets")
     rulings().write(data / "scotus")
     with Lab(data, models=Models(encoders={"letters": Letters()})) as lab:
-        tenth, thirteenth = numbered(10, lab), numbered(13, lab)
+        tenth, thirteenth = paper_table(10, lab), paper_table(13, lab)
 
     assert cell(tenth, "paper TCA@5", "two-stage, dense anchors") == "0.926"
     assert cell(tenth, "TCA@5", OURS) == cell(thirteenth, "TCA@5", "SCOTUS", OURS) == SURE

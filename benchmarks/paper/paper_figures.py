@@ -1,6 +1,7 @@
-"""What the paper prints: by set and system, the figure that the set's own scorer gives over all questions.
+"""The figures of the paper's tables 2 to 6 and 8 to 13.
 
-Its tables 2 to 6 and 8 to 13. Where the paper names one dense model, it is MiniLM.
+By set and system, each figure is that of the set's own scorer over all questions. If the paper names one dense model,
+it is MiniLM.
 """
 
 from collections.abc import Mapping
@@ -61,33 +62,40 @@ FREE_FORM: Mapping[str, tuple[float | None, float, float | None, float | None]] 
     "two-stage": (0.975, 0.975, None, 43.2),
 }
 
-GAP: Mapping[str, tuple[float, float]] = {  # Table 4, on 120 advisories: to the disclosure, to the patch
+GAP: Mapping[str, tuple[float, float]] = {  # Table 4, on 120 advisories: similarity to the disclosure, to the patch
     "Jaccard": (0.085, 0.060),
     "Jaccard, no stop words": (0.037, 0.014),
     "BM25": (9.73, 6.45),
 }
 
-READ: Mapping[str, tuple[float, float, float, float]] = {  # Table 12: patch recall, patched, not patched, uncertain
+MODEL_ANSWERS: Mapping[
+    str, tuple[float, float, float, float]
+] = {  # Table 12: patch recall, patched, not patched, uncertain
     "dense": (0.283, 0.610, 0.390, 0.0),
     "two-stage": (0.975, 0.824, 0.164, 0.01),
 }
 
-HINTED: Mapping[str, tuple[float, float]] = {  # Table 8, with a hint: Stage-1 recall, two-stage
+HINTS: Mapping[str, tuple[float, float]] = {  # Table 8, with a hint: Stage-1 recall, two-stage
     "cvepatchqa_freeform": (1.0, 0.900),
     "legalprecedentqa_freeform": (1.0, 1.0),
 }
 
 
 def family(system: str) -> str:
-    """The name under which the paper knows a system: every encoder is its dense row."""
+    """Return the paper's name for a system. Every encoder belongs to its dense row."""
     return "dense" if system.startswith("dense (") else system
 
 
 def tca(name: str, system: str) -> float | None:
-    """The paper's figure for a system on a set, if it prints one."""
+    """Return the paper's figure for a system on a set, or `None`."""
     return TCA.get(name, {}).get(family(system))
 
 
+def best_tca(name: str) -> float | None:
+    """Return the paper's best figure on a set, without the oracle, or `None`."""
+    return max((value for system, value in TCA.get(name, {}).items() if system != "oracle"), default=None)
+
+
 def hop(name: str, system: str, kind: str) -> float | None:
-    """The paper's figure for one hop."""
+    """Return the paper's figure for one hop, or `None`."""
     return HOPS.get(name, {}).get(family(system), {}).get(kind)
