@@ -1,8 +1,8 @@
-"""What each part of the ranking is worth: `python -m benchmarks.speed.answers DATA [--encoder FOLDER] [SET...]`.
+"""What each part of the ranking contributes: `python -m benchmarks.speed.answers DATA [--encoder FOLDER] [SET...]`.
 
-Promise: every figure is TCA@5 by Theorem 4 over the dev questions, of answers that the library gives under the
-shipped packs; one engine a set and way of analysing, no cache. DATA holds a folder a set. With an encoder what
-vectors add is measured instead.
+Promise: every figure is TCA@5 by Theorem 4 over the dev questions, of the library's answers under the shipped packs,
+with one engine per set and text analysis and without a cache. DATA contains a folder per set. With an encoder, the
+contribution of vectors is measured instead.
 """
 
 import sys
@@ -29,10 +29,10 @@ VARIANTS: Mapping[str, Settings] = {
     "no pairs": replace(SETTINGS, pairs=0.0),
     "no names": replace(SETTINGS, names=0.0),
     "k1 1.2, b 0.75": replace(SETTINGS, k1=1.2, b=0.75),
-    "order of relevance": replace(SETTINGS, superseded_bonus=0.0),
-    "moved 2": replace(SETTINGS, superseded_bonus=2.0),
-    "moved 4": replace(SETTINGS, superseded_bonus=4.0),
-    "moved 4, no names": replace(SETTINGS, superseded_bonus=4.0, names=0.0),
+    "no superseded bonus": replace(SETTINGS, superseded_bonus=0.0),
+    "superseded bonus 2": replace(SETTINGS, superseded_bonus=2.0),
+    "superseded bonus 4": replace(SETTINGS, superseded_bonus=4.0),
+    "superseded bonus 4, no names": replace(SETTINGS, superseded_bonus=4.0, names=0.0),
 }
 
 DENSE: Mapping[str, Settings] = {
@@ -47,7 +47,7 @@ class Case:
         material = load(data, collection, "dev")
         self.title = collection.title
         self.questions = material.questions
-        self.above = material.superseders
+        self.superseders = material.superseders
         self.engine: Engine = stream_car.open(
             None, domains=[collection.domain], future="apply", ranking=settings, encoder=encoder
         )
@@ -56,32 +56,32 @@ class Case:
         self.engine.settle()
 
     def use(self, settings: Settings) -> None:
-        """Ask with other numbers from now on; the words stay analysed as they are."""
+        """Use other settings from now on. The index keeps its text analysis."""
         self.engine._built.index._settings = settings
         self.engine._built.queries.superseded_bonus = settings.superseded_bonus
         self.engine._built.queries.cache = None
 
     def is_right(self, question: Question, answer: Answer) -> bool:
-        """Theorem 4."""
-        return tca(question.gold, [one.id for one in answer.results], self.above)
+        """Judge an answer by Theorem 4."""
+        return tca(question.gold, [document.id for document in answer.results], self.superseders)
 
     def right(self) -> Iterator[bool]:
-        """Question by question, whether its answer is right."""
-        for one in self.questions:
-            yield self.is_right(one, self.engine.query(one.text, k=K))
+        """Yield for each question whether its answer is right."""
+        for question in self.questions:
+            yield self.is_right(question, self.engine.query(question.text, k=K))
 
 
 def measure(name: str, case: Case, settings: Settings) -> None:
-    """Print a line."""
+    """Print a line for one variant."""
     case.use(settings)
     begin = process_time()
     right = sum(case.right())
-    took = (process_time() - begin) / len(case.questions) * 1e3
-    print(f"{case.title} | {name} | {right} of {len(case.questions)} | {took:.1f} ms", flush=True)
+    milliseconds = (process_time() - begin) / len(case.questions) * 1e3
+    print(f"{case.title} | {name} | {right} of {len(case.questions)} | {milliseconds:.1f} ms", flush=True)
 
 
 def main(data: Path, names: Sequence[str], encoder: str | None) -> int:
-    """Print a line a set and variant."""
+    """Print a line for each set and variant."""
     for collection in find_collections(names):
         if encoder is not None:
             case = Case(data, collection, SETTINGS, encoder)
@@ -104,5 +104,5 @@ if __name__ == "__main__":
         "names", nargs="*", metavar="SET", help="as `python -m benchmarks.paper answers --set` takes it"
     )
     parser.add_argument("--encoder", metavar="FOLDER")
-    said = parser.parse_args()
-    sys.exit(main(said.data, said.names, said.encoder))
+    options = parser.parse_args()
+    sys.exit(main(options.data, options.names, options.encoder))

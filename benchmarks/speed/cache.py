@@ -1,8 +1,8 @@
 """The answer cache: `python -m benchmarks.speed.cache [DOCUMENTS] [QUERIES]`.
 
-Promise: everything goes through `stream_car.open`. So many questions are kept; then it is measured what a
-new document pays for them, and what a question costs that is known, known but asked after something
-else was published, or new, with the cache and without. Processor time, medians.
+Promise: everything goes through the library's `Engine`. After the cache is filled with answers to QUERIES queries, the
+benchmark measures what they add to the cost of a publication, and the cost of a query that is cached, cached but
+repeated after another publication, or new, with and without the cache. Processor time, medians.
 """
 
 import gc
@@ -13,7 +13,7 @@ from random import Random
 from time import process_time
 
 import stream_car
-from benchmarks.speed.feed import TICKERS, paragraphs
+from benchmarks.speed.event_stream import TICKERS, paragraphs
 from benchmarks.speed.report import Figure, quantile, show
 from stream_car.local.engine import Engine
 from stream_car.rule_packs import load
@@ -34,34 +34,36 @@ def main(documents: int = DOCUMENTS, queries: int = QUERIES) -> int:
         engine.publish(corpus[:documents])
         engine.query("warm")
         questions = list(_questions(documents, queries))
-        new = [_took(lambda q=q: engine.query(q)) for q in questions]  # type: ignore[misc]
+        new = [_microseconds(lambda q=q: engine.query(q)) for q in questions]  # type: ignore[misc]
         cache = engine._built.queries.cache
         assert cache is not None
-        kept, size = len(cache), cache.size
-        known = [_took(lambda q=q: engine.query(q)) for q in questions[:ROUNDS]]  # type: ignore[misc]
-        with _off(engine):
-            bare = [_took(lambda q=q: engine.query(q)) for q in questions[:ROUNDS]]  # type: ignore[misc]
-        inserts, later, later_bare = [], [], []
+        entries, size = len(cache), cache.size
+        cached = [_microseconds(lambda q=q: engine.query(q)) for q in questions[:ROUNDS]]  # type: ignore[misc]
+        with _without_cache(engine):
+            uncached = [_microseconds(lambda q=q: engine.query(q)) for q in questions[:ROUNDS]]  # type: ignore[misc]
+        inserts, repeated, repeated_uncached = [], [], []
         for document, question in zip(corpus[documents:], questions[:ROUNDS], strict=False):
-            spent = _Spent(engine)
+            timer = _InvalidationTimer(engine)
             engine.publish([document])
-            inserts.append(spent.stop())
-            later.append(_took(lambda q=question: engine.query(q)))  # type: ignore[misc]
-        with _off(engine):
+            inserts.append(timer.stop())
+            repeated.append(_microseconds(lambda q=question: engine.query(q)))  # type: ignore[misc]
+        with _without_cache(engine):
             for document, question in zip(corpus[documents + ROUNDS :], questions[:ROUNDS], strict=False):
                 engine.publish([document])
-                later_bare.append(_took(lambda q=question: engine.query(q)))  # type: ignore[misc]
+                repeated_uncached.append(_microseconds(lambda q=question: engine.query(q)))  # type: ignore[misc]
     figures = [
-        Figure(name="an insert pays", value=quantile(inserts, 0.5), unit="us", most=INSERT_US),
-        Figure(name="an insert pays, p99", value=quantile(inserts, 0.99), unit="us"),
-        Figure(name="a question that is known", value=quantile(known, 0.5), unit="us"),
-        Figure(name="the same, one publication later", value=quantile(later, 0.5), unit="us"),
-        Figure(name="a question that is new", value=quantile(new, 0.5), unit="us"),
-        Figure(name="without the cache", value=quantile(bare, 0.5), unit="us"),
-        Figure(name="the same, one publication later", value=quantile(later_bare, 0.5), unit="us"),
-        Figure(name="an answer takes", value=size / kept / 1e3, unit="KB", note=f"{kept:,} kept, by the cache's count"),
+        Figure(name="added cost of a publication", value=quantile(inserts, 0.5), unit="us", at_most=INSERT_US),
+        Figure(name="added cost of a publication, p99", value=quantile(inserts, 0.99), unit="us"),
+        Figure(name="cached query", value=quantile(cached, 0.5), unit="us"),
+        Figure(name="the same, one publication later", value=quantile(repeated, 0.5), unit="us"),
+        Figure(name="new query", value=quantile(new, 0.5), unit="us"),
+        Figure(name="without the cache", value=quantile(uncached, 0.5), unit="us"),
+        Figure(name="the same, one publication later", value=quantile(repeated_uncached, 0.5), unit="us"),
+        Figure(
+            name="size of an answer", value=size / entries / 1e3, unit="KB", note=f"{entries:,} cached, as it counts"
+        ),
     ]
-    return show(f"{queries:,} questions over {documents:,} documents", figures)
+    return show(f"{queries:,} queries on {documents:,} documents", figures)
 
 
 def _questions(documents: int, count: int) -> Iterator[str]:
@@ -71,40 +73,40 @@ def _questions(documents: int, count: int) -> Iterator[str]:
         yield f"May EMP{person:05d} rely on pre-clearance {number} to trade {ticker} today?"
 
 
-def _took(ask: Callable[[], object]) -> float:
+def _microseconds(query: Callable[[], object]) -> float:
     begin = process_time()
-    ask()
+    query()
     return (process_time() - begin) * 1e6
 
 
 @contextmanager
-def _off(engine: Engine) -> Iterator[None]:
+def _without_cache(engine: Engine) -> Iterator[None]:
     cache, engine._built.queries.cache = engine._built.queries.cache, None
     yield
     engine._built.queries.cache = cache
 
 
-class _Spent:
-    """The time that the cache takes of one publication."""
+class _InvalidationTimer:
+    """Measures the time that the cache takes during one publication."""
 
     def __init__(self, engine: Engine) -> None:
         self.cache = engine._built.queries.cache
         assert self.cache is not None
-        self.spent = 0.0
-        plain = self.cache.invalidate
+        self.seconds = 0.0
+        invalidate = self.cache.invalidate
 
         def timed(offset: int, touched: list[bytes]) -> None:
             begin = process_time()
-            plain(offset, touched)
-            self.spent += process_time() - begin
+            invalidate(offset, touched)
+            self.seconds += process_time() - begin
 
         self.cache.invalidate = timed  # type: ignore[method-assign,assignment]
 
     def stop(self) -> float:
-        """Microseconds."""
+        """Stop the timer; return microseconds."""
         assert self.cache is not None
         del self.cache.invalidate
-        return self.spent * 1e6
+        return self.seconds * 1e6
 
 
 if __name__ == "__main__":

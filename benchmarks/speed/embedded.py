@@ -1,10 +1,10 @@
 """The embedded engine from a file to an answer: `python -m benchmarks.speed.embedded [DOCUMENTS]`.
 
-Promise: everything goes through `stream_car.open`, with all shipped packs. A file of 1 KB documents is
-published and the clock stops after the first question, so that they are searchable. Another generation
-is built from the log beside it. Then documents are published one by one, each until a question finds
-it, beside what the disk itself takes for a durable write. Then the engine is filled to 10^5 documents
-and asked; of five runs the best counts, and beside the clock on the wall stands the processor's.
+Promise: everything goes through `stream_car.open`, with all shipped packs. (1) A file of 1 KB documents is published;
+the clock stops after the first query, so that they are searchable. (2) A new generation is built from the log next to
+the current one. (3) Documents are published one by one, each until a query finds it, and compared with the time of a
+durable write on this disk. (4) The engine is filled to 10^5 documents and queried; the best of five runs counts, in
+wall-clock and processor time.
 """
 
 import gc
@@ -19,7 +19,7 @@ from time import perf_counter, process_time
 import msgspec
 
 import stream_car
-from benchmarks.speed.feed import TICKERS, paragraphs
+from benchmarks.speed.event_stream import TICKERS, paragraphs
 from benchmarks.speed.report import Figure, quantile, show
 from benchmarks.speed.stages import Stages
 from stream_car.codec import documents_in, encode
@@ -29,7 +29,7 @@ from stream_car.local.run_sync import at_once
 
 DOCUMENTS = 50_000
 QUERIED = 100_000
-SIZE = 1_000  # bytes a document
+SIZE = 1_000  # bytes per document
 ROUNDS = 300
 RATE = 8_000.0
 REPLAYED = 10_000.0
@@ -41,37 +41,37 @@ ANCHORS = 10
 
 
 def main(documents: int = DOCUMENTS, queried: int = QUERIED) -> int:
-    """Print rates and latencies, and where the time of a bulk publish goes."""
+    """Print rates, latencies, and where the time of a bulk publish goes."""
     corpus = list(paragraphs(queried, SIZE))
     gc.collect()
     gc.freeze()  # the corpus belongs to the benchmark, not to what is measured
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "documents.jsonl"
         file.write_bytes(b"".join(encode(document) + b"\n" for document in corpus[:documents]))
-        took = min(_published(file, corpus) for _ in range(3))
+        fastest = min(_seconds_until_searchable(file, corpus) for _ in range(3))
         with stream_car.open(Path(folder) / "engine") as engine:
             stages = Stages()
             stages.watch(engine)
             begin = perf_counter()
             _publish(engine, file)
             stages.total = perf_counter() - begin
-            stages.delete_up_to(engine)
-            missed = _bulk(documents, took, stages)
-            missed |= _replayed(engine)
-            missed |= _single(engine, Path(folder))
+            stages.unwatch(engine)
+            missed = _show_bulk_load(documents, fastest, stages)
+            missed |= _measure_rebuild(engine)
+            missed |= _measure_single_publishes(engine, Path(folder))
             engine.publish(corpus[documents:])
-            missed |= asked(engine, queried, QUERY_MS)
+            missed |= measure_queries(engine, queried, QUERY_MS)
     return missed
 
 
-def _published(file: Path, corpus: Sequence[Document]) -> float:
+def _seconds_until_searchable(file: Path, corpus: Sequence[Document]) -> float:
     with stream_car.open() as engine:
         begin = perf_counter()
         _publish(engine, file)
-        found = engine.query(corpus[0].title)
-        took = perf_counter() - begin
-    assert found.groups
-    return took
+        answer = engine.query(corpus[0].title)
+        seconds = perf_counter() - begin
+    assert answer.groups
+    return seconds
 
 
 def _publish(engine: Engine, file: Path) -> None:
@@ -80,35 +80,35 @@ def _publish(engine: Engine, file: Path) -> None:
     assert all(receipt.outcome == "accepted" for receipt in published.receipts)
 
 
-def _bulk(documents: int, took: float, stages: Stages) -> int:
+def _show_bulk_load(documents: int, seconds: float, stages: Stages) -> int:
     rate = Figure(
-        name="to frontier and searchable", value=documents / took, unit="docs/s", least=RATE, note="best of three"
+        name="published and searchable", value=documents / seconds, unit="docs/s", at_least=RATE, note="best of three"
     )
     return show(f"one file of {documents:,} documents of 1 KB", [rate, *stages.figures(documents)])
 
 
-def _replayed(engine: Engine) -> int:
+def _measure_rebuild(engine: Engine) -> int:
     with engine.rebuild() as rebuild:
-        begin, spent = perf_counter(), process_time()
+        begin, cpu = perf_counter(), process_time()
         while rebuild.step():
             pass
-        took, spent = perf_counter() - begin, process_time() - spent
-        rate = Figure(name="records of the log", value=rebuild.applied / took, unit="docs/s", least=REPLAYED)
-        worked = Figure(name="processor's time, all threads", value=spent / rebuild.applied * 1e6, unit="us/doc")
-    return show("state, changes and index built beside the old ones from the log", [rate, worked])
+        wall, cpu = perf_counter() - begin, process_time() - cpu
+        rate = Figure(name="records of the log", value=rebuild.applied / wall, unit="docs/s", at_least=REPLAYED)
+        cost = Figure(name="processor time, all threads", value=cpu / rebuild.applied * 1e6, unit="us/doc")
+    return show("a new state, change log and index built from the log", [rate, cost])
 
 
-def _single(engine: Engine, folder: Path) -> int:
+def _measure_single_publishes(engine: Engine, folder: Path) -> int:
     times = [_until_visible(engine, f"latest{number}", number) for number in range(ROUNDS)]
-    floor = list(_durable_writes(folder))
+    writes = list(_durable_writes(folder))
     return show(
-        f"one publish acknowledged and visible to a question, {ROUNDS} times",
+        f"one publish acknowledged and visible to a query, {ROUNDS} times",
         [
             Figure(name="p50", value=quantile(times, 0.5), unit="ms"),
-            Figure(name="p99", value=quantile(times, 0.99), unit="ms", most=VISIBLE_MS),
+            Figure(name="p99", value=quantile(times, 0.99), unit="ms", at_most=VISIBLE_MS),
             Figure(name="largest", value=max(times), unit="ms"),
-            Figure(name="a durable write of 1 KB alone, p50", value=quantile(floor, 0.5), unit="ms"),
-            Figure(name="a durable write of 1 KB alone, p99", value=quantile(floor, 0.99), unit="ms"),
+            Figure(name="a durable write of 1 KB alone, p50", value=quantile(writes, 0.5), unit="ms"),
+            Figure(name="a durable write of 1 KB alone, p99", value=quantile(writes, 0.99), unit="ms"),
         ],
     )
 
@@ -119,9 +119,9 @@ def _until_visible(engine: Engine, word: str, number: int) -> float:
     begin = perf_counter()
     engine.publish([document])
     answer = engine.query(word)
-    took = perf_counter() - begin
+    seconds = perf_counter() - begin
     assert answer.groups[0].anchor.id == word
-    return took * 1e3
+    return seconds * 1e3
 
 
 def _durable_writes(folder: Path) -> Iterator[float]:
@@ -133,76 +133,77 @@ def _durable_writes(folder: Path) -> Iterator[float]:
             yield (perf_counter() - begin) * 1e3
 
 
-def asked(engine: Engine, documents: int, most: tuple[float, float | None]) -> int:
-    """Ask an engine that holds the first so many `paragraphs`, in all packs; `most` are the goals, p50 and p99."""
+def measure_queries(engine: Engine, documents: int, limits_ms: tuple[float, float | None]) -> int:
+    """Query an engine that has the first `documents` of `paragraphs`; `limits_ms` are the goals for p50 and p99."""
     random = Random(3)
     engine.query("warm")
-    second = _best([lambda: _stage_2(engine, _anchors(random, documents))] * RUNS)
-    whole = _best([lambda: _whole(engine, _question(random, documents))] * RUNS)
-    deep = _best([lambda: _whole(engine, _question(random, documents), k=100, depth=200)])
-    long = _best([lambda: _whole(engine, _long(random), k=100, depth=200)])
+    stage_2 = _best([lambda: _stage_2(engine, _anchors(random, documents))] * RUNS)
+    whole = _best([lambda: _query(engine, question(random, documents))] * RUNS)
+    deep = _best([lambda: _query(engine, question(random, documents), k=100, depth=200)])
+    long = _best([lambda: _query(engine, _long_question(random), k=100, depth=200)])
     return show(
-        f"asked at {documents:,} documents, the best of {RUNS} times {ROUNDS} questions",
+        f"queries with {documents:,} documents, the best of {RUNS} times {ROUNDS} queries",
         [
-            Figure(name=f"stage 2, {ANCHORS} anchors, p50", value=second.wall[0], unit="ms", most=STAGE_2_MS),
-            Figure(name=f"stage 2, {ANCHORS} anchors, p99", value=second.wall[1], unit="ms"),
-            Figure(name="whole query, p50", value=whole.wall[0], unit="ms", most=most[0]),
-            Figure(name="whole query, p99", value=whole.wall[1], unit="ms", most=most[1]),
-            Figure(name="  processor's time, p50", value=whole.spent[0], unit="ms"),
-            Figure(name="  processor's time, p99", value=whole.spent[1], unit="ms"),
-            Figure(name="100 results of 200 anchors, processor's time, p50", value=deep.spent[0], unit="ms"),
-            Figure(name="  of a question of 10,000 characters, p50", value=long.spent[0], unit="ms"),
+            Figure(name=f"stage 2, {ANCHORS} anchors, p50", value=stage_2.wall[0], unit="ms", at_most=STAGE_2_MS),
+            Figure(name=f"stage 2, {ANCHORS} anchors, p99", value=stage_2.wall[1], unit="ms"),
+            Figure(name="whole query, p50", value=whole.wall[0], unit="ms", at_most=limits_ms[0]),
+            Figure(name="whole query, p99", value=whole.wall[1], unit="ms", at_most=limits_ms[1]),
+            Figure(name="  processor time, p50", value=whole.cpu[0], unit="ms"),
+            Figure(name="  processor time, p99", value=whole.cpu[1], unit="ms"),
+            Figure(name="100 results of 200 anchors, processor time, p50", value=deep.cpu[0], unit="ms"),
+            Figure(name="  of a question of 10,000 characters, p50", value=long.cpu[0], unit="ms"),
         ],
     )
 
 
 class Times(msgspec.Struct, frozen=True):
-    """Milliseconds by the clock on the wall and by the processor's, each p50 and p99."""
+    """Milliseconds of wall-clock and processor time, each p50 and p99."""
 
     wall: tuple[float, float]
-    spent: tuple[float, float]
+    cpu: tuple[float, float]
 
 
 def _best(runs: Sequence[Callable[[], None]]) -> Times:
-    """The least of every figure; other tasks on the machine make a run slower, never faster."""
-    every = [_times(run) for run in runs]
+    """Return the minimum of every figure; other tasks on the machine make a run slower, never faster."""
+    times = [_measure(run) for run in runs]
     return Times(
-        (min(one.wall[0] for one in every), min(one.wall[1] for one in every)),
-        (min(one.spent[0] for one in every), min(one.spent[1] for one in every)),
+        (min(each.wall[0] for each in times), min(each.wall[1] for each in times)),
+        (min(each.cpu[0] for each in times), min(each.cpu[1] for each in times)),
     )
 
 
-def _times(ask: Callable[[], None]) -> Times:
-    wall, spent = [], []
+def _measure(run: Callable[[], None]) -> Times:
+    wall, cpu = [], []
     for _ in range(ROUNDS):
-        begin, worked = perf_counter(), process_time()
-        ask()
-        spent.append((process_time() - worked) * 1e3)
+        begin, cpu_begin = perf_counter(), process_time()
+        run()
+        cpu.append((process_time() - cpu_begin) * 1e3)
         wall.append((perf_counter() - begin) * 1e3)
-    return Times((quantile(wall, 0.5), quantile(wall, 0.99)), (quantile(spent, 0.5), quantile(spent, 0.99)))
+    return Times((quantile(wall, 0.5), quantile(wall, 0.99)), (quantile(cpu, 0.5), quantile(cpu, 0.99)))
 
 
 def _anchors(random: Random, documents: int) -> list[str]:
     return [f"event-{random.randrange(documents):07d}" for _ in range(ANCHORS)]
 
 
-def _question(random: Random, documents: int) -> str:
+def question(random: Random, documents: int) -> str:
+    """Return a question about a person and a security in the first `documents` of `paragraphs`."""
     person, ticker = random.randrange(documents // 50), random.choice(TICKERS)
     return f"May EMP{person:05d} rely on their pre-clearance to trade {ticker} today?"
 
 
-def _long(random: Random) -> str:
-    """Some ten thousand characters in the words of the documents."""
-    return " ".join(one.text for one in paragraphs(20, SIZE, seed=random.randrange(1 << 30)))[:10_000]
+def _long_question(random: Random) -> str:
+    """Return ten thousand characters in the words of the documents."""
+    return " ".join(document.text for document in paragraphs(20, SIZE, seed=random.randrange(1 << 30)))[:10_000]
 
 
 def _stage_2(engine: Engine, anchors: Sequence[str]) -> None:
     walked = at_once(engine._built.queries.reader().walk(anchors))
-    assert all(one is not None for one in walked)
+    assert all(walk is not None for walk in walked)
 
 
-def _whole(engine: Engine, question: str, *, k: int = 5, depth: int = 50) -> None:
-    assert engine.query(question, k=k, depth=depth).groups
+def _query(engine: Engine, text: str, *, k: int = 5, depth: int = 50) -> None:
+    assert engine.query(text, k=k, depth=depth).groups
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Feeds: OSV records converted a second, and memory by the length of a feed: `python -m benchmarks.speed.feeds`.
+"""Feeds: OSV records converted per second, and memory by the length of a feed: `python -m benchmarks.speed.feeds`.
 
-Promise: records of 2 KB like those of public databases, some in several editions, from a file through the
-same steps as `stream-car convert`. Speed is by processor time, the best of three; memory is the peak of a
-process that converts a short and a long feed.
+Promise: records of 2 KB like those of public databases, some in several editions, are converted from a file as
+`stream-car convert` does. Speed is measured in processor time, the best of three runs; memory is the peak of a process
+that converts a short and a long feed.
 """
 
 import json
@@ -30,7 +30,7 @@ MEASURE = "--convert"
 
 
 def lines(records: int) -> Iterator[str]:
-    """A history: every record of 2 KB or so, one in three with a second edition that fixes it."""
+    """Yield the lines of a history: records of about 2 KB, one in three with a second edition that fixes it."""
     text = "The parser reads a length from the message and trusts it. " * 20
     for number in range(records):
         record = number if number % 3 else max(number - 1, 0)
@@ -57,22 +57,22 @@ def lines(records: int) -> Iterator[str]:
 
 
 def convert(path: Path) -> int:
-    """Convert and write a feed as the command does; how many documents it gave."""
+    """Convert and encode a feed as the command does; return the number of documents."""
     form, count = find_format("osv"), 0
     for step in convert_files(form, input_files([str(path)], form.suffixes)):
-        for said in step.conversion.documents if step.conversion is not None else ():
-            count += isinstance(said, Document) and bool(encode(said))
+        for statement in step.conversion.documents if step.conversion is not None else ():
+            count += isinstance(statement, Document) and bool(encode(statement))
     return count
 
 
 def peak_kb(path: Path) -> int:
-    """The greatest memory of a process that converts a feed."""
+    """Return the peak memory of a process that converts a feed, in KiB."""
     program = [sys.executable, "-m", "benchmarks.speed.feeds", MEASURE, str(path)]
     return int(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
 
 
 def main() -> int:
-    """Print records a second, and how memory grows."""
+    """Print records per second, and how memory grows."""
     with tempfile.TemporaryDirectory() as folder:
         short, long = Path(folder) / "short.jsonl", Path(folder) / "long.jsonl"
         for path, records in ((short, RECORDS), (long, RECORDS * LONGER)):
@@ -85,9 +85,14 @@ def main() -> int:
             times.append(process_time() - before)
         small, large = peak_kb(short), peak_kb(long)
         figures = [
-            Figure(name="OSV records converted", value=RECORDS / min(times), unit="1/s", least=RATE),
+            Figure(name="OSV records converted", value=RECORDS / min(times), unit="1/s", at_least=RATE),
             Figure(name=f"peak memory, {RECORDS:,} records", value=small / 1024, unit="MiB"),
-            Figure(name=f"{RECORDS * LONGER:,} against {RECORDS:,}", value=large / small, unit="times", most=GROWTH),
+            Figure(
+                name=f"peak memory, {RECORDS * LONGER:,} records over {RECORDS:,}",
+                value=large / small,
+                unit="times",
+                at_most=GROWTH,
+            ),
         ]
     return show("feeds", figures)
 

@@ -1,8 +1,8 @@
-"""How the core step grows: `python -m benchmarks.speed.growth [LARGEST]`.
+"""How the cost of the core step grows: `python -m benchmarks.speed.growth [LARGEST]`.
 
-Promise: the cost a document is compared between 10^4 and 10^6 documents, beside a dictionary's own
-growth (memory gets slower as it gets larger), and between ordinary scopes, one hot scope and chains.
-Times are the processor's, for all here is one thread: other work on the machine hardly disturbs them.
+Promise: the cost per document is compared between 10^4 and 10^6 documents, relative to a dictionary's own growth
+(larger memory is slower), and between ordinary scopes, one hot scope and chains. Times are processor time, because
+everything runs on one thread: other work on the machine hardly affects them.
 """
 
 import gc
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from math import inf
 from time import process_time
 
-from benchmarks.speed.feed import Arrival, chains, hot, mixed, uniform
+from benchmarks.speed.event_stream import Arrival, chains, hot, mixed, uniform
 from benchmarks.speed.report import Figure, show
 from benchmarks.speed.rivals.plain import dictionary
-from benchmarks.speed.shard import compliance, microseconds, seconds
+from benchmarks.speed.shard import compliance_fold, microseconds, seconds
 
 SMALL = 10_000
 LARGEST = 1_000_000
@@ -25,7 +25,7 @@ SHAPES = 2.0  # times the uniform stream's cost
 
 
 def main(largest: int = LARGEST) -> int:
-    """Print the cost a document by size and by shape."""
+    """Print the cost per document by size and by shape."""
     small, large = _sizes(largest)
     figures = [
         Figure(name="core step, 10,000 documents", value=small[0], unit="us"),
@@ -38,7 +38,7 @@ def main(largest: int = LARGEST) -> int:
             name="core step's growth",
             value=large[0] / small[0],
             unit="times",
-            most=GROWTH * large[1] / small[1],
+            at_most=GROWTH * large[1] / small[1],
         ),
         *_shapes(),
     ]
@@ -46,20 +46,20 @@ def main(largest: int = LARGEST) -> int:
 
 
 def _sizes(largest: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    return _measured(mixed(SMALL), 9), _measured(mixed(largest), 2)
+    return _measure(mixed(SMALL), 9), _measure(mixed(largest), 2)
 
 
 def _middle(largest: int) -> list[Figure]:
     if largest <= SHAPED:
         return []
-    cost = _measured(mixed(SHAPED), 3)[0]
+    cost = _measure(mixed(SHAPED), 3)[0]
     return [Figure(name=f"core step, {SHAPED:,} documents", value=cost, unit="us")]
 
 
-def _measured(stream: Sequence[Arrival], rounds: int) -> tuple[float, float]:
-    """Microseconds a document of the core step and of a dictionary, the best of some rounds."""
+def _measure(stream: Sequence[Arrival], rounds: int) -> tuple[float, float]:
+    """Measure microseconds per document of the core step and of a dictionary, the best of some rounds."""
     _freeze()
-    ours = microseconds(compliance(), stream, rounds, process_time)
+    ours = microseconds(compliance_fold(), stream, rounds, process_time)
     bare = min(seconds(lambda: dictionary(stream), process_time) for _ in range(rounds + 3)) / len(stream) * 1e6
     gc.unfreeze()
     return ours, bare
@@ -71,20 +71,20 @@ def _shapes() -> list[Figure]:
         f"one hot scope of {SHAPED:,}": hot(SHAPED),
         f"chains of {CHAIN:,}": chains(SHAPED, CHAIN),
     }
-    found = dict.fromkeys(streams, inf)
+    costs = dict.fromkeys(streams, inf)
     _freeze()
-    for _ in range(4):  # in turn, so that a slow moment of the machine meets all shapes alike
+    for _ in range(4):  # in turn, so that a slow moment of the machine affects all shapes
         for name, stream in streams.items():
-            found[name] = min(found[name], microseconds(compliance(), stream, 1, process_time))
-    base = found["uniform scopes of 4"]
+            costs[name] = min(costs[name], microseconds(compliance_fold(), stream, 1, process_time))
+    base = costs["uniform scopes of 4"]
     return [
-        Figure(name=name, value=cost, unit="us", most=SHAPES * base if cost is not base else None)
-        for name, cost in found.items()
+        Figure(name=name, value=cost, unit="us", at_most=SHAPES * base if cost is not base else None)
+        for name, cost in costs.items()
     ]
 
 
 def _freeze() -> None:
-    """The stream belongs to the benchmark; the collector looks only at what the fold makes."""
+    """Exclude the stream from garbage collection: it belongs to the benchmark, not to what is measured."""
     gc.collect()
     gc.freeze()
 

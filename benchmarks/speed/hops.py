@@ -1,7 +1,7 @@
-"""Both hops over a real Redis, and what it keeps: `python -m benchmarks.speed.hops [STATEMENTS]`.
+"""Both hops over a real Redis, and the memory it uses: `python -m benchmarks.speed.hops [STATEMENTS]`.
 
-Logs are lists in memory, so what is measured is folds, encoding, the client of Redis and Redis itself; what
-Kafka and its client cost comes on top. Time is the processor's, of this process and of Redis.
+Logs are lists in memory, so folds, encoding, the Redis client and Redis itself are measured; the cost of Kafka and its
+client comes on top. Times are processor time, of this process and of Redis.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from redis.asyncio import Redis as Asked
+from redis.asyncio import Redis as RedisClient
 
-from benchmarks.speed.feed import mixed
+from benchmarks.speed.event_stream import mixed
 from benchmarks.speed.report import Figure, show
 from deploy.local import Redis
 from stream_car.adapters.redis.connection import connect
@@ -28,14 +28,14 @@ from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.rule_packs import load
 
-BATCH = 100  # as workers take them
-BYTES = 600
+BATCH = 100  # as in workers
+BYTES = 600  # per document
 DOCUMENTS = 50_000
-ONE = Partitions(intakes=1, frontiers=1)
+SINGLE = Partitions(intakes=1, frontiers=1)
 
 
-class Listed:
-    """Implements `ports.Log` for one partition."""
+class ListLog:
+    """Implements `ports.Log` for one partition with a list."""
 
     def __init__(self, now: int) -> None:
         self.records: list[Record] = []
@@ -43,9 +43,10 @@ class Listed:
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
         first = len(self.records)
-        for offset, one in enumerate(messages, first):
-            told = Record(offset=offset, append_time=self._now, value=one.value, key=one.key, headers=one.headers)
-            self.records.append(told)
+        self.records += [
+            Record(offset=offset, append_time=self._now, value=each.value, key=each.key, headers=each.headers)
+            for offset, each in enumerate(messages, first)
+        ]
         return first
 
     async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
@@ -55,7 +56,7 @@ class Listed:
         return 0, len(self.records)
 
 
-class Driven(Protocol):
+class AnyShard(Protocol):
     """A shard of either hop."""
 
     async def start(self) -> None: ...
@@ -63,8 +64,8 @@ class Driven(Protocol):
     async def run_once(self, max_records: int) -> Sequence[object]: ...
 
 
-class Counted:
-    """Implements `ports.ChangeLog`: counts."""
+class CountingChangeLog:
+    """Implements `ports.ChangeLog`; counts the events."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -77,59 +78,65 @@ class Counted:
 
 
 async def measure(redis: Redis, documents: int) -> int:
-    """Drive both hops to their ends; 1 where the goal for memory is missed."""
+    """Run both hops to the ends of their logs; return 1 if the goal for memory is missed."""
     arrivals = mixed(documents)
     now = max(arrival.append_time for arrival in arrivals)
-    said, placements, rejected, journal = Listed(now), Listed(now), Listed(now), Counted()
-    await said.append(0, [Message(value=encode(arrival.said)) for arrival in arrivals])
+    documents_log, placements, rejected = ListLog(now), ListLog(now), ListLog(now)
+    changes = CountingChangeLog()
+    await documents_log.append(0, [Message(value=encode(arrival.statement)) for arrival in arrivals])
     client = await connect(RedisServer(url=redis.url))
-    asked = Asked.from_url(redis.url)
+    monitor = RedisClient.from_url(redis.url)
     ruleset = load(["compliance"])
-    outlet = IntakeOutbox(ONE, placements=placements, documents=said, rejected=rejected)
+    outbox = IntakeOutbox(SINGLE, placements=placements, documents=documents_log, rejected=rejected)
     intake = Shard(
-        shard=0, log=said, store=RedisStore(client, "intake"), event_sink=outlet, fold=IntakeFold(ruleset, ONE, shard=0)
+        shard=0,
+        log=documents_log,
+        store=RedisStore(client, "intake"),
+        event_sink=outbox,
+        fold=IntakeFold(ruleset, SINGLE, shard=0),
     )
     frontier = Shard(
         shard=0,
         log=placements,
         store=RedisStore(client, "frontier"),
-        event_sink=journal,
-        fold=FrontierFold(ruleset, ONE, shard=0),
+        event_sink=changes,
+        fold=FrontierFold(ruleset, SINGLE, shard=0),
     )
-    figures = [*await _driven("intake", intake, said, asked), *await _driven("frontier", frontier, placements, asked)]
-    kept = {name: int(await asked.memory_usage(f"{{{name}:0}}", samples=0) or 0) for name in ("intake", "frontier")}
-    known = len({arrival.said.id for arrival in arrivals})
+    figures = await _run("intake", intake, documents_log, monitor)
+    figures += await _run("frontier", frontier, placements, monitor)
+    used = {name: int(await monitor.memory_usage(f"{{{name}:0}}", samples=0) or 0) for name in ("intake", "frontier")}
+    known = len({arrival.statement.id for arrival in arrivals})
     figures += [
-        Figure(name="kept in Redis by intake, a document", value=kept["intake"] / known, unit="bytes"),
-        Figure(name="kept in Redis by frontier, a document", value=kept["frontier"] / known, unit="bytes"),
-        Figure(name="both, a (document, scope)", value=sum(kept.values()) / known, unit="bytes", most=BYTES),
+        Figure(name="Redis memory of intake, per document", value=used["intake"] / known, unit="bytes"),
+        Figure(name="Redis memory of frontier, per document", value=used["frontier"] / known, unit="bytes"),
+        Figure(name="both, per (document, scope)", value=sum(used.values()) / known, unit="bytes", at_most=BYTES),
     ]
-    await asked.aclose()
+    await monitor.aclose()
     await client.aclose()
-    notes = [f"{len(placements.records):,} placements, {journal.events:,} changes; every document has one scope"]
+    notes = [f"{len(placements.records):,} placements, {changes.events:,} changes; every document has one scope"]
     return show(f"both hops over Redis, {documents:,} statements, {known:,} documents", figures, notes)
 
 
-async def _driven(name: str, shard: Driven, log: Listed, asked: Asked) -> list[Figure]:
+async def _run(name: str, shard: AnyShard, log: ListLog, monitor: RedisClient) -> list[Figure]:
     await shard.start()
-    own, server = time.process_time(), await _worked(asked)
+    own, server = time.process_time(), await _redis_cpu_seconds(monitor)
     while await shard.run_once(BATCH):
         pass
     count = len(log.records)
-    own, server = time.process_time() - own, await _worked(asked) - server
+    own, server = time.process_time() - own, await _redis_cpu_seconds(monitor) - server
     return [
-        Figure(name=f"{name}, this process, a record", value=own / count * 1e6, unit="us"),
-        Figure(name=f"{name}, Redis, a record", value=server / count * 1e6, unit="us"),
+        Figure(name=f"{name}, this process, per record", value=own / count * 1e6, unit="us"),
+        Figure(name=f"{name}, Redis, per record", value=server / count * 1e6, unit="us"),
     ]
 
 
-async def _worked(asked: Asked) -> float:
-    told = await asked.info("cpu")
-    return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+async def _redis_cpu_seconds(monitor: RedisClient) -> float:
+    info = await monitor.info("cpu")
+    return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 
 def main(documents: int = DOCUMENTS) -> int:
-    """Over a Redis of its own, with the settings that ship."""
+    """Run on a Redis of its own, with the shipped settings."""
     with tempfile.TemporaryDirectory() as folder:
         redis = Redis(Path(folder))
         redis.start()

@@ -1,4 +1,4 @@
-"""A small table of figures with the goals that were set for them."""
+"""A small table of figures with their goals."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -7,39 +7,39 @@ from msgspec import Struct
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """A measured value. With `most` or `least` it is held to a goal; `note` says what else to know."""
+    """A measured value. `at_most` or `at_least` is its goal; `note` is printed after it."""
 
     name: str
     value: float
     unit: str
-    most: float | None = None
-    least: float | None = None
+    at_most: float | None = None
+    at_least: float | None = None
     note: str = ""
 
     @property
-    def missed(self) -> bool:
-        """Whether there is a goal and the value does not meet it."""
-        too_much = self.most is not None and self.value > self.most
-        return too_much or (self.least is not None and self.value < self.least)
+    def is_missed(self) -> bool:
+        """Whether there is a goal and the value misses it."""
+        is_above = self.at_most is not None and self.value > self.at_most
+        return is_above or (self.at_least is not None and self.value < self.at_least)
 
     @property
     def goal(self) -> str:
-        """The goal and whether it is met; empty where there is none."""
-        if self.most is None and self.least is None:
+        """The goal and whether it is met; empty if there is none."""
+        if self.at_most is None and self.at_least is None:
             return ""
-        bound = f"<= {number(self.most)}" if self.most is not None else f">= {number(self.least or 0.0)}"
-        return f"{bound}  {'MISS' if self.missed else 'PASS'}"
+        bound = f"<= {number(self.at_most)}" if self.at_most is not None else f">= {number(self.at_least or 0.0)}"
+        return f"{bound}  {'MISS' if self.is_missed else 'PASS'}"
 
 
 def number(value: float) -> str:
-    """Three digits or so, thousands apart."""
+    """Format a value with about three digits, and separators between thousands."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def show(title: str, figures: Sequence[Figure], notes: Sequence[str] = ()) -> int:
-    """Print the table; 1 where a goal was missed, else 0."""
+    """Print the table; return 1 if a goal was missed, else 0."""
     width = max(len(figure.name) for figure in figures)
     print(f"\n{title}")
     for figure in figures:
@@ -47,9 +47,9 @@ def show(title: str, figures: Sequence[Figure], notes: Sequence[str] = ()) -> in
         print(f"  {figure.name:<{width}} {measured} {figure.goal:<16} {figure.note}".rstrip())
     for note in notes:
         print(f"  {note}")
-    return int(any(figure.missed for figure in figures))
+    return int(any(figure.is_missed for figure in figures))
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that this share of all does not exceed."""
+    """Return the smallest sample that is not exceeded by this share of all samples."""
     return sorted(samples)[ceil(share * len(samples)) - 1]

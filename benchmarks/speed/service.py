@@ -1,7 +1,7 @@
 """The service over a socket: `python -m benchmarks.speed.service [DOCUMENTS]`.
 
-Promise: the server is a process of its own, started as a user starts it; latencies are what a client sees
-over one kept connection. Clients share the machine's cores with it.
+Promise: the server is a process of its own, started as a user starts it. Latencies are those of a client on one
+persistent connection. Clients share the machine's cores with the server.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from time import perf_counter
 import msgspec
 from msgspec import Struct
 
-from benchmarks.speed.embedded import _question
-from benchmarks.speed.feed import paragraphs
+from benchmarks.speed.embedded import question
+from benchmarks.speed.event_stream import paragraphs
 from benchmarks.speed.report import Figure, quantile, show
-from benchmarks.speed.wire import TOKEN, head, wired
+from benchmarks.speed.wire import TOKEN, connect, head
 from stream_car.api.messages import Progress
 from stream_car.codec import encode
 from tests.support.server_process import Server
@@ -29,193 +29,193 @@ from tests.support.server_process import Server
 DOCUMENTS = 100_000
 SIZE = 1_000
 BATCH = 500
-ASKED = 400
-SINGLES = 200
+QUERIES = 400
+SINGLES = 200  # documents published one by one
 HOSTILE = 200
 ROUNDS = 4
-FILLING = 2000  # questions that fill the cache of answers, as it is where a service is used
-SETTLING_S = 5.0
+WARM_UP = 2000  # queries that fill the cache of answers, as in a service that is used
+SETTLE_S = 5.0
 
 
 async def load(server: Server, bodies: Sequence[bytes], stop: asyncio.Event | None = None) -> int:
-    """Publish until done or stopped, over two connections; how many documents."""
+    """Publish over two connections until done or stopped; return the number of documents."""
     queue = iter(bodies)
     count = 0
 
-    async def one() -> None:
+    async def publish() -> None:
         nonlocal count
-        async with wired(server.port) as wire:
+        async with connect(server.port) as wire:
             for body in queue:
                 if stop is not None and stop.is_set():
                     return
                 await wire.post("/v1/documents", body, "application/x-ndjson")
                 count += BATCH
 
-    await asyncio.gather(one(), one())
+    await asyncio.gather(publish(), publish())
     return count
 
 
-class Asked(Struct, frozen=True):
-    """Latencies of questions in milliseconds, and what the server computed from each question to its answer.
+class Latencies(Struct, frozen=True):
+    """Milliseconds per query: the wall-clock time, and the server's processor time from request to response.
 
-    The latter is what the latency would be on a machine that does nothing else.
+    The processor time is what the latency would be on an idle machine.
     """
 
-    took: list[float]
-    computed: list[float]
+    wall: list[float]
+    cpu: list[float]
+
+    def extend(self, more: "Latencies") -> None:
+        """Add more samples."""
+        self.wall.extend(more.wall)
+        self.cpu.extend(more.cpu)
+
+    def figures(self, p50: float | None = None, p99: float | None = None) -> list[Figure]:
+        """Return the quantiles of both, with these goals."""
+        return [*_wall_figures(self.wall, p50, p99), *_cpu_figures(self.cpu, p50, p99)]
 
 
-async def ask(server: Server, documents: int, times: int, seed: int = 3) -> Asked:
-    """Ask one question after the other."""
+async def query(server: Server, documents: int, times: int, seed: int = 3) -> Latencies:
+    """Send one query after the other."""
     random = Random(seed)
-    asked = Asked([], [])
-    async with wired(server.port) as wire:
+    latencies = Latencies([], [])
+    async with connect(server.port) as wire:
         for _ in range(times):
-            body = msgspec.json.encode({"text": _question(random, documents)})
-            begin, computed = perf_counter(), computing(server)
+            body = msgspec.json.encode({"text": question(random, documents)})
+            begin, cpu = perf_counter(), cpu_seconds(server)
             await wire.post("/v1/query", body)
-            asked.took.append((perf_counter() - begin) * 1e3)
-            asked.computed.append((computing(server) - computed) * 1e3)
-    return asked
+            latencies.wall.append((perf_counter() - begin) * 1e3)
+            latencies.cpu.append((cpu_seconds(server) - cpu) * 1e3)
+    return latencies
 
 
-def computing(server: Server) -> float:
-    """Seconds of processor time that the server has taken so far."""
+def cpu_seconds(server: Server) -> float:
+    """Return the processor time that the server has used so far."""
     return time.clock_gettime(~server.process.pid << 3 | 2)
 
 
-async def until_heard(server: Server, documents: Sequence[bytes]) -> list[float]:
-    """From a publish of one document to the event that tells of it, in milliseconds."""
+async def until_event(server: Server, documents: Sequence[bytes]) -> list[float]:
+    """Measure the time from the publish of one document to its event, in milliseconds."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(head("GET", "/v1/subscribe?snapshot=false") + b"\r\n")
     await reader.readuntil(b"retry:")
-    took = []
-    async with wired(server.port) as wire:
+    times = []
+    async with connect(server.port) as wire:
         for document in documents:
             begin = perf_counter()
             sending = asyncio.create_task(wire.post("/v1/documents", document))
             await reader.readuntil(b"event: change")
-            took.append((perf_counter() - begin) * 1e3)
+            times.append((perf_counter() - begin) * 1e3)
             await sending
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.01):
                     while True:
                         await reader.read(65_536)
     writer.close()
-    return took
+    return times
 
 
 def resident(server: Server) -> float:
-    """Megabytes of memory of the server, files that are mapped into it apart."""
+    """Return the server's memory in megabytes, without mapped files."""
     lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1e3
 
 
 async def measure(server: Server, documents: int) -> int:
-    """All figures."""
+    """Print all figures; return 1 if a goal is missed."""
     corpus = [encode(document) for document in paragraphs(documents + 40_000, SIZE)]
     bodies = [b"\n".join(corpus[at : at + BATCH]) for at in range(0, len(corpus), BATCH)]
     first, rest = bodies[: documents // BATCH], bodies[documents // BATCH :]
-    begin, computed = perf_counter(), computing(server)
+    begin, cpu = perf_counter(), cpu_seconds(server)
     await load(server, first)
     rate = documents / (perf_counter() - begin)
-    computed = computing(server) - computed
+    cpu = cpu_seconds(server) - cpu
     missed = show(
-        f"publish {documents:,} documents of 1 KB, {BATCH} a batch",
+        f"publish {documents:,} documents of 1 KB, {BATCH} per batch",
         [
-            Figure(name="accepted and searchable", value=rate, unit="docs/s", least=5_000.0),
-            Figure(name="by the processor's time", value=documents / computed, unit="docs/s"),
+            Figure(name="accepted and searchable", value=rate, unit="docs/s", at_least=5_000.0),
+            Figure(name="per second of processor time", value=documents / cpu, unit="docs/s"),
         ],
     )
-    await ask(server, documents, 20)
-    alone = await ask(server, documents, ASKED)
-    missed |= show(f"asked {ASKED} times", _asked(alone, 5.0, 25.0))
-    missed |= show("publish to event, one by one", _latencies(await until_heard(server, _singles()), 20.0, 100.0))
+    await query(server, documents, 20)
+    alone = await query(server, documents, QUERIES)
+    missed |= show(f"{QUERIES} queries", alone.figures(5.0, 25.0))
+    missed |= show("publish to event, one by one", _wall_figures(await until_event(server, _singles()), 20.0, 100.0))
     stop = asyncio.Event()
     loading = asyncio.create_task(load(server, rest, stop))
     begin = perf_counter()
-    beside = await ask(server, documents, ASKED, seed=4)
+    during_load = await query(server, documents, QUERIES, seed=4)
     stop.set()
     rate = await loading / (perf_counter() - begin)
     missed |= show(
-        "asked while a bulk publish goes on",
-        [*_asked(beside, None, 25.0), Figure(name="published meanwhile", value=rate, unit="docs/s")],
+        "queries during a bulk publish",
+        [*during_load.figures(p99=25.0), Figure(name="published meanwhile", value=rate, unit="docs/s")],
     )
-    missed |= await _rebuilt(server)
-    return missed | await _hostile(server, documents)
+    missed |= await _measure_rebuild(server)
+    return missed | await _measure_hostile_clients(server, documents)
 
 
-async def _rebuilt(server: Server) -> int:
-    """The rules of now once more, built beside the questions of one client."""
-    async with wired(server.port) as wire:
-        begin, computed = perf_counter(), computing(server)
+async def _measure_rebuild(server: Server) -> int:
+    """Rebuild with the same rules while one client sends queries."""
+    async with connect(server.port) as wire:
+        begin, cpu = perf_counter(), cpu_seconds(server)
         await wire.post("/v1/rebuild", b"{}")
-        asked: list[float] = []
-        while (told := msgspec.json.decode(await wire.get("/v1/rebuild"), type=Progress)).state == "building":
-            before = perf_counter()
-            await wire.post("/v1/query", msgspec.json.encode({"text": f"notice {len(asked)}"}))
-            asked.append((perf_counter() - before) * 1e3)
+        times: list[float] = []
+        while (progress := msgspec.json.decode(await wire.get("/v1/rebuild"), type=Progress)).state == "building":
+            query_begin = perf_counter()
+            await wire.post("/v1/query", msgspec.json.encode({"text": f"notice {len(times)}"}))
+            times.append((perf_counter() - query_begin) * 1e3)
             await asyncio.sleep(0.25)
-        took, computed = perf_counter() - begin, computing(server) - computed
-    assert told.state == "switched", told
+        wall, cpu = perf_counter() - begin, cpu_seconds(server) - cpu
+    assert progress.state == "switched", progress
     return show(
-        f"rebuilt from {told.end:,} messages, asked {len(asked)} times meanwhile",
+        f"rebuilt from {progress.end:,} messages, with {len(times)} queries meanwhile",
         [
-            Figure(name="replayed", value=told.end / took, unit="msg/s", least=10_000.0),
-            Figure(name="by the processor's time", value=told.end / computed, unit="msg/s"),
-            Figure(name="longest question", value=max(asked, default=0.0), unit="ms"),
+            Figure(name="replayed", value=progress.end / wall, unit="msg/s", at_least=10_000.0),
+            Figure(name="per second of processor time", value=progress.end / cpu, unit="msg/s"),
+            Figure(name="longest query", value=max(times, default=0.0), unit="ms"),
         ],
     )
 
 
-async def _hostile(server: Server, documents: int) -> int:
-    """An honest client with and without the others, in turns, for no machine is the same a minute later."""
-    await ask(server, documents, FILLING, seed=9)
-    before = resident(server)
-    alone, beside, during = Asked([], []), Asked([], []), 0.0
+async def _measure_hostile_clients(server: Server, documents: int) -> int:
+    """Query without and with hostile clients, in turns, because the speed of the machine changes over time."""
+    await query(server, documents, WARM_UP, seed=9)
+    memory_before = resident(server)
+    alone, beside, memory = Latencies([], []), Latencies([], []), 0.0
     for turn in range(ROUNDS):
-        _add(alone, await ask(server, documents, ASKED // 2, seed=10 + turn))
+        alone.extend(await query(server, documents, QUERIES // 2, seed=10 + turn))
         command = [sys.executable, "-m", "benchmarks.speed.hostile", str(server.port), str(HOSTILE)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as hostile:
             try:
-                await asyncio.sleep(SETTLING_S)
-                _add(beside, await ask(server, documents, ASKED // 2, seed=20 + turn))
-                during = max(during, resident(server))
+                await asyncio.sleep(SETTLE_S)
+                beside.extend(await query(server, documents, QUERIES // 2, seed=20 + turn))
+                memory = max(memory, resident(server))
             finally:
                 hostile.kill()
-        await asyncio.sleep(SETTLING_S)
-    missed = show(f"asked before and after {HOSTILE} hostile clients", _asked(alone, None, None))
+        await asyncio.sleep(SETTLE_S)
+    missed = show(f"queries before and after {HOSTILE} hostile clients", alone.figures())
     return missed | show(
-        f"asked beside {HOSTILE} hostile clients",
+        f"queries beside {HOSTILE} hostile clients",
         [
-            *_latencies(beside.took, None, 2 * quantile(alone.took, 0.99)),
-            *_computed(beside.computed, None, 2 * quantile(alone.computed, 0.99)),
-            Figure(name="memory", value=during / before, unit="times", most=1.2),
+            *_wall_figures(beside.wall, None, 2 * quantile(alone.wall, 0.99)),
+            *_cpu_figures(beside.cpu, None, 2 * quantile(alone.cpu, 0.99)),
+            Figure(name="memory", value=memory / memory_before, unit="times", at_most=1.2),
         ],
     )
 
 
-def _add(asked: Asked, more: Asked) -> None:
-    asked.took.extend(more.took)
-    asked.computed.extend(more.computed)
-
-
-def _asked(asked: Asked, p50: float | None, p99: float | None) -> list[Figure]:
-    return [*_latencies(asked.took, p50, p99), *_computed(asked.computed, p50, p99)]
-
-
-def _computed(took: Sequence[float], p50: float | None, p99: float | None) -> list[Figure]:
+def _cpu_figures(times: Sequence[float], p50: float | None, p99: float | None) -> list[Figure]:
     return [
-        Figure(name="p50 of computing", value=quantile(took, 0.5), unit="ms", most=p50),
-        Figure(name="p99 of computing", value=quantile(took, 0.99), unit="ms", most=p99),
+        Figure(name="processor time, p50", value=quantile(times, 0.5), unit="ms", at_most=p50),
+        Figure(name="processor time, p99", value=quantile(times, 0.99), unit="ms", at_most=p99),
     ]
 
 
-def _latencies(took: Sequence[float], p50: float | None, p99: float | None) -> list[Figure]:
+def _wall_figures(times: Sequence[float], p50: float | None, p99: float | None) -> list[Figure]:
     return [
-        Figure(name="p50", value=quantile(took, 0.5), unit="ms", most=p50),
-        Figure(name="p99", value=quantile(took, 0.99), unit="ms", most=p99),
-        Figure(name="largest", value=max(took), unit="ms"),
+        Figure(name="p50", value=quantile(times, 0.5), unit="ms", at_most=p50),
+        Figure(name="p99", value=quantile(times, 0.99), unit="ms", at_most=p99),
+        Figure(name="largest", value=max(times), unit="ms"),
     ]
 
 
@@ -228,7 +228,7 @@ def _singles() -> list[bytes]:
 
 
 def main(documents: int = DOCUMENTS) -> int:
-    """Print the figures; 1 where a goal is missed."""
+    """Print the figures; return 1 if a goal is missed."""
     with tempfile.TemporaryDirectory() as folder:
         token = Path(folder) / "token"
         token.write_text(TOKEN)

@@ -1,10 +1,10 @@
-"""The core step as a shard takes it, over a plain dictionary: no bytes, no store, no log."""
+"""The core step as a shard runs it, on a plain dictionary: no bytes, no store, no log."""
 
 import gc
 from collections.abc import Callable, Generator, Sequence
 from time import perf_counter
 
-from benchmarks.speed.feed import Arrival
+from benchmarks.speed.event_stream import Arrival
 from stream_car.core.revisions import Input
 from stream_car.core.thresholds import holds, threshold_of
 from stream_car.core.timeline import all_members
@@ -14,24 +14,24 @@ from stream_car.processing.state import State
 from stream_car.rule_packs import load
 
 
-def compliance() -> Fold:
-    """The fold with the shipped pack R1-R10."""
+def compliance_fold() -> Fold:
+    """Return a fold with the shipped pack R1-R10."""
     return Fold(load(["compliance"]))
 
 
-def take(fold: Fold, values: State, arrivals: Sequence[Arrival], *, start: int = 0) -> int:
-    """Apply arrivals in order; how many changes they made."""
+def apply(fold: Fold, state: State, arrivals: Sequence[Arrival], *, start: int = 0) -> int:
+    """Apply arrivals in order; return the number of changes."""
     changes = 0
     for offset, arrival in enumerate(arrivals, start):
-        scopes = fold.scopes(arrival.said)
-        steps = fold.step(values, arrival.said, scopes, Input(offset, arrival.append_time, arrival.digest))
-        effects = _driven(values, steps)
+        scopes = fold.scopes(arrival.statement)
+        position = Input(offset, arrival.append_time, arrival.digest)
+        effects = _drive(state, fold.step(state, arrival.statement, scopes, position))
         changes += len(effects.changes)
     return changes
 
 
-def _driven(values: State, steps: Generator[list[bytes], None, Effects]) -> Effects:
-    """What a step did; whatever it asks for and is not there is new."""
+def _drive(state: State, steps: Generator[list[bytes], None, Effects]) -> Effects:
+    """Run a step to its end. The state is complete, so every key that a step asks for is new."""
     while True:
         try:
             keys = next(steps)
@@ -39,11 +39,11 @@ def _driven(values: State, steps: Generator[list[bytes], None, Effects]) -> Effe
             effects: Effects = stop.value
             return effects
         for key in keys:
-            values[key] = None
+            state[key] = None
 
 
 def seconds(work: Callable[[], object], clock: Callable[[], float] = perf_counter) -> float:
-    """How long it takes, collector on, beginning with a clean house."""
+    """Measure how long the work takes, after a garbage collection and with the collector on."""
     gc.collect()
     begin = clock()
     work()
@@ -53,21 +53,18 @@ def seconds(work: Callable[[], object], clock: Callable[[], float] = perf_counte
 def microseconds(
     fold: Fold, arrivals: Sequence[Arrival], rounds: int = 5, clock: Callable[[], float] = perf_counter
 ) -> float:
-    """The core step a document: the best of some rounds, each from nothing."""
-    return (
-        min(seconds(lambda: take(fold, State(is_whole=True), arrivals), clock) for _ in range(rounds))
-        / len(arrivals)
-        * 1e6
-    )
+    """Measure the core step per document: the best of some rounds, each from an empty state."""
+    best = min(seconds(lambda: apply(fold, State(is_whole=True), arrivals), clock) for _ in range(rounds))
+    return best / len(arrivals) * 1e6
 
 
-def held(fold: Fold, values: State) -> set[tuple[str, str]]:
-    """The members that hold at the end, by scope: what every competitor must agree on."""
-    found: set[tuple[str, str]] = set()
-    for scope in values.scopes.values():
+def active_members(fold: Fold, state: State) -> set[tuple[str, str]]:
+    """Return the active members as `(scope, id)`; every competitor must arrive at the same."""
+    members: set[tuple[str, str]] = set()
+    for scope in state.scopes.values():
         if scope is not None:
-            for member in all_members(scope, values.pages):
-                bearing = fold.ruleset.type_rules(scope.name, member.type)
-                if holds(member, threshold_of(scope, values.pages, bearing, fold.ruleset), bearing):
-                    found.add((scope.name, member.id))
-    return found
+            for member in all_members(scope, state.pages):
+                type_rules = fold.ruleset.type_rules(scope.name, member.type)
+                if holds(member, threshold_of(scope, state.pages, type_rules, fold.ruleset), type_rules):
+                    members.add((scope.name, member.id))
+    return members

@@ -1,4 +1,4 @@
-"""Every benchmark in an interpreter of its own; each prints its table and fails where a goal is missed."""
+"""Runs every benchmark in its own interpreter; each prints its table and fails if a goal is missed."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A kept connection to a service, with as little of a client as there can be."""
+"""A persistent connection to a service, with as little client code as possible."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,46 +8,46 @@ TOKEN = "the-token-of-the-benchmark"
 
 
 def head(method: str, path: str) -> bytes:
-    """The beginning of a request."""
+    """Return the request line and the first headers of a request."""
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
 
 
 class Wire:
-    """One connection."""
+    """A connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     async def send(self, path: str, body: bytes, kind: str = "application/json") -> tuple[int, bytes]:
-        """Status and body of the answer to a POST."""
+        """Send a POST; return the status and the body of the response."""
         self.writer.write(
             head("POST", path) + f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
         )
-        return await self._heard()
+        return await self._read_response()
 
     async def get(self, path: str) -> bytes:
-        """The body of the answer to a GET; anything but 200 is a failure."""
+        """Send a GET; return the body of the response. Any status but 200 is a failure."""
         self.writer.write(head("GET", path) + b"\r\n")
-        status, answer = await self._heard()
-        assert status == 200, answer
-        return answer
+        status, body = await self._read_response()
+        assert status == 200, body
+        return body
 
-    async def _heard(self) -> tuple[int, bytes]:
-        said = (await self.reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(said.partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-        return int(said.split(b" ", 2)[1]), await self.reader.readexactly(length)
+    async def _read_response(self) -> tuple[int, bytes]:
+        headers = (await self.reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(headers.partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+        return int(headers.split(b" ", 2)[1]), await self.reader.readexactly(length)
 
     async def post(self, path: str, body: bytes, kind: str = "application/json") -> bytes:
-        """The body of the answer to a POST; anything but 200 is a failure."""
-        status, answer = await self.send(path, body, kind)
-        assert status == 200, answer
-        return answer
+        """Send a POST; return the body of the response. Any status but 200 is a failure."""
+        status, response = await self.send(path, body, kind)
+        assert status == 200, response
+        return response
 
 
 @asynccontextmanager
-async def wired(port: int) -> AsyncIterator[Wire]:
-    """A connection, open until the block ends."""
+async def connect(port: int) -> AsyncIterator[Wire]:
+    """Open a connection until the block ends."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
     try:
         yield Wire(reader, writer)

@@ -6,8 +6,8 @@ from time import process_time
 
 import pytest
 
-from benchmarks.speed.feed import mixed
-from benchmarks.speed.shard import compliance, held, take
+from benchmarks.speed.event_stream import mixed
+from benchmarks.speed.shard import active_members, apply, compliance_fold
 from stream_car.core import definitions
 from stream_car.core.changes import Cause
 from stream_car.core.documents import Document
@@ -194,11 +194,11 @@ def test_very_many_scopes_are_applied_as_fast_as_few(scopes: int) -> None:
 
 @slow
 def test_a_stream_of_a_million_ends_with_the_frontiers_of_the_definition() -> None:
-    fold, arrivals = compliance(), mixed(1_000_000)
+    fold, arrivals = compliance_fold(), mixed(1_000_000)
     memory = Memory(fold)
-    take(fold, memory.values, arrivals)
+    apply(fold, memory.values, arrivals)
     by_scope: dict[str, dict[str, Document]] = {}
-    for document in definitions.current_documents(one.said for one in arrivals).values():
+    for document in definitions.current_documents(arrival.statement for arrival in arrivals).values():
         for scope in fold.ruleset.scopes(document):
             by_scope.setdefault(scope, {})[document.id] = document
     small = {scope: corpus for scope, corpus in by_scope.items() if len(corpus) <= 200}
@@ -207,4 +207,4 @@ def test_a_stream_of_a_million_ends_with_the_frontiers_of_the_definition() -> No
     expected = {
         (scope, name) for scope, corpus in small.items() for name in definitions.frontier(scope, corpus, fold.ruleset)
     }
-    assert {(scope, name) for scope, name in held(fold, memory.values) if scope in small} == expected
+    assert {(scope, name) for scope, name in active_members(fold, memory.values) if scope in small} == expected

@@ -1,7 +1,7 @@
-"""DuckDB in memory: after every hundred documents the frontiers of the scopes they touch, by SQL.
+"""DuckDB in memory: after every hundred documents, SQL recomputes the frontiers of the scopes they touch.
 
-Easier: one scope a document, rules that do not compare attributes, no links; which revision counts a
-dictionary decides; changes are told once for a hundred documents, without rule or cause.
+Easier: one scope per document, rules that do not compare attributes, no links; a dictionary decides which revision
+counts; changes are reported once per hundred documents, without rule or cause.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from time import perf_counter
 
 import duckdb
 
-from benchmarks.speed.feed import Arrival
+from benchmarks.speed.event_stream import Arrival
 from benchmarks.speed.rivals import COMMIT, Outcome, Row, rows, rule_pairs
 from stream_car.processing.fold import Fold
 
@@ -27,16 +27,16 @@ DELETE FROM document WHERE id IN (SELECT id FROM batch);
 INSERT INTO document SELECT * FROM batch WHERE scope <> '';
 CREATE OR REPLACE TEMP TABLE fresh AS
   WITH member AS MATERIALIZED (SELECT * FROM document WHERE scope IN (SELECT scope FROM touched)),
-  bar AS (SELECT m.scope, r.superseded AS type, max(m.time) AS time
-          FROM member m JOIN rule r ON r.superseding = m.type GROUP BY ALL)
-  SELECT m.scope, m.id FROM member m LEFT JOIN bar b ON b.scope = m.scope AND b.type = m.type
+  threshold AS (SELECT m.scope, r.superseded AS type, max(m.time) AS time
+                FROM member m JOIN rule r ON r.superseding = m.type GROUP BY ALL)
+  SELECT m.scope, m.id FROM member m LEFT JOIN threshold b ON b.scope = m.scope AND b.type = m.type
   WHERE b.time IS NULL OR m.time >= b.time;
-CREATE OR REPLACE TEMP TABLE stood AS SELECT * FROM frontier WHERE scope IN (SELECT scope FROM touched);
+CREATE OR REPLACE TEMP TABLE previous AS SELECT * FROM frontier WHERE scope IN (SELECT scope FROM touched);
 """
 
 _CHANGES = """
-(SELECT scope, id, true FROM (SELECT * FROM fresh EXCEPT SELECT * FROM stood))
-UNION ALL (SELECT scope, id, false FROM (SELECT * FROM stood EXCEPT SELECT * FROM fresh))
+(SELECT scope, id, true FROM (SELECT * FROM fresh EXCEPT SELECT * FROM previous))
+UNION ALL (SELECT scope, id, false FROM (SELECT * FROM previous EXCEPT SELECT * FROM fresh))
 """
 
 _KEEP = """
@@ -47,7 +47,7 @@ DELETE FROM batch;
 
 
 def duckdb_batches(fold: Fold, arrivals: Sequence[Arrival]) -> Outcome:
-    """Commits of a hundred documents; the changes of each are read before the next."""
+    """Commit a hundred documents at a time; read the changes of each commit before the next."""
     database = duckdb.connect(":memory:")
     database.execute(_SCHEMA)
     database.executemany("INSERT INTO rule VALUES (?, ?)", rule_pairs(fold))
@@ -67,7 +67,7 @@ def duckdb_batches(fold: Fold, arrivals: Sequence[Arrival]) -> Outcome:
         changes += len(database.execute(_CHANGES).fetchall())
         database.execute(_KEEP)
         database.execute("COMMIT")
-    took = perf_counter() - begin
-    held = {(str(scope), str(name)) for scope, name in database.execute("SELECT scope, id FROM frontier").fetchall()}
+    seconds = perf_counter() - begin
+    members = {(str(scope), str(name)) for scope, name in database.execute("SELECT scope, id FROM frontier").fetchall()}
     database.close()
-    return Outcome(took, held, changes)
+    return Outcome(seconds, members, changes)

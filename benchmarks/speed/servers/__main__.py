@@ -1,4 +1,4 @@
-"""Everything in one run, a few minutes; a missed goal is exit code 1."""
+"""Runs all measurements in a few minutes; exit code 1 if a goal is missed."""
 
 import asyncio
 import sys
@@ -6,32 +6,33 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.speed.report import show
-from benchmarks.speed.servers import flow, moments
-from benchmarks.speed.servers.floors import floors
-from benchmarks.speed.servers.place import measured
+from benchmarks.speed.servers import latencies, throughput
+from benchmarks.speed.servers.floors import measure_floors
+from benchmarks.speed.servers.testbed import open_testbed
 
 DOCUMENTS = 30_000
 
 
 async def run(folder: Path, length: int) -> int:
-    """Print all tables; 1 where a goal was missed."""
-    async with measured(folder) as here:
-        await here.work(flow.WORKERS)
-        missed = show(f"{length:,} documents of 1 KB, twice", await flow.throughput(here, length))
-        said = [*flow.documents(length, 1), *flow.documents(length, 2)]
-        missed |= show("what Redis keeps", await flow.kept(here, said))
-        missed |= show("at rest", [*await moments.changes(here), *await moments.second_stage(here, said)])
-        missed |= show("without us", await floors(here, flow.messages(length, 9)))
-        missed |= show("state lost", await flow.replayed(here))
-        whole, stages = await flow.stages(here, length)
-        show("workers that have to read the state, with stopwatches", [*whole, *stages])
-        await here.work(flow.WORKERS)
-        missed |= show("workers killed", await moments.moved_again(here))
+    """Print all tables; return 1 if a goal was missed."""
+    async with open_testbed(folder) as testbed:
+        await testbed.start_workers(throughput.WORKERS)
+        missed = show(f"{length:,} documents of 1 KB, twice", await throughput.measure_throughput(testbed, length))
+        documents = [*throughput.documents(length, 1), *throughput.documents(length, 2)]
+        missed |= show("Redis memory", await throughput.measure_memory(testbed, documents))
+        changes = await latencies.measure_changes(testbed)
+        missed |= show("idle", [*changes, *await latencies.measure_stage_2(testbed, documents)])
+        missed |= show("servers and clients alone", await measure_floors(testbed, throughput.messages(length, 9)))
+        missed |= show("state lost", await throughput.measure_recovery(testbed))
+        overall, stages = await throughput.measure_stages(testbed, length)
+        show("new workers that read the state first, with stopwatches", [*overall, *stages])
+        await testbed.start_workers(throughput.WORKERS)
+        missed |= show("workers killed", await latencies.measure_failover(testbed))
     return missed
 
 
 def main(length: int = DOCUMENTS) -> int:
-    """Over servers of its own."""
+    """Run on servers of its own."""
     with tempfile.TemporaryDirectory(prefix="stream-car-bench-") as folder:
         return asyncio.run(run(Path(folder), length))
 

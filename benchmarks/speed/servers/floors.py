@@ -1,4 +1,4 @@
-"""What servers and their clients cost without us: reading Kafka, writing to Kafka, writing to Redis."""
+"""What servers and their clients cost without Stream-CAR: reading Kafka, writing to Kafka, writing to Redis."""
 
 import os
 import time
@@ -7,71 +7,74 @@ from collections.abc import Sequence
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.speed.report import Figure
-from benchmarks.speed.servers.place import Measured, cpu
+from benchmarks.speed.servers.testbed import Testbed, cpu_seconds
 from stream_car.adapters.kafka.reader import READING
 from stream_car.ports import Message
 
 BATCH = 100
-VALUE = 180  # bytes: what intake keeps of a document
-PLACEMENT = 350
+VALUE = 180  # bytes that intake keeps of a document
+PLACEMENT = 350  # bytes
 
 
-async def floors(here: Measured, sent: Sequence[Message]) -> list[Figure]:
-    """Microseconds of the processor a record or value."""
+async def measure_floors(testbed: Testbed, messages: Sequence[Message]) -> list[Figure]:
+    """Measure microseconds of processor time per record or value."""
+    placements = [Message(value=os.urandom(PLACEMENT), key=message.key) for message in messages]
     return [
-        *await _read(here),
-        *await _written(here, [Message(value=os.urandom(PLACEMENT), key=one.key) for one in sent]),
-        *await _kept(here, len(sent)),
+        *await _measure_read(testbed),
+        *await _measure_write(testbed, placements),
+        *await _measure_redis(testbed, len(messages)),
     ]
 
 
-async def _read(here: Measured) -> list[Figure]:
-    """All documents by aiokafka's own consumer, as many at once as it gives."""
-    topic = here.works.layout.named("documents")
-    consumer = AIOKafkaConsumer(**here.works.plan.kafka.options(), **READING, group_id=None)
+async def _measure_read(testbed: Testbed) -> list[Figure]:
+    """Read all documents with aiokafka's own consumer, in batches of the size that it chooses."""
+    topic = testbed.works.layout.named("documents")
+    consumer = AIOKafkaConsumer(**testbed.works.plan.kafka.options(), **READING, group_id=None)
     await consumer.start()
     try:
-        places = [TopicPartition(topic, q) for q in range(here.works.layout.intakes)]
-        consumer.assign(places)
-        await consumer.seek_to_beginning(*places)
-        left = sum((await consumer.end_offsets(places)).values())
-        count, begin, spent = left, time.perf_counter(), time.process_time()
-        while left > 0:
-            left -= sum(map(len, (await consumer.getmany(timeout_ms=1000)).values()))
-        took, spent = time.perf_counter() - begin, time.process_time() - spent
+        partitions = [TopicPartition(topic, number) for number in range(testbed.works.layout.intakes)]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        total = remaining = sum((await consumer.end_offsets(partitions)).values())
+        begin, cpu = time.perf_counter(), time.process_time()
+        while remaining > 0:
+            remaining -= sum(map(len, (await consumer.getmany(timeout_ms=1000)).values()))
+        wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
     finally:
         await consumer.stop()
     return [
-        Figure(name="aiokafka, reading records of 1 KB", value=spent / count * 1e6, unit="us"),
-        Figure(name="the same, by the clock", value=count / took, unit="records/s"),
+        Figure(name="aiokafka, reading records of 1 KB", value=cpu / total * 1e6, unit="us"),
+        Figure(name="the same, wall-clock rate", value=total / wall, unit="records/s"),
     ]
 
 
-async def _written(here: Measured, records: Sequence[Message]) -> list[Figure]:
-    """To one partition of the rejected, which nobody reads."""
-    topic = here.works.layout.named("rejected")
-    own, server = time.process_time(), cpu(here.kafka.pid)
+async def _measure_write(testbed: Testbed, records: Sequence[Message]) -> list[Figure]:
+    """Write to one partition of the topic for rejected records, which nothing reads."""
+    topic = testbed.works.layout.named("rejected")
+    own, server = time.process_time(), cpu_seconds(testbed.kafka.pid)
     for start in range(0, len(records), BATCH):
-        await here.works.sender.send(topic, 0, records[start : start + BATCH])
-    own, server = time.process_time() - own, cpu(here.kafka.pid) - server
+        await testbed.works.sender.send(topic, 0, records[start : start + BATCH])
+    own, server = time.process_time() - own, cpu_seconds(testbed.kafka.pid) - server
     return [
         Figure(
-            name=f"aiokafka, writing {PLACEMENT} bytes, {BATCH} in a batch", value=own / len(records) * 1e6, unit="us"
+            name=f"aiokafka, writing {PLACEMENT} bytes, {BATCH} per batch", value=own / len(records) * 1e6, unit="us"
         ),
         Figure(name="the same, Kafka", value=server / len(records) * 1e6, unit="us"),
     ]
 
 
-async def _kept(here: Measured, count: int) -> list[Figure]:
-    """Fields of one hash, by plain commands."""
-    client, value = here.works.client, os.urandom(VALUE)
-    own, server = time.process_time(), cpu(here.redis.pid)
+async def _measure_redis(testbed: Testbed, count: int) -> list[Figure]:
+    """Write fields of one hash with plain commands."""
+    client, value = testbed.works.client, os.urandom(VALUE)
+    own, server = time.process_time(), cpu_seconds(testbed.redis.pid)
     for start in range(0, count, BATCH):
         pairs = [word for at in range(start, start + BATCH) for word in (at.to_bytes(16, "big"), value)]
         await client.execute_command("HSET", "floor", *pairs)
-    own, server = time.process_time() - own, cpu(here.redis.pid) - server
+    own, server = time.process_time() - own, cpu_seconds(testbed.redis.pid) - server
     await client.execute_command("UNLINK", "floor")
     return [
-        Figure(name=f"redis-py, HSET of {BATCH} values of {VALUE} bytes, a value", value=own / count * 1e6, unit="us"),
+        Figure(
+            name=f"redis-py, HSET of {BATCH} values of {VALUE} bytes, per value", value=own / count * 1e6, unit="us"
+        ),
         Figure(name="the same, Redis", value=server / count * 1e6, unit="us"),
     ]

@@ -1,11 +1,10 @@
 """Pathway: R1-R10 as joins and groups, kept up to date by its incremental engine.
 
-Promise: of the formulations that were tried this is the fastest that does the whole task: which
-revision counts (the greatest by id), the scope of each document, the newest superseder by scope and
-type, and whether a member reaches it; a callback numbers the changes of each scope. Easier: one scope
-a document, rules that do not compare attributes, no links; changes are told once for a hundred
-documents, without rule or cause; starting up is not counted; its engine runs beside the thread that
-feeds it, on a core of its own.
+Promise: this is the fastest of the tried formulations that does the whole task: it finds the revision that counts (the
+highest per id), the scope of each document, the newest superseder by scope and type, and whether a member reaches it; a
+callback numbers the changes of each scope. Easier: one scope per document, rules that do not compare attributes, no
+links; changes are reported once per hundred documents, without rule or cause; startup is not counted; its engine runs
+on another core than the thread that feeds it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,131 +13,131 @@ from time import perf_counter
 
 import pathway as pw
 
-from benchmarks.speed.feed import Arrival
-from benchmarks.speed.rivals import COMMIT, Held, Outcome, Row, rows, rule_pairs
+from benchmarks.speed.event_stream import Arrival
+from benchmarks.speed.rivals import COMMIT, Members, Outcome, Row, rows, rule_pairs
 from stream_car.core.documents import Retraction
 from stream_car.processing.fold import Fold
 
 
 class _Observer:
-    """The frontiers as the callbacks tell of them, and a sequence number for each scope."""
+    """The frontiers as the callbacks report them, and a sequence number for each scope."""
 
     def __init__(self) -> None:
-        self.held: Held = set()
+        self.members: Members = set()
         self.numbers: dict[str, int] = {}
         self.last = 0.0
         self.commits = 0
-        self.told = Semaphore(0)
+        self.reported = Semaphore(0)
         self._batch: dict[str, tuple[list[str], list[str]]] = {}
 
     def on_change(self, key: object, row: Mapping[str, str], time: int, is_addition: bool) -> None:
         self._batch.setdefault(row["scope"], ([], []))[is_addition].append(row["name"])
 
     def on_time_end(self, time: int) -> None:
-        for scope, (left, entered) in self._batch.items():
+        for scope, (removed, added) in self._batch.items():
             self.numbers[scope] = self.numbers.get(scope, 0) + 1
-            self.held.difference_update((scope, name) for name in left)
-            self.held.update((scope, name) for name in entered)
+            self.members.difference_update((scope, name) for name in removed)
+            self.members.update((scope, name) for name in added)
         self._batch.clear()
         self.last = perf_counter()
         self.commits += 1
-        self.told.release()
+        self.reported.release()
 
 
-class _Feeder(pw.io.python.ConnectorSubject):  # type: ignore[misc]  # an optional package, without types here
-    """Commits of a hundred; `wait` for the changes of each before the next."""
+class _Feeder(pw.io.python.ConnectorSubject):  # type: ignore[misc]  # an optional package without types
+    """Commits a hundred documents at a time. With `wait`, each commit waits for the changes of the previous one."""
 
     def __init__(self, observer: _Observer, *, wait: bool, session: str) -> None:
         super().__init__(session_type=session)
         self.observer = observer
         self.wait = wait
-        self.began = 0.0
+        self.start_time = 0.0
 
-    def committed(self) -> None:
+    def end_commit(self) -> None:
         self.commit()
         if self.wait:
-            self.observer.told.acquire()
+            self.observer.reported.acquire()
 
 
 class _Statements(_Feeder):
-    """Every statement as its decoded fields."""
+    """Feeds every statement as its decoded fields."""
 
     def __init__(self, arrivals: Sequence[Arrival], observer: _Observer, *, wait: bool) -> None:
         super().__init__(observer, wait=wait, session="native")
         self.arrivals = arrivals
 
     def run(self) -> None:
-        self.began = perf_counter()
+        self.start_time = perf_counter()
         for at in range(0, len(self.arrivals), COMMIT):
             for arrival in self.arrivals[at : at + COMMIT]:
-                said = arrival.said
-                if isinstance(said, Retraction):
-                    rank = 2 * (said.revision or 0) + 1
-                    self.next(name=said.id, rank=rank, type="", time=0, employee="", ticker="")
+                statement = arrival.statement
+                if isinstance(statement, Retraction):
+                    rank = 2 * (statement.revision or 0) + 1
+                    self.next(name=statement.id, rank=rank, type="", time=0, employee="", ticker="")
                     continue
-                part = said.scope[0]
+                part = statement.scope[0]
                 self.next(
-                    name=said.id,
-                    rank=2 * said.revision,
-                    type=said.type,
-                    time=said.time,
+                    name=statement.id,
+                    rank=2 * statement.revision,
+                    type=statement.type,
+                    time=statement.time,
                     employee=part["employee"][0],
                     ticker=part["ticker"][0],
                 )
-            self.committed()
+            self.end_commit()
 
 
 class _Rows(_Feeder):
-    """Only the revision that counts, with its scope; which that is, is decided here."""
+    """Feeds only the revision that counts, with its scope; this class decides which revision counts."""
 
-    def __init__(self, ready: Sequence[Row], observer: _Observer, *, wait: bool) -> None:
+    def __init__(self, prepared: Sequence[Row], observer: _Observer, *, wait: bool) -> None:
         super().__init__(observer, wait=wait, session="upsert")
-        self.ready = ready
+        self.prepared = prepared
 
     def run(self) -> None:
-        self.began = perf_counter()
-        stands: dict[str, Row] = {}
-        for at in range(0, len(self.ready), COMMIT):
-            for row in self.ready[at : at + COMMIT]:
-                stood = stands.get(row.id)
-                if stood is not None and row.rank <= stood.rank:
+        self.start_time = perf_counter()
+        current: dict[str, Row] = {}
+        for at in range(0, len(self.prepared), COMMIT):
+            for row in self.prepared[at : at + COMMIT]:
+                previous = current.get(row.id)
+                if previous is not None and row.rank <= previous.rank:
                     continue
-                stands[row.id] = row
+                current[row.id] = row
                 if row.scope:
                     self.next(name=row.id, type=row.type, time=row.time, scope=row.scope)
-                elif stood is not None and stood.scope:
-                    self.delete(name=stood.id, type=stood.type, time=stood.time, scope=stood.scope)
-            self.committed()
+                elif previous is not None and previous.scope:
+                    self.delete(name=previous.id, type=previous.type, time=previous.time, scope=previous.scope)
+            self.end_commit()
 
 
 def whole_task(fold: Fold, arrivals: Sequence[Arrival], *, wait: bool = True) -> Outcome:
-    """Statements in, numbered changes out."""
+    """Run the whole task: statements in, numbered changes out."""
     pw.internals.parse_graph.G.clear()
     observer = _Observer()
     feeder = _Statements(arrivals, observer, wait=wait)
     fields = pw.schema_from_types(name=str, rank=int, type=str, time=int, employee=str, ticker=str)
-    said = pw.io.python.read(feeder, schema=fields, autocommit_duration_ms=None)
-    newest = said.groupby(said.name).reduce(row=pw.reducers.argmax(said.rank))
-    return _run(fold, _placed(fold, said.ix(newest.row)), feeder)
+    statements = pw.io.python.read(feeder, schema=fields, autocommit_duration_ms=None)
+    newest = statements.groupby(statements.name).reduce(row=pw.reducers.argmax(statements.rank))
+    return _run(fold, _with_scopes(fold, statements.ix(newest.row)), feeder)
 
 
 def frontier_only(fold: Fold, arrivals: Sequence[Arrival], *, wait: bool = False) -> Outcome:
-    """What Pathway costs when intake and scopes are done for it, and nobody waits for its changes."""
+    """Run without intake and scopes, which are done before, and without waiting for changes."""
     pw.internals.parse_graph.G.clear()
     feeder = _Rows(list(rows(fold, arrivals)), _Observer(), wait=wait)
     key = pw.column_definition(primary_key=True)
     fields = pw.schema_builder(
-        {"name": key, "type": _of(str), "time": _of(int), "scope": _of(str)},
+        {"name": key, "type": _column(str), "time": _column(int), "scope": _column(str)},
     )
     return _run(fold, pw.io.python.read(feeder, schema=fields, autocommit_duration_ms=None), feeder)
 
 
-def _of(kind: type) -> object:
+def _column(kind: type) -> object:
     return pw.column_definition(dtype=kind)
 
 
-def _placed(fold: Fold, documents: "pw.Table") -> "pw.Table":
-    """The documents that join a scope, with its name."""
+def _with_scopes(fold: Fold, documents: "pw.Table") -> "pw.Table":
+    """Return the documents that join a scope, with its name."""
     key_sets = {
         kind: ", ".join(rule.scope_keys)
         for rule in fold.ruleset.rules.values()
@@ -159,17 +158,17 @@ def _placed(fold: Fold, documents: "pw.Table") -> "pw.Table":
 
 
 def _frontier(fold: Fold, members: "pw.Table") -> "pw.Table":
-    """The members whose time reaches that of the newest superseder of their scope and type."""
+    """Return the members whose time reaches that of the newest superseder of their scope and type."""
     fields = pw.schema_from_types(superseding=str, superseded=str)
     rules = pw.debug.table_from_rows(fields, rule_pairs(fold))
     voiders = members.join(rules, members.type == rules.superseding).select(
         members.scope, members.time, type=rules.superseded
     )
-    bars = voiders.groupby(voiders.scope, voiders.type).reduce(
+    thresholds = voiders.groupby(voiders.scope, voiders.type).reduce(
         voiders.scope, voiders.type, time=pw.reducers.max(voiders.time)
     )
-    judged = members.join_left(bars, members.scope == bars.scope, members.type == bars.type).select(
-        members.name, members.scope, holds=members.time >= pw.coalesce(bars.time, 0)
+    judged = members.join_left(thresholds, members.scope == thresholds.scope, members.type == thresholds.type).select(
+        members.name, members.scope, holds=members.time >= pw.coalesce(thresholds.time, 0)
     )
     return judged.filter(judged.holds).select(pw.this.name, pw.this.scope)
 
@@ -178,4 +177,4 @@ def _run(fold: Fold, members: "pw.Table", feeder: _Feeder) -> Outcome:
     observer = feeder.observer
     pw.io.subscribe(_frontier(fold, members), observer.on_change, on_time_end=observer.on_time_end)
     pw.run(monitoring_level=pw.MonitoringLevel.NONE, default_logging=False)
-    return Outcome(observer.last - feeder.began, observer.held, sum(observer.numbers.values()))
+    return Outcome(observer.last - feeder.start_time, observer.members, sum(observer.numbers.values()))

@@ -1,4 +1,4 @@
-"""Kafka, Redis, topics and workers of one measurement, and what processor's time each of them takes."""
+"""Kafka, Redis, topics and workers of a measurement, and the processor time of each of them."""
 
 import asyncio
 import os
@@ -25,23 +25,23 @@ from stream_car.processing.fold import CHANGES
 from tests.support.kafka_publisher import KafkaPublisher
 
 RULES = "compliance"
-LOOK_S = 0.02
-PATIENCE_S = 300.0
-SENT_AT_ONCE = 2000
+POLL_S = 0.02
+TIMEOUT_S = 300.0
+PUBLISH_MAX = 2000  # messages per call
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = (str(Path(sys.executable).with_name("stream-car")),)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Assigned(msgspec.Struct):
-    """What a worker says of its shards."""
+class Assignment(msgspec.Struct):
+    """A line of a worker's log that reports its shards."""
 
     event: str
     shards: tuple[str, ...] = ()
 
 
 class Worker:
-    """A worker process; `command` is `stream-car` or what stands in for it."""
+    """A worker process; `command` is `stream-car` or a program that replaces it."""
 
     def __init__(self, folder: Path, command: Sequence[str], environment: Mapping[str, str]) -> None:
         folder.mkdir()
@@ -57,15 +57,15 @@ class Worker:
             )
 
     def shards(self) -> list[ShardId]:
-        """What the group has given it, as it last said."""
+        """Return the shards that the group assigned to it, from the last line about them in its log."""
         lines = [line for line in self.log.read_bytes().splitlines() if line.startswith(b'{"event":"assigned"')]
-        names = msgspec.json.decode(lines[-1], type=Assigned).shards if lines else ()
+        names = msgspec.json.decode(lines[-1], type=Assignment).shards if lines else ()
         pairs = (name.split() for name in names)
         return [ShardId("intake" if hop == "intake" else "frontier", int(shard)) for hop, shard in pairs]
 
 
-class Measured:
-    """What is measured: servers, topics, an open connection, and workers that come and go."""
+class Testbed:
+    """Servers, topics, an open connection, and workers that can be started and stopped."""
 
     def __init__(self, folder: Path, kafka: Kafka, redis: Redis, works: Works) -> None:
         self.kafka, self.redis, self.works = kafka, redis, works
@@ -80,79 +80,81 @@ class Measured:
         )
 
     async def publish(self, messages: Sequence[Message]) -> None:
-        """As a publisher in a hurry does."""
-        for start in range(0, len(messages), SENT_AT_ONCE):
-            await self._publisher.publish(messages[start : start + SENT_AT_ONCE])
+        """Publish messages in large batches."""
+        for start in range(0, len(messages), PUBLISH_MAX):
+            await self._publisher.publish(messages[start : start + PUBLISH_MAX])
 
-    async def work(self, count: int, program: Sequence[str] = PROGRAM) -> None:
-        """Start so many workers of both hops; returns when the group has shared all shards out to them."""
+    async def start_workers(self, count: int, program: Sequence[str] = PROGRAM) -> None:
+        """Start workers of both hops; return when all shards are assigned to them."""
         environment = {"STREAM_CAR_KAFKA": self.kafka.address, "STREAM_CAR_REDIS": self.redis.url}
         command = (*program, "worker", "all", "--single-broker", "--rules", RULES, "--json")
         for _ in range(count):
-            place = self._folder / f"worker-{len(list(self._folder.glob('worker-*')))}"
-            self.workers.append(Worker(place, command, environment))
-        await self.shared()
+            folder = self._folder / f"worker-{len(list(self._folder.glob('worker-*')))}"
+            self.workers.append(Worker(folder, command, environment))
+        await self.wait_until_assigned()
 
-    async def shared(self) -> None:
-        """Returns when every shard is some worker's, and every worker has some."""
-        every = self.works.layout.intakes + self.works.layout.frontiers
-        await self._until(lambda: all(w.shards() for w in self.workers) and self._given() == every)
+    async def wait_until_assigned(self) -> None:
+        """Wait until every shard is assigned to a worker, and every worker has shards."""
+        shards = self.works.layout.intakes + self.works.layout.frontiers
 
-    def _given(self) -> int:
-        return sum(len(worker.shards()) for worker in self.workers)
+        def is_assigned() -> bool:
+            counts = [len(worker.shards()) for worker in self.workers]
+            return all(counts) and sum(counts) == shards
 
-    async def _until(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_so():
-            if time.monotonic() > deadline or any(w.process.poll() is not None for w in self.workers):
+        await self._wait_until(is_assigned)
+
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while not condition():
+            if time.monotonic() > deadline or any(worker.process.poll() is not None for worker in self.workers):
                 raise TimeoutError("\n".join(worker.log.read_text()[-1000:] for worker in self.workers))
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
-    async def rest(self) -> None:
-        """Returns when both hops stand at the ends of their logs."""
-        deadline = time.monotonic() + PATIENCE_S
+    async def wait_until_idle(self) -> None:
+        """Wait until both hops have reached the ends of their logs."""
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
-            stands = await self.stands()
-            if stands == await self.ends():
+            positions = await self.positions()
+            if positions == await self.ends():
                 return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"it stands at {stands}; see {self._folder}")
-            await asyncio.sleep(LOOK_S)
+                raise TimeoutError(f"The shards stopped at {positions}. See the logs in {self._folder}.")
+            await asyncio.sleep(POLL_S)
 
-    async def stands(self) -> dict[ShardId, int]:
-        """How far each shard has come."""
-        found = await self.views.peek({place: [] for places in self.places().values() for place in places})
-        return {place: told[0] for place, told in found.items()}
+    async def positions(self) -> dict[ShardId, int]:
+        """Return the position of each shard in its log."""
+        views = await self.views.peek({shard: [] for shards in self.shards().values() for shard in shards})
+        return {shard: view[0] for shard, view in views.items()}
 
     async def ends(self) -> dict[ShardId, int]:
-        """Where their logs end."""
-        every = [place for places in self.places().values() for place in places]
-        return {place: (await self.logs[TOPICS[place.hop]].range(place.shard))[1] for place in every}
+        """Return the end of each shard's log."""
+        every = [shard for shards in self.shards().values() for shard in shards]
+        return {shard: (await self.logs[TOPICS[shard.hop]].range(shard.shard))[1] for shard in every}
 
-    def places(self) -> dict[Hop, list[ShardId]]:
-        """All shards by hop."""
+    def shards(self) -> dict[Hop, list[ShardId]]:
+        """Return all shards by hop."""
         layout = self.works.layout
         return {
             "intake": [ShardId("intake", q) for q in range(layout.intakes)],
             "frontier": [ShardId("frontier", p) for p in range(layout.frontiers)],
         }
 
-    async def told(self) -> int:
-        """How many changes there are."""
+    async def changes(self) -> int:
+        """Return the number of changes in the change log."""
         shards = range(self.works.layout.frontiers)
         return sum([(await self.logs[CHANGES].range(shard))[1] for shard in shards])
 
-    def spent(self) -> dict[str, float]:
-        """Seconds of the processor that each process has taken since it began."""
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the processor time that each process has used since its start."""
         return {
             "this process": time.process_time(),
-            "workers": sum(cpu(worker.process.pid) for worker in self.workers),
-            "Kafka": cpu(self.kafka.pid),
-            "Redis": cpu(self.redis.pid),
+            "workers": sum(cpu_seconds(worker.process.pid) for worker in self.workers),
+            "Kafka": cpu_seconds(self.kafka.pid),
+            "Redis": cpu_seconds(self.redis.pid),
         }
 
-    async def end_workers(self) -> None:
-        """In order."""
+    async def stop_workers(self) -> None:
+        """Terminate the workers and wait until they have ended."""
         for worker in self.workers:
             worker.process.terminate()
         for worker in self.workers:
@@ -161,8 +163,8 @@ class Measured:
 
 
 @asynccontextmanager
-async def measured(folder: Path) -> AsyncIterator[Measured]:
-    """Servers with the settings that ship and topics with their default partitions, within."""
+async def open_testbed(folder: Path) -> AsyncIterator[Testbed]:
+    """Run servers with the shipped settings and topics with their default partitions until the block ends."""
     kafka, redis = Kafka(folder / "kafka"), Redis(folder / "redis")
     try:
         redis.start()
@@ -173,11 +175,11 @@ async def measured(folder: Path) -> AsyncIterator[Measured]:
             kafka=server, redis=RedisServer(url=redis.url), ruleset=rule_packs.load([RULES]), single_broker=True
         )
         works = await Works.open(plan)
-        found = Measured(folder, kafka, redis, works)
+        testbed = Testbed(folder, kafka, redis, works)
         try:
-            yield found
+            yield testbed
         finally:
-            for worker in found.workers:
+            for worker in testbed.workers:
                 worker.process.kill()
                 worker.process.wait()
             await works.close()
@@ -186,7 +188,7 @@ async def measured(folder: Path) -> AsyncIterator[Measured]:
         redis.kill()
 
 
-def cpu(pid: int) -> float:
-    """Seconds of the processor that a process has taken, all threads, in user's and system's mode."""
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process: all threads, user and system mode."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / TICKS
