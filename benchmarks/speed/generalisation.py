@@ -53,9 +53,9 @@ class FoldMeans(Struct, frozen=True):
 def cross_validate(right: Sequence[Sequence[Right]], ids: Sequence[Sequence[str]]) -> FoldMeans:
     """Cross-validate `right[settings][set][question]`. A question of several sets is in the same fold of each."""
     sums = [0.0, 0.0, 0.0]
-    for trial in range(TRIALS):
-        ties = Random(trial)
-        folds = [[Random(f"{trial} {name}").randrange(FOLDS) for name in names] for names in ids]
+    for seed in range(TRIALS):
+        ties = Random(seed)
+        folds = [[Random(f"{seed} {name}").randrange(FOLDS) for name in names] for names in ids]
         for fold in range(FOLDS):
             training = [_mean_of_sets(sets, folds, fold, is_within=False) for sets in right]
             best = max(range(len(right)), key=lambda at: (training[at], ties.random()))

@@ -31,7 +31,7 @@ def apply(fold: Fold, state: State, arrivals: Sequence[Arrival], *, start: int =
 
 
 def _drive(state: State, steps: Generator[list[bytes], None, Effects]) -> Effects:
-    """Run a step to its end. The state is complete, so every key that a step asks for is new."""
+    """Run a step to its end. The state is complete, so every requested key that is missing is new."""
     while True:
         try:
             keys = next(steps)
