@@ -84,9 +84,9 @@ def _rivals() -> tuple[list[tuple[str, int, Rival]], list[str]]:
 
         rivals += [
             (PATHWAY, sys.maxsize, lambda part: pathway_joins.whole_task(fold, part)),
-            ("Pathway, without waiting for changes", sys.maxsize, lambda part: pathway_joins.whole_task(fold, part, wait=False)),
+            ("Pathway, without waiting", sys.maxsize, lambda part: pathway_joins.whole_task(fold, part, wait=False)),
             (
-                "Pathway, frontier alone, without waiting",
+                "Pathway, frontier only, without waiting",
                 sys.maxsize,
                 lambda part: pathway_joins.frontier_only(fold, part),
             ),
