@@ -37,9 +37,9 @@ def run(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("explain", "label"), "label is void by recall"),
+        (("explain", "label"), "label is voided by recall"),
         (("history", "drug=x"), "ended by recall"),
-        (("query", "ulcers"), "lie beneath the diagonal"),
+        (("query", "ulcers"), "lie below the diagonal"),
     ],
 )
 def test_a_picture_is_kept_beside_the_words(arguments: tuple[str, ...], said: str, data: Path, tmp_path: Path) -> None:
