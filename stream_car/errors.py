@@ -1,34 +1,39 @@
-"""Everything Stream-CAR raises on purpose: one root, few families, named for what the caller can do."""
+"""Everything Stream-CAR raises on purpose: one root, few families, named for what the caller can do.
+
+Promise: a message says in one or two sentences what to do. A `code` is stable; programs compare it, not the message.
+"""
+
+from collections.abc import Sequence
 
 
 class StreamCarError(Exception):
-    """Any failure Stream-CAR raises on purpose."""
+    """Any failure that Stream-CAR raises on purpose."""
 
 
 class InvalidDocument(StreamCarError):
     """The document can never be accepted; set it aside.
 
-    `code` is stable (`syntax`, `scope`, `conflict`, ...); `reason` is one sentence to act on.
+    `code` names the reason (`syntax`, `scope`, `conflict`, ...); `reason` is one sentence to act on.
     """
 
     def __init__(self, code: str, reason: str, document_id: str | None = None) -> None:
-        named = f"document {document_id!r}" if document_id is not None else "document"
-        super().__init__(f"{named} rejected ({code}): {reason}")
+        name = f"document {document_id!r}" if document_id is not None else "document"
+        super().__init__(f"{name} rejected ({code}): {reason}")
         self.code = code
         self.reason = reason
         self.document_id = document_id
 
 
 class InvalidRules(StreamCarError):
-    """A rule pack cannot be loaded; `problems` lists every reason found."""
+    """Rule packs cannot be loaded. `problems` has one sentence for each reason."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("; ".join(problems))
+        super().__init__(_sentences(problems))
         self.problems = problems
 
 
 class InvalidRequest(StreamCarError):
-    """The question cannot be answered as put; `code` is stable, the message says what to change."""
+    """The request is invalid; the message says what to change. `code` names the argument, or the reason."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -36,19 +41,19 @@ class InvalidRequest(StreamCarError):
 
 
 class Busy(StreamCarError):
-    """Somebody else has the folder open; try again when they have let go. `reason` is who, without the advice."""
+    """Another process has the data directory open. Try again when it has closed it. `reason` names the process."""
 
     def __init__(self, reason: str, advice: str) -> None:
-        super().__init__(f"{reason}; {advice}")
+        super().__init__(_sentences((reason, advice)))
         self.reason = reason
 
 
 class ClaimLost(StreamCarError):
-    """Another worker holds the shard now, or it has moved; claim it again or let go."""
+    """Another worker has claimed the shard, or has moved it. Claim it again, or stop working on it."""
 
 
 class Halted(StreamCarError):
-    """The state or the log breaks a promise; a person must decide. `code` names the case."""
+    """The state or the log breaks a promise. A person must decide what to do. `code` names the case."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -56,9 +61,9 @@ class Halted(StreamCarError):
 
 
 class Unavailable(StreamCarError):
-    """A server does not answer, or not now. Nothing is known of what was asked of it; try again later.
+    """A server does not answer now, so it is unknown whether it did what was requested. Try again later.
 
-    `code` is stable where the server gave a reason.
+    `code` is the reason that the server gave, or `unavailable`.
     """
 
     def __init__(self, reason: str, code: str = "unavailable") -> None:
@@ -66,24 +71,32 @@ class Unavailable(StreamCarError):
         self.code = code
 
 
-class TooMuch(StreamCarError):
-    """More at once than a server takes; nothing was kept. Send it in smaller parts."""
+class Overloaded(StreamCarError):
+    """This is more than the service accepts at once, and nothing was done. Send less at once, or try again later."""
 
 
 class UnsafeSettings(StreamCarError):
-    """Settings of a server or a topic would break a promise; `problems` names each, and what it must be."""
+    """The settings of a server or a topic would break a promise. `problems` names each, and what it must be."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("; ".join(problems))
+        super().__init__(_sentences(problems))
         self.problems = problems
 
 
 class NotVisible(StreamCarError):
-    """A revision that an answer must count is not visible; ask again, or give it more time.
+    """A revision that the answer must count is not visible. Try again, or allow more time.
 
-    `code` is `not_visible` where it was waited for, `pending` where it waits for a time to come.
+    `code` is `not_visible` if the revision was not visible in time, and `pending` if the document waits for its time.
     """
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
         self.code = code
+
+
+class Unsupported(StreamCarError):
+    """This back end cannot do it; docs/reference/back-ends.md lists what each one can do."""
+
+
+def _sentences(texts: Sequence[str]) -> str:
+    return " ".join(text if text.endswith((".", "?")) else f"{text}." for text in texts)

@@ -10,7 +10,7 @@ from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import DocumentTerms
 
 
-class Message(Struct, frozen=True, kw_only=True, gc=False):
+class Message(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """What a publisher appends to a log. A null value retracts the document that the key names."""
 
     value: bytes | None
@@ -18,7 +18,7 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class Record(Struct, frozen=True, kw_only=True, gc=False):
+class Record(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """A message in a log. `append_time` is in microseconds UTC by the log's own clock."""
 
     offset: int
@@ -63,7 +63,7 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     trimmed: int  # emissions up to this number have left the outbox
 
 
-class Emission(Struct, frozen=True, kw_only=True, gc=False):
+class Emission(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """One output of a shard. `oseq` numbers them without gaps; `stream` names the destination."""
 
     oseq: int
@@ -175,11 +175,23 @@ class ChangeLog(EventSink, Protocol):
         """Return the highest `oseq` stored, or 0 if there is none."""
 
 
-class RetainedChangeLog(ChangeLog, Protocol):
-    """A change log that deletes old emissions."""
+class ChangeLogReader(Protocol):
+    """What those need who only read a change log."""
+
+    async def read(
+        self, shard: int, stream: str, *, after: int = 0, limit: int = 1000, key: bytes | None = None
+    ) -> Sequence[Emission]:
+        """As in `ChangeLog`."""
+
+    async def last(self, shard: int) -> int:
+        """As in `EventSink`."""
 
     async def deleted_up_to(self, shard: int) -> int:
         """Return the number up to which emissions may have been deleted, or 0 if none has been."""
+
+
+class RetainedChangeLog(ChangeLog, ChangeLogReader, Protocol):
+    """A change log that deletes old emissions."""
 
     async def delete_up_to(self, shard: int, stream: str, up_to: int, limit: int) -> int:
         """Delete at most `limit` emissions of a stream with `oseq <= up_to`, and return how many were deleted."""

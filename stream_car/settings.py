@@ -1,13 +1,12 @@
-"""What the environment and a settings file say. Nothing else reads them.
+"""Settings from the environment and from a settings file. Nothing else reads them.
 
-Promise: an unknown name, a wrong kind of value or a secret in a settings file is refused at the start,
-with the name and never with the value.
+Promise: an unknown name, a wrong type of value, or a secret in a settings file is rejected at the start. The error
+names the setting and never shows its value.
 """
 
 import os
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from msgspec import Meta, Struct
 from stream_car.adapters.kafka.settings import DEFAULT_MECHANISM, KafkaServer
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.errors import InvalidRequest
+from stream_car.suggest import suggest
 
 DATA_VARIABLE = "STREAM_CAR_DATA"
 DATA_DEFAULT = Path("stream-car-data")
@@ -37,13 +37,16 @@ TOKEN_MIN = 16
 
 
 def data_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the embedded engine keeps its files unless a caller says otherwise."""
-    named = environment.get(DATA_VARIABLE)
-    return Path(named) if named else DATA_DEFAULT
+    """Return the default data directory."""
+    directory = environment.get(DATA_VARIABLE)
+    return Path(directory) if directory else DATA_DEFAULT
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How `stream-car up` runs. A settings file has these names; what the command line says goes before."""
+    """How `stream-car serve` and `stream-car query-worker` run.
+
+    A settings file uses these names. Options of the command line take precedence.
+    """
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8377
@@ -56,52 +59,57 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_settings(path: Path | None) -> ServerSettings:
-    """The settings of a TOML file. Raises `InvalidRequest` (`settings`) that names what is wrong."""
+    """Return the settings of a TOML file, or the defaults without a file.
+
+    Raises:
+        InvalidRequest: the file cannot be used (`settings`).
+    """
     if path is None:
         return ServerSettings()
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise _wrong(path, f"it cannot be read ({error.strerror})") from None
+        raise _invalid(path, f"it cannot be read ({error.strerror}).") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise _wrong(path, "it is no TOML file in UTF-8") from None
-    if "token" in said:
-        raise _wrong(path, f"`token` does not belong here: put it into a file, name that as `token_file`, "
-                     f"or set ${TOKEN_VARIABLE}")  # fmt: skip
+        raise _invalid(path, "it is not TOML in UTF-8.") from None
+    if "token" in values:
+        cure = f"Write the token to another file and name that file as `token_file`, or set ${TOKEN_VARIABLE}."
+        raise _invalid(path, f"`token` is not allowed here. {cure}")
     try:
-        return msgspec.convert(said, ServerSettings)
+        return msgspec.convert(values, ServerSettings)
     except msgspec.ValidationError as error:
-        raise _wrong(path, str(error)) from None
+        raise _invalid(path, f"{error}.") from None
 
 
 def read_token(token_file: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The token that clients must send, from a file or else from the environment; `None` where there is none."""
-    named, source = environment.get(TOKEN_VARIABLE), f"${TOKEN_VARIABLE}"
+    """Return the token that clients must send: from a file, else from the environment, or `None`.
+
+    Raises:
+        InvalidRequest: the file cannot be read, or the token is too weak (`settings`).
+    """
+    token, source = environment.get(TOKEN_VARIABLE), f"${TOKEN_VARIABLE}"
     if token_file is not None:
-        source = "token_file"
-        try:
-            named = Path(token_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise InvalidRequest(
-                "settings", f"the file that `token_file` names ({token_file}) cannot be read"
-            ) from None
-    elif named is None:
+        source = "The file that `token_file` names"
+        token = _read_secret(token_file, "`token_file`")
+    elif token is None:
         return None
-    if not _is_token(named):
-        raise InvalidRequest(
-            "settings", f"{source} must hold {TOKEN_MIN} or more letters and digits; make one: openssl rand -hex 24"
-        )
-    return named
+    if not _is_token(token):
+        cure = "Create a token with: openssl rand -hex 24"
+        raise _error(f"{source} must hold at least {TOKEN_MIN} ASCII characters without spaces. {cure}")
+    return token
 
 
 def token_to_send(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The token that a client sends, if any. Raises `InvalidRequest` (`settings`) where it can be none."""
-    named = environment.get(TOKEN_VARIABLE)
-    if named is None or _is_token(named):
-        return named
-    wrong = f"is no token (those have {TOKEN_MIN} or more letters and digits)" if named.strip() else "is empty"
-    advice = "set it to the token that the service was started with, or unset it where that has none"
-    raise InvalidRequest("settings", f"${TOKEN_VARIABLE} {wrong}; {advice}")
+    """Return the token that a client sends, if any.
+
+    Raises:
+        InvalidRequest: the environment holds a value that cannot be a token (`settings`).
+    """
+    token = environment.get(TOKEN_VARIABLE)
+    if token is None or _is_token(token):
+        return token
+    problem = f"is not a token: tokens have at least {TOKEN_MIN} characters" if token.strip() else "is empty"
+    raise _error(f"${TOKEN_VARIABLE} {problem}. Set it to the token of the service, or unset it if there is none.")
 
 
 def _is_token(text: str) -> bool:
@@ -109,71 +117,92 @@ def _is_token(text: str) -> bool:
 
 
 def require_known_variables(environment: Mapping[str, str] = os.environ) -> None:
-    """Refuse a variable that looks like a misspelt setting: it would be ignored."""
-    known = {name.removeprefix(PREFIX): name for name in KNOWN}
+    """Reject a variable that looks like a misspelt setting, because it would be ignored.
+
+    Raises:
+        InvalidRequest: there is such a variable (`settings`).
+    """
+    known = {name.removeprefix(PREFIX) for name in KNOWN}
     for name in sorted(environment):
         rest = name.removeprefix(PREFIX)
-        meant = get_close_matches(rest, known, n=1, cutoff=0.6) if name.startswith(PREFIX) else []
-        if meant and rest not in known:
-            raise InvalidRequest("settings", f"${name} is no setting; is ${known[meant[0]]} meant?")
+        closest = suggest(rest, known) if name.startswith(PREFIX) and rest not in known else None
+        if closest is not None:
+            raise _error(f"Unknown variable ${name}. Did you mean ${PREFIX}{closest}?")
 
 
 def kafka_server(address: str | None = None, environment: Mapping[str, str] = os.environ) -> KafkaServer:
-    """The Kafka that the environment or a caller names. Raises `InvalidRequest` (`settings`) where neither does."""
-    told = _of_server("KAFKA", environment)
-    named = address or told.get("")
-    if not named:
-        raise InvalidRequest("settings", "say where Kafka is: --kafka HOST:PORT, or $STREAM_CAR_KAFKA")
+    """Return the Kafka server at an address, or else at the one in the environment.
+
+    Raises:
+        InvalidRequest: there is no address, or a setting is wrong (`settings`).
+    """
+    values = _server_settings("KAFKA", environment)
+    address = address or values.get("")
+    if not address:
+        raise _error("No address of Kafka. Give --kafka HOST:PORT, or set $STREAM_CAR_KAFKA.")
     try:
         return msgspec.convert(
             {
-                "address": named,
-                "username": told.get("USER"),
-                "password": told.get("PASSWORD"),
-                "mechanism": told.get("MECHANISM", DEFAULT_MECHANISM),
-                "tls": told.get("TLS", "0"),
-                "ca": told.get("CA"),
-                "certificate": told.get("CERTIFICATE"),
-                "key": told.get("KEY"),
+                "address": address,
+                "username": values.get("USER"),
+                "password": values.get("PASSWORD"),
+                "mechanism": values.get("MECHANISM", DEFAULT_MECHANISM),
+                "tls": values.get("TLS", "0"),
+                "ca": values.get("CA"),
+                "certificate": values.get("CERTIFICATE"),
+                "key": values.get("KEY"),
             },
             KafkaServer,
             strict=False,
         )
     except msgspec.ValidationError as error:
-        raise InvalidRequest("settings", f"the environment's settings of Kafka are wrong: {error}") from None
+        raise _error(f"A variable $STREAM_CAR_KAFKA_... has a wrong value: {error}.") from None
+
+
+def kafka_variable(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the name of the variable that holds the address of Kafka, if it is set."""
+    variable = f"{PREFIX}KAFKA"
+    return variable if environment.get(variable) else None
 
 
 def redis_server(environment: Mapping[str, str] = os.environ) -> RedisServer:
-    """The Redis that the environment names. Raises `InvalidRequest` (`settings`) where it names none."""
-    told = _of_server("REDIS", environment)
-    if "" not in told:
-        raise InvalidRequest("settings", "say where Redis is: $STREAM_CAR_REDIS=redis://host:6379")
+    """Return the Redis server that the environment names.
+
+    Raises:
+        InvalidRequest: it names none (`settings`).
+    """
+    values = _server_settings("REDIS", environment)
+    if "" not in values:
+        raise _error("No address of Redis. Set it, for example: export STREAM_CAR_REDIS=redis://host:6379")
     return RedisServer(
-        url=told[""],
-        username=told.get("USER"),
-        password=told.get("PASSWORD"),
-        ca=told.get("CA"),
-        certificate=told.get("CERTIFICATE"),
-        key=told.get("KEY"),
+        url=values[""],
+        username=values.get("USER"),
+        password=values.get("PASSWORD"),
+        ca=values.get("CA"),
+        certificate=values.get("CERTIFICATE"),
+        key=values.get("KEY"),
     )
 
 
-def _of_server(server: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What the environment says of a server; a password may lie in a file."""
-    told = {}
-    for name in _SERVER_SETTINGS[server]:
-        variable = PREFIX + "_".join(filter(None, (server, name)))
-        if environment.get(variable):
-            told[name] = environment[variable]
-    if "PASSWORD_FILE" in told:
-        try:
-            told["PASSWORD"] = Path(told["PASSWORD_FILE"]).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise InvalidRequest(
-                "settings", f"the file that ${PREFIX}{server}_PASSWORD_FILE names cannot be read"
-            ) from None
-    return told
+def _server_settings(server: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a server by the end of their variable names; a password may come from a file."""
+    variables = {name: PREFIX + "_".join(filter(None, (server, name))) for name in _SERVER_SETTINGS[server]}
+    values = {name: environment[variable] for name, variable in variables.items() if environment.get(variable)}
+    if "PASSWORD_FILE" in values:
+        values["PASSWORD"] = _read_secret(values["PASSWORD_FILE"], f"${variables['PASSWORD_FILE']}")
+    return values
 
 
-def _wrong(path: Path, why: str) -> InvalidRequest:
-    return InvalidRequest("settings", f"the settings in {path.name} cannot be used: {why}")
+def _read_secret(path: str, setting: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise _error(f"The file that {setting} names cannot be read. Check its path and permissions.") from None
+
+
+def _invalid(path: Path, problem: str) -> InvalidRequest:
+    return _error(f"The settings in {path.name} cannot be used: {problem}")
+
+
+def _error(message: str) -> InvalidRequest:
+    return InvalidRequest("settings", message)

@@ -105,9 +105,9 @@ async def _trace_http_query(car: "Engine") -> CallTrace:
     import httpx
 
     from stream_car.http.app import application
-    from stream_car.local.service import EmbeddedService
+    from stream_car.local.concurrent_service import ConcurrentService
 
-    async with EmbeddedService(car) as service:
+    async with ConcurrentService(car.directory) as service:
         transport = httpx.ASGITransport(app=application(service, version="0"))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             await client.post("/v1/query", json={"text": "pollution"})

@@ -7,7 +7,7 @@ import msgspec
 
 from stream_car.adapters.kafka.journal import TYPES
 from stream_car.adapters.kafka.topic_layout import Layout, Topic
-from stream_car.codec.json_scan import DEFAULTS, GREATEST
+from stream_car.codec.json_scan import DEFAULT_LIMITS, GREATEST
 from stream_car.codec.placements import PlacementRecord, WatermarkRecord
 from stream_car.core.changes import FrontierChange
 
@@ -29,8 +29,15 @@ def files() -> dict[str, str]:
 
 
 def of_type(kind: object, title: str) -> Json:
-    """Return the schema of a message type. Times are microseconds since 1970, UTC."""
-    return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+    """Return the schema of a message type. Times are microseconds since 1970, UTC.
+
+    Consumers must accept fields that a later release adds, so the schema is open although Stream-CAR's own reader is
+    not.
+    """
+    schema = msgspec.json.schema(kind)
+    for definition in schema["$defs"].values():
+        definition.pop("additionalProperties", None)
+    return {"$schema": DIALECT, "title": title, **schema}
 
 
 def documents() -> Json:
@@ -38,19 +45,19 @@ def documents() -> Json:
 
     The decoder is stricter than a schema can be, for example about sizes in bytes, characters and links.
     """
-    name: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.id}
-    scope_value: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULTS.scope_value}
+    name: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULT_LIMITS.id}
+    scope_value: Json = {"type": "string", "minLength": 1, "maxLength": DEFAULT_LIMITS.scope_value}
     integer: Json = {"type": "integer", "minimum": -GREATEST, "maximum": GREATEST}
     revision: Json = {"type": "integer", "minimum": 1, "maximum": GREATEST}
     values: Json = {"oneOf": [scope_value, {"type": "array", "items": scope_value, "minItems": 1}]}
     part: Json = {"type": "object", "propertyNames": name, "additionalProperties": values}
-    links: Json = {"type": "array", "items": name, "maxItems": DEFAULTS.links}
-    time: Json = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"}
+    links: Json = {"type": "array", "items": name, "maxItems": DEFAULT_LIMITS.links}
+    time: Json = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d))?$"}
     text: Json = {"type": "string"}
     fields: Json = {
         "id": name | {"description": "The publisher's id. If the record has a key, the key is this id."},
         "type": name | {"description": "One of a rule pack's types."},
-        "time": time | {"description": "When it takes effect, RFC 3339."},
+        "time": time | {"description": "When it takes effect: RFC 3339, or a day, which means midnight UTC."},
         "order": integer | {"description": "The publisher's own tie-breaker within one time."},
         "revision": revision | {"description": "The number of a correction: a higher one replaces a lower one."},
         "scope": {"oneOf": [part, {"type": "array", "items": part}], "description": "The entities that it is about."},
@@ -59,7 +66,7 @@ def documents() -> Json:
         "amends": links,
         "attributes": {"type": "object"},
         "title": text,
-        "text": text | {"maxLength": DEFAULTS.text},
+        "text": text | {"maxLength": DEFAULT_LIMITS.text},
         "source": text,
         "url": text,
         "retracted": {"const": False},
@@ -115,12 +122,12 @@ def _channel(layout: Layout, topic: Topic) -> Json:
         **{name: int(settings[name]) for name in ("retention.ms", "retention.bytes", "max.message.bytes")},
     }
     return {
-        "address": layout.named(topic),
+        "address": layout.full_name(topic),
         "description": f"{topic.about} Key: {topic.key}. Partition: {topic.placed}.",
         "messages": {topic.name: _message(topic)},
         "bindings": {
             "kafka": {
-                "topic": layout.named(topic),
+                "topic": layout.full_name(topic),
                 "partitions": topic.partitions,
                 "replicas": layout.replicas,
                 "topicConfiguration": configuration,

@@ -3,10 +3,10 @@
 import click
 
 from benchmarks.paper import evaluate, run
-from stream_car.cli.main import Commands
+from stream_car.cli.main import SentenceErrors
 
 
-@click.group(cls=Commands)
+@click.group(cls=SentenceErrors)
 def main() -> None:
     """Measure answers on benchmark sets on this machine."""
 

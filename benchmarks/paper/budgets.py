@@ -7,7 +7,7 @@ answers is limited by it. The last step has no budget, as a query without one.
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from benchmarks.paper.lab import Lab
 from benchmarks.paper.measures import Share, recall, share, tca
@@ -29,7 +29,7 @@ class BudgetStep(Struct, frozen=True, kw_only=True):
     keys: float  # read, on average
     complete: Share
     coverage: float
-    recall: float = field(name="told")
+    recall: float
     risk: Share
     trusted: Share
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 import stream_car
 from benchmarks.paper.sets import Question
-from stream_car.codec import documents_in
+from stream_car.codec import split_documents
 from stream_car.ports import Encoder
 from stream_car.queries.answers import Answer
 from stream_car.queries.limits import DEPTH, DEPTH_MAX, K_MAX
@@ -50,9 +50,9 @@ class BenchEngine:
     """An engine on the documents of one set."""
 
     def __init__(self, folder: Path, domain: str, encoder: Encoder | None = None) -> None:
-        self.engine = stream_car.open(None, domains=[domain], future="apply", encoder=encoder)
+        self.engine = stream_car.open(None, rules=[domain], future="apply", encoder=encoder)
         with (folder / "documents.jsonl").open("rb") as stream:
-            self.engine.publish(documents_in(stream))
+            self.engine.publish(split_documents(stream))
         self.engine.settle()
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class BenchEngine:
     def trace(self, question: Question, k: int, lexical: LexicalRanker) -> AnswerTrace:
         """Answer a question and trace how the answer came about."""
         answer = self.answer(question.text, k)
-        anchors = [hit.id for hit in self.engine.relevance(question.text, DEPTH)]
+        anchors = [hit.id for hit in self.engine.search(question.text, DEPTH)]
         scope = self.engine.check(question.anchor).certificate
         case = (*question.anchor, *question.chain, *question.gold)
         return AnswerTrace(

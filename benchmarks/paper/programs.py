@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.paper.models import CachingEncoder, CrossEncoder, Generator
-from stream_car.adapters.search.encoders import encoder
+from stream_car.adapters.search.encoders import load_encoder
 from stream_car.errors import InvalidRequest
 
 
@@ -20,7 +20,7 @@ def load_encoders(folders: Sequence[str]) -> dict[str, CachingEncoder]:
     """Load the encoders of these folders, by the folder's name, or by the whole path if names are not unique."""
     names = [Path(folder).name for folder in folders]
     return {
-        name if names.count(name) == 1 else folder: CachingEncoder(encoder(folder))
+        name if names.count(name) == 1 else folder: CachingEncoder(load_encoder(folder))
         for name, folder in zip(names, folders, strict=True)
     }
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from rich.console import Group as Lines
-from rich.console import RenderableType
+from rich.console import Group as Lines, RenderableType
 from rich.progress import Progress
 
 from benchmarks.paper import charts, programs, tables, text_tables
@@ -18,10 +17,9 @@ from benchmarks.paper.lab import Lab, Report, Track
 from benchmarks.paper.models import Models
 from benchmarks.paper.sets import COLLECTIONS, Question, Split, find_collections
 from benchmarks.paper.text_tables import TextTable
-from stream_car.api.json import line
+from stream_car.api.json import to_json
 from stream_car.cli import options
-from stream_car.cli.console import emit, show, words
-from stream_car.cli.publish import progress
+from stream_car.cli.console import emit, progress, show, words
 from stream_car.cli.widgets import FAINT, Rows
 from stream_car.errors import InvalidRequest
 
@@ -79,7 +77,7 @@ from stream_car.errors import InvalidRequest
     "encoders",
     multiple=True,
     metavar="FOLDER",
-    help="A sentence encoder, as `stream-car up --encoder` takes it; may be repeated.",
+    help="A sentence encoder, as `stream-car serve --encoder` takes it; may be repeated.",
 )
 @click.option(
     "--cross-encoder",
@@ -89,8 +87,9 @@ from stream_car.errors import InvalidRequest
 @click.option(
     "--generator", metavar="COMMAND", help="A program that reads a prompt and writes a text, for HyDE and table 12."
 )
-@options.as_json
+@options.session()
 def command(
+    session: options.Session,
     data: Path,
     names: Sequence[str],
     table: int | None,
@@ -101,7 +100,6 @@ def command(
     encoders: Sequence[str],
     cross_encoder: str | None,
     generator: str | None,
-    as_json: bool,
 ) -> None:
     """Measure answers and compare them with the paper's systems.
 
@@ -119,20 +117,20 @@ def command(
     )
     with progress() as bar, Lab(data, split=split, models=models, track=_with_progress(bar)) as lab:
         if table is not None:
-            options.answer_one(tables.paper_table(table, lab), as_json=as_json, draw=draw)
+            session.report(tables.paper_table(table, lab), draw)
             return
         if is_curve:
             curves = []
             for collection in find_collections(names):
                 curves.append(curve(lab, collection))
-                options.answer_one(curves[-1], as_json=as_json, draw=lambda each: draw(text_tables.budget_table(each)))
+                session.report(curves[-1], lambda each: draw(text_tables.budget_table(each)))
             _print_paths(charts.write_curves(curves, folder) if folder is not None else ())
             return
         reports = []
         for collection in find_collections(names):
             reports.append(lab.report(collection))
-            _print_report(reports[-1], failures=failures, as_json=as_json)
-    if not as_json:
+            _print_report(reports[-1], failures=failures, as_json=session.as_json)
+    if not session.as_json:
         summaries = (text_tables.comparison, text_tables.factorisation, text_tables.lookups)
         show(*(draw(table_of(reports)) for table_of in summaries))
     _print_paths(charts.write_reports(reports, folder) if folder is not None else ())
@@ -145,7 +143,7 @@ def _print_paths(paths: Iterable[Path]) -> None:
 
 def _print_report(report: Report, *, failures: bool, as_json: bool) -> None:
     if as_json:
-        emit(line(report))
+        emit(to_json(report))
         return
     show(draw(text_tables.systems(report)))
     if (by_hop := text_tables.hops(report)) is not None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks.paper.measures import Superseders, superseders
-from stream_car.codec import decode, documents_in
+from stream_car.codec import decode, split_documents
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidRequest
 
@@ -209,4 +209,4 @@ def _read_lines(path: Path) -> Iterable[bytes]:
         reason = f"{path} is missing. The option --data must name the directory that contains the sets' directories."
         raise InvalidRequest("set", reason)
     with path.open("rb") as stream:
-        yield from documents_in(stream)
+        yield from split_documents(stream)

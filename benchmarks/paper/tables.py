@@ -199,7 +199,7 @@ def _anchor_recall(open_set: OpenSet, name: str) -> Share | None:
     stage_1: Mapping[str, Callable[[str], list[str]]] = {
         "BM25": lambda text: open_set.baselines.bm25.rank(text, 5),
         "two-stage": lambda text: open_set.baselines.bm25.rank(text, 5),
-        OURS: lambda text: [hit.id for hit in open_set.engine.engine.relevance(text, 5)],
+        OURS: lambda text: [hit.id for hit in open_set.engine.engine.search(text, 5)],
     }
     if name not in stage_1:
         return None

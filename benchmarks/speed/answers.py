@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import stream_car
 from benchmarks.paper.measures import tca
 from benchmarks.paper.sets import Collection, Question, find_collections, load
-from stream_car.codec import documents_in
+from stream_car.codec import split_documents
 from stream_car.local.engine import Engine
 from stream_car.queries.answers import Answer
 from stream_car.ranking.settings import SETTINGS, Settings
@@ -49,17 +49,18 @@ class Case:
         self.questions = material.questions
         self.superseders = material.superseders
         self.engine: Engine = stream_car.open(
-            None, domains=[collection.domain], future="apply", ranking=settings, encoder=encoder
+            None, rules=[collection.domain], future="apply", ranking=settings, encoder=encoder
         )
         with (material.folder / "documents.jsonl").open("rb") as stream:
-            self.engine.publish(documents_in(stream))
+            self.engine.publish(split_documents(stream))
         self.engine.settle()
 
     def use(self, settings: Settings) -> None:
         """Use other settings from now on. The index keeps its text analysis."""
-        self.engine._built.index._settings = settings
-        self.engine._built.queries.superseded_bonus = settings.superseded_bonus
-        self.engine._built.queries.cache = None
+        projection = self.engine.directory.projection
+        projection.index._settings = settings
+        projection.queries.superseded_bonus = settings.superseded_bonus
+        projection.queries.cache = None
 
     def is_right(self, question: Question, answer: Answer) -> bool:
         """Judge an answer by Theorem 4."""

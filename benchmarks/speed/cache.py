@@ -7,7 +7,7 @@ repeated after another publication, or new, with and without the cache. Processo
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from random import Random
 from time import process_time
@@ -35,7 +35,7 @@ def main(documents: int = DOCUMENTS, queries: int = QUERIES) -> int:
         engine.query("warm")
         questions = list(_questions(documents, queries))
         new = [_microseconds(lambda q=q: engine.query(q)) for q in questions]  # type: ignore[misc]
-        cache = engine._built.queries.cache
+        cache = engine.directory.projection.queries.cache
         assert cache is not None
         entries, size = len(cache), cache.size
         cached = [_microseconds(lambda q=q: engine.query(q)) for q in questions[:ROUNDS]]  # type: ignore[misc]
@@ -81,26 +81,26 @@ def _microseconds(query: Callable[[], object]) -> float:
 
 @contextmanager
 def _without_cache(engine: Engine) -> Iterator[None]:
-    cache, engine._built.queries.cache = engine._built.queries.cache, None
+    cache, engine.directory.projection.queries.cache = engine.directory.projection.queries.cache, None
     yield
-    engine._built.queries.cache = cache
+    engine.directory.projection.queries.cache = cache
 
 
 class _InvalidationTimer:
     """Measures the time that the cache takes during one publication."""
 
     def __init__(self, engine: Engine) -> None:
-        self.cache = engine._built.queries.cache
+        self.cache = engine.directory.projection.queries.cache
         assert self.cache is not None
         self.seconds = 0.0
         invalidate = self.cache.invalidate
 
-        def timed(offset: int, touched: list[bytes]) -> None:
+        def timed(offset: int, touched: Iterable[bytes]) -> None:
             begin = process_time()
             invalidate(offset, touched)
             self.seconds += process_time() - begin
 
-        self.cache.invalidate = timed  # type: ignore[method-assign,assignment]
+        self.cache.invalidate = timed  # type: ignore[method-assign]
 
     def stop(self) -> float:
         """Stop the timer; return microseconds."""

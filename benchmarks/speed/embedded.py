@@ -22,10 +22,10 @@ import stream_car
 from benchmarks.speed.event_stream import TICKERS, paragraphs
 from benchmarks.speed.report import Figure, quantile, show
 from benchmarks.speed.stages import Stages
-from stream_car.codec import documents_in, encode
+from stream_car.codec import encode, split_documents
 from stream_car.core.documents import Document
 from stream_car.local.engine import Engine
-from stream_car.local.run_sync import at_once
+from stream_car.local.run_sync import run_sync
 
 DOCUMENTS = 50_000
 QUERIED = 100_000
@@ -76,7 +76,7 @@ def _seconds_until_searchable(file: Path, corpus: Sequence[Document]) -> float:
 
 def _publish(engine: Engine, file: Path) -> None:
     with file.open("rb") as stream:
-        published = engine.publish(documents_in(stream))
+        published = engine.publish(split_documents(stream))
     assert all(receipt.outcome == "accepted" for receipt in published.receipts)
 
 
@@ -88,7 +88,7 @@ def _show_bulk_load(documents: int, seconds: float, stages: Stages) -> int:
 
 
 def _measure_rebuild(engine: Engine) -> int:
-    with engine.rebuild() as rebuild:
+    with engine.directory.rebuild() as rebuild:
         begin, cpu = perf_counter(), process_time()
         while rebuild.step():
             pass
@@ -198,7 +198,7 @@ def _long_question(random: Random) -> str:
 
 
 def _stage_2(engine: Engine, anchors: Sequence[str]) -> None:
-    walked = at_once(engine._built.queries.reader().walk(anchors))
+    walked = run_sync(engine.directory.projection.walks(anchors))
     assert all(walk is not None for walk in walked)
 
 

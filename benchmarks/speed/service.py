@@ -22,8 +22,8 @@ from benchmarks.speed.embedded import question
 from benchmarks.speed.event_stream import paragraphs
 from benchmarks.speed.report import Figure, quantile, show
 from benchmarks.speed.wire import TOKEN, connect, head
-from stream_car.api.messages import Progress
 from stream_car.codec import encode
+from stream_car.queries.answers import RebuildStatus
 from tests.support.server_process import Server
 
 DOCUMENTS = 100_000
@@ -103,7 +103,7 @@ async def until_event(server: Server, documents: Sequence[bytes]) -> list[float]
         for document in documents:
             begin = perf_counter()
             sending = asyncio.create_task(wire.post("/v1/documents", document))
-            await reader.readuntil(b"event: change")
+            await reader.readuntil(b"event: document-change")
             times.append((perf_counter() - begin) * 1e3)
             await sending
             with suppress(TimeoutError):
@@ -160,18 +160,18 @@ async def _measure_rebuild(server: Server) -> int:
         begin, cpu = perf_counter(), cpu_seconds(server)
         await wire.post("/v1/rebuild", b"{}")
         times: list[float] = []
-        while (progress := msgspec.json.decode(await wire.get("/v1/rebuild"), type=Progress)).state == "building":
+        while (status := msgspec.json.decode(await wire.get("/v1/rebuild"), type=RebuildStatus)).is_running:
             query_begin = perf_counter()
             await wire.post("/v1/query", msgspec.json.encode({"text": f"notice {len(times)}"}))
             times.append((perf_counter() - query_begin) * 1e3)
             await asyncio.sleep(0.25)
         wall, cpu = perf_counter() - begin, cpu_seconds(server) - cpu
-    assert progress.state == "switched", progress
+    assert status.state == "switched", status
     return show(
-        f"rebuilt from {progress.end:,} messages, with {len(times)} queries meanwhile",
+        f"rebuilt from {status.end:,} messages, with {len(times)} queries meanwhile",
         [
-            Figure(name="replayed", value=progress.end / wall, unit="msg/s", at_least=10_000.0),
-            Figure(name="per second of processor time", value=progress.end / cpu, unit="msg/s"),
+            Figure(name="replayed", value=status.end / wall, unit="msg/s", at_least=10_000.0),
+            Figure(name="per second of processor time", value=status.end / cpu, unit="msg/s"),
             Figure(name="longest query", value=max(times, default=0.0), unit="ms"),
         ],
     )

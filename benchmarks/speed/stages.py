@@ -9,7 +9,9 @@ from time import perf_counter
 from typing import ParamSpec, TypeVar
 
 from benchmarks.speed.report import Figure
+from stream_car.local import data_directory
 from stream_car.local.engine import Engine
+from stream_car.processing.receipts import receipts_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,24 +26,25 @@ class Stages:
 
     def watch(self, engine: Engine) -> None:
         """Put the stopwatch around the methods of this engine only."""
-        built = engine._built
-        log, shard, store = built.log, built.shard, built.store
+        projection = engine.directory.projection
+        log, shard, store = projection.log, projection.shard, projection.store
         _replace(log, "append", self._timed_coroutine("log: append durably", log.append))
         _replace(log, "fetch", self._timed_coroutine("log: read and verify", log.fetch))
-        _replace(shard.fold, "read", self._timed("decode, scopes, digest", shard.fold.read))
+        _replace(shard, "decode", self._timed("decode, scopes, digest", shard.decode))
         _replace(shard, "_drive", self._timed_coroutine("fold", shard._drive))
         _replace(store, "read", self._timed_coroutine("store: read", store.read))
         _replace(shard, "_commit", self._timed_coroutine("encode and commit", shard._commit))
-        _replace(built, "posting", self._timed("index: postings", built.posting))
-        _replace(built, "_feed", self._timed("index: feed", built._feed))
-        _replace(engine, "_receipt", self._timed("receipts", engine._receipt))
+        _replace(projection, "_index", self._timed_coroutine("index", projection._index))
+        _replace(data_directory, "receipts_of", self._timed("receipts", receipts_of))
 
     def unwatch(self, engine: Engine) -> None:
         """Restore the engine's own methods."""
-        built = engine._built
-        for owner in (engine, built, built.log, built.shard, built.shard.fold, built.store):
-            for name in ("append", "fetch", "_drive", "read", "_commit", "posting", "_feed", "_receipt"):
+        directory, projection = engine.directory, engine.directory.projection
+        for owner in (directory, projection, projection.log, projection.shard, projection.fold, projection.store):
+            for name in ("append", "fetch", "_drive", "read", "_commit", "_index"):
                 vars(owner).pop(name, None)
+        projection.shard.decode = projection.fold.read
+        _replace(data_directory, "receipts_of", receipts_of)
 
     def figures(self, documents: int) -> list[Figure]:
         """Return microseconds per document by stage, the rest last."""

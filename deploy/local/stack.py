@@ -49,7 +49,7 @@ def stack(folder: Path, version: str) -> ExitStack:
         apply = ["topics", "apply", "--single-broker", "--intakes", PARTITIONS, "--frontiers", PARTITIONS]
         subprocess.run([command, *apply], env=environment, check=True)
         programs: dict[str, tuple[str, ...]] = {f"worker-{n}": ("worker", "all") for n in range(WORKERS)}
-        programs["serve"] = ("serve", "--port", str(port))
+        programs["query-worker"] = ("query-worker", "--port", str(port))
         processes = {}
         for name, words in programs.items():
             log_folder = folder / name
@@ -60,7 +60,7 @@ def stack(folder: Path, version: str) -> ExitStack:
         for n in range(WORKERS):
             worker = processes[f"worker-{n}"]
             worker.wait_until(lambda worker=worker: "assigned" in worker.tail(), timeout=READY_S)  # type: ignore[misc]
-        processes["serve"].wait_until(lambda: _answers(f"{url}/readyz"), timeout=READY_S)
+        processes["query-worker"].wait_until(lambda: _answers(f"{url}/readyz"), timeout=READY_S)
         print(TRY.format(url=url, command=command, kafka=kafka.address, redis=redis.url, folder=folder), flush=True)
         return cleanup.pop_all()
     raise AssertionError

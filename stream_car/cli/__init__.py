@@ -1,4 +1,4 @@
-"""The command line `stream-car`: it draws what the library answers, for people in colours, for programs as JSON."""
+"""The command line `stream-car`: it shows what the library answers, in colour for people and as JSON for programs."""
 
 from stream_car.cli.main import main
 

@@ -1,7 +1,7 @@
 """Where the command line writes: answers to standard output, progress and errors to standard error.
 
-Promise: colours only on a terminal and never with NO_COLOR; nothing that a publisher wrote can move
-the cursor, change a colour or reverse the text of a terminal.
+Promise: colours appear only on a terminal and never with NO_COLOR. Nothing that a publisher wrote can move the cursor,
+change a colour or reverse the direction of text in a terminal.
 """
 
 import sys
@@ -10,41 +10,65 @@ from typing import TextIO
 
 import click
 from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.text import Text
 
 PIPED_WIDTH = 120
 
 
 def out() -> Console:
-    """Standard output."""
+    """Return standard output."""
     return _console(sys.stdout)
 
 
 def err() -> Console:
-    """Standard error."""
+    """Return standard error."""
     return _console(sys.stderr)
 
 
 def show(*lines: RenderableType) -> None:
-    """For people: each renderable on standard output."""
+    """Print for people on standard output."""
     console = out()
     for line in lines:
-        console.print(line, crop=False)  # an advised command is longer than a line now and then
+        console.print(line, crop=False)  # a suggested command may be longer than a line
+
+
+def note(text: Text | str, style: str = "dim") -> None:
+    """Print a remark for people on standard error."""
+    err().print(words(text, style) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def emit(text: str) -> None:
-    """For programs: one line on standard output, exactly as it is."""
+    """Print a line for programs on standard output, unchanged."""
     click.echo(text)
 
 
-def clean(text: str) -> str:
-    """The text on one line, without control characters and without marks that turn its direction."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
 def words(text: str, style: str = "") -> Text:
-    """What somebody wrote, safe to show."""
-    return Text(clean(text), style=style)
+    """Return text of others, safe to show: one line, without control characters or marks that reverse its direction."""
+    return Text("".join(char if char.isprintable() else " " for char in text), style=style)
+
+
+def progress(*, in_bytes: bool = False) -> Progress:
+    """Return a progress bar on standard error; only a terminal shows it."""
+    console = err()
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn() if in_bytes else MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 def _console(stream: TextIO) -> Console:

@@ -1,45 +1,39 @@
-"""`convert`, `formats` and what `publish --format` does: feeds in their publishers' own formats."""
+"""Feeds in their publishers' own formats: `convert`, `formats` and `publish --format`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import click
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 import stream_car
-from stream_car.api.json import line
-from stream_car.cli import options, summaries
-from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.summaries import Summary
-from stream_car.codec import encode, encode_mapping
-from stream_car.core.documents import Document, Retraction
+from stream_car.api.json import to_json
+from stream_car.cli.console import emit, note, progress, show
+from stream_car.cli.options import Session, examples, require, session
+from stream_car.cli.summaries import Feed, FeedSummary, RejectedPiece, Summary
+from stream_car.codec import encode_document
 from stream_car.feeds import FORMATS, Format, find_format
 from stream_car.ingest import destinations, ingest
 from stream_car.ingest.destinations import Destination
-from stream_car.ingest.files import STANDARD_INPUT, InputFile, input_files
+from stream_car.ingest.files import InputFile, input_files
+from stream_car.processing.receipts import Receipt
 from stream_car.settings import data_directory
 
-REFUSED = 1
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def format_option(command: Callable[P, R]) -> Callable[P, R]:
-    """`--format NAME`"""
-    return click.option(
-        "--format",
-        "form",
-        metavar="NAME",
-        help=f"Read a publisher's own format: {', '.join(FORMATS)}.",
-    )(command)
+format_option = click.option(
+    "--format", "form", metavar="NAME", help=f"Read a publisher's own format: {', '.join(FORMATS)}."
+)
+positions_option = click.option(
+    "--positions",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="With --url: where to remember how far a feed was read.  [default: a folder for this service, beside the "
+    "data directory]",
+)
 
 
 @click.command(
-    "convert",
-    epilog=options.examples(
+    epilog=examples(
         "stream-car convert --format osv GO-2024-2527.json",
         "stream-car convert --format csaf advisories/ > documents.jsonl",
         "stream-car convert --format kev known_exploited_vulnerabilities.json | head -1",
@@ -47,123 +41,79 @@ def format_option(command: Callable[P, R]) -> Callable[P, R]:
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILES|DIRECTORY|-")
 @format_option
-@options.as_json
-def convert(files: Sequence[str], form: str | None, as_json: bool) -> None:
-    """Show the documents that a feed becomes; publish nothing.
+@session()
+def convert(session: Session, files: Sequence[str], form: str | None) -> None:
+    """Show the documents of a feed without publishing them.
 
-    One document a line, ready for `stream-car publish`, as if the feed were read for the first time.
-    What cannot be read is told on standard error; with --json as a JSON line each. Exit code 1 where there is such.
+    Prints one document per line, ready for `stream-car publish`, as if the feed were read for the first time. Pieces
+    that cannot be converted are reported on standard error, with --json as one JSON value per line. Exit code 1 if
+    there are any.
     """
-    asked = chosen(form)
-    refused = 0
-    for step in ingest.convert(asked, input_files(files, asked.suffixes)):
+    chosen = require_format(form)
+    is_whole = True
+    for step in ingest.convert(chosen, input_files(files, chosen.suffixes)):
         if step.rejected is not None:
-            refused += 1
-            _tell(summaries.refusal(step), as_json=as_json)
+            is_whole = False
+            piece = RejectedPiece.of(step)
+            note(to_json(piece) if session.as_json else str(piece), style="")
         elif step.conversion is not None:
-            for said in step.conversion.documents:
-                emit(_text(said))
-    if refused:
-        raise click.exceptions.Exit(REFUSED)
+            for document in step.conversion.documents:
+                emit(encode_document(document).decode())
+    require(is_whole)
 
 
-def chosen(name: str | None) -> Format:
-    """The format that was asked for; somebody must say which."""
+@click.command(epilog=examples("stream-car formats", "stream-car formats --json"))
+@session()
+def formats(session: Session) -> None:
+    """List the feed formats that can be read."""
+    for form in FORMATS.values():
+        if session.as_json:
+            emit(to_json({"name": form.name, "about": form.about, "suffixes": form.suffixes}))
+        else:
+            show(Text.assemble((f"{form.name:<10}", "bold"), form.about))
+
+
+def found_in(form: Format, names: Sequence[str]) -> list[InputFile]:
+    """Return the files that these names refer to."""
+    return list(input_files(names, form.suffixes))
+
+
+def require_format(name: str | None) -> Format:
+    """Return the format of that name, which must be given."""
     if name is None:
-        raise click.UsageError(f"say which format the feed has: --format {'|'.join(FORMATS)}")
+        raise click.UsageError(f"Name the format of the feed: --format {'|'.join(FORMATS)}")
     return find_format(name)
 
 
-def _text(said: Document | Retraction) -> str:
-    if isinstance(said, Document):
-        return encode(said).decode()
-    revision = {} if said.revision is None else {"revision": said.revision}
-    return encode_mapping({"id": said.id, **revision, "retracted": True}).decode()
-
-
-def _tell(refusal: summaries.Refusal, *, as_json: bool) -> None:
-    told = line(refusal) if as_json else f"{refusal.file}, {refusal.where} ({refusal.code}): {refusal.reason}"
-    err().print(words(told), soft_wrap=True)
-
-
-def positions_option(command: Callable[P, R]) -> Callable[P, R]:
-    """`--positions DIR`"""
-    return click.option(
-        "--positions",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="Where to remember how far a feed into a service was read.  [default: a folder for its address, "
-        "beside the data directory; a data directory itself remembers]",
-    )(command)
-
-
 @contextmanager
-def destination(car: "options.Car", positions: Path | None) -> Iterator[Destination]:
-    """Where a feed is to go, and is remembered."""
-    if isinstance(car, stream_car.Engine):
-        if positions is not None:
-            raise click.UsageError("--positions goes with --url: a data directory itself remembers how far it was read")
-        yield destinations.for_engine(car)
-        return
-    with destinations.for_service(car, positions or destinations.folder_for(car.url, data_directory())) as found:
-        yield found
+def destination(calls: "stream_car.Engine | stream_car.Client", positions: Path | None) -> Iterator[Destination]:
+    """Return where a feed is published, and where its positions are kept."""
+    if isinstance(calls, stream_car.Client):
+        folder = positions or destinations.positions_folder(calls.url, data_directory())
+        with destinations.for_service(calls, folder) as target:
+            yield target
+    elif positions is not None:
+        raise click.UsageError("--positions needs --url. A data directory remembers by itself how far a feed was read.")
+    else:
+        yield destinations.for_engine(calls)
 
 
-def publish(
-    to: Destination, form: Format, found: Sequence[InputFile], *, growing: bool = False
-) -> summaries.FedSummary:
-    """Publish what sources say beyond what is known, under a progress bar where somebody watches."""
-    feed = summaries.Feed(format=form.name, files=len(found))
-    with _progress() as bar:
-        total = sum(source.path.stat().st_size for source in found if source.name != STANDARD_INPUT)
+def publish(target: Destination, form: Format, files: Sequence[InputFile], *, growing: bool = False) -> FeedSummary:
+    """Publish what is new in the files, and show a progress bar on a terminal."""
+    feed = Feed(format=form.name, files=len(files))
+    total = sum(file.path.stat().st_size for file in files if file.path.is_file())
+
+    def receipts() -> Iterator[Receipt]:
+        name, position, done = "", 0, 0
+        for batch in ingest.feed(target, form, files, growing=growing):
+            for step in batch.steps:
+                feed.add(step)
+                start = position if step.file.name == name else 0
+                name, position = step.file.name, max(start, step.bytes_read)
+                done += position - start
+            bar.update(task, completed=done)
+            yield from batch.receipts
+
+    with progress(in_bytes=True) as bar:
         task = bar.add_task(form.name, total=total or None)
-        batches = ingest.feed(to, form, found, growing=growing)
-        counted = Summary.of(receipt for batch in _watched(batches, feed, bar, task) for receipt in batch.receipts)
-    return summaries.FedSummary(feed=feed, published=counted)
-
-
-def _watched(
-    batches: Iterable[ingest.IngestedBatch], feed: summaries.Feed, bar: Progress, task: TaskID
-) -> Iterator[ingest.IngestedBatch]:
-    done, name, passed = 0, "", 0
-    for batch in batches:
-        for step in batch.steps:
-            feed.add(step)
-            if step.file.name != name:
-                done, name, passed = done + passed, step.file.name, 0
-            passed = max(passed, step.bytes_read)
-        bar.update(task, completed=done + passed)
-        yield batch
-
-
-def _progress() -> Progress:
-    console = err()
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-@click.command(
-    "formats",
-    epilog=options.examples("stream-car formats", "stream-car formats --json"),
-)
-@options.as_json
-def formats(as_json: bool) -> None:
-    """List the publishers' formats that can be read."""
-    for one in FORMATS.values():
-        if as_json:
-            emit(line({"name": one.name, "about": one.about, "suffixes": one.suffixes}))
-        else:
-            show(Text.assemble((f"{one.name:<10}", "bold"), one.about))
-
-
-def found_in(form: Format, files: Sequence[str]) -> list[InputFile]:
-    """The sources that these names mean."""
-    return list(input_files(files, form.suffixes))
+        return FeedSummary(feed=feed, published=Summary.of(receipts()))

@@ -1,4 +1,4 @@
-"""The command that a hint advises, told where to look as this one was told."""
+"""Hints: the command to run next, and the names that were probably meant."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -6,46 +6,63 @@ from collections.abc import Iterable, Iterator
 import click
 from rich.text import Text
 
-from stream_car.cli.console import clean
+from stream_car.api.calls import Calls
+from stream_car.cli.console import note, words
+from stream_car.cli.options import Session, is_typed
+from stream_car.cli.widgets import WARN, counted
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import AMENDED, LINK, RECORD
-from stream_car.rule_packs.suggestions import meant
+from stream_car.suggest import did_you_mean
 
-WHERE = ("url", "data", "kafka", "prefix")
-COMMANDLINE = click.core.ParameterSource.COMMANDLINE
+EXAMINED_MAX = 1000  # rejections
+UNKNOWN_TYPE = "type_unknown"
 
 
 def again(command: str) -> str:
-    """`stream-car COMMAND`, with the options by which the command that runs was told where to look.
+    """Return `stream-car COMMAND` with the options that told the running command where to work.
 
-    What the environment says holds for the next command too and is left out.
+    What the environment says holds for the next command too and is omitted.
     """
     context = click.get_current_context(silent=True)
-    if context is None:
-        return f"stream-car {command}"
-    typed = [name for name in WHERE if context.get_parameter_source(name) is COMMANDLINE]
-    return " ".join(["stream-car", command, *(f"--{name} {shlex.quote(str(context.params[name]))}" for name in typed)])
+    session = context.find_object(Session) if context is not None else None
+    typed = [name for name in ("url", "data") if session is not None and is_typed(name)]
+    return " ".join(
+        ["stream-car", command, *(f"--{name} {shlex.quote(str(getattr(session, name)))}" for name in typed)]
+    )
 
 
-def advised(said: str, command: str, style: str) -> Text:
-    """A hint with a command, never broken within it: it can be copied from a terminal."""
-    return Text(clean(f"{said}: {again(command)}"), style, no_wrap=True, overflow="ignore")
+def advise(text: str, command: str, style: str = WARN) -> Text:
+    """Return a hint that ends with a command. It is never wrapped, so that it can be copied from a terminal."""
+    hint = words(f"{text}: {again(command)}", style)
+    hint.no_wrap, hint.overflow = True, "ignore"
+    return hint
 
 
-def keys(ruleset: Ruleset, asked: Iterable[str]) -> Iterator[str]:
-    """What is to be said of keys that no scope can have."""
-    declared = {key for domain in ruleset.packs for key in domain.keys}
+def note_unknown_types(calls: Calls) -> None:
+    """Note that documents were rejected only because the rules do not know their type."""
+    rejected = sum(item.code == UNKNOWN_TYPE for item in calls.rejected(limit=EXAMINED_MAX))
+    if rejected:
+        subject = counted(rejected, "document was", "documents were")
+        text = f"{subject} rejected because no rule pack of this data knows the type. Preview other rules"
+        note(advise(text, "rebuild --rules ... --dry-run"))
+
+
+def unknown_keys(ruleset: Ruleset, names: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each key that no scope can have."""
+    declared = {key for pack in ruleset.packs for key in pack.keys}
     known = declared | {key for rule in ruleset.rules.values() for key in rule.scope_keys} | {RECORD, LINK, AMENDED}
-    return (f"no rule knows the key {key!r}{meant(key, sorted(known))}" for key in asked if key not in known)
+    return (f"No rule uses the key {key!r}.{did_you_mean(key, sorted(known))}" for key in names if key not in known)
 
 
-def types(ruleset: Ruleset, asked: Iterable[str]) -> Iterator[str]:
-    """What is to be said of types that no document can have."""
+def unknown_types(ruleset: Ruleset, names: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each type that no document can have."""
     known = sorted(ruleset.pack_of)
-    return (f"no pack knows the type {name!r}{meant(name, known)}" for name in asked if not ruleset.knows(name))
+    return (
+        f"No rule pack knows the type {name!r}.{did_you_mean(name, known)}" for name in names if not ruleset.knows(name)
+    )
 
 
-def packs(ruleset: Ruleset, asked: Iterable[str]) -> Iterator[str]:
-    """What is to be said of packs that are not loaded."""
-    known = sorted(domain.name for domain in ruleset.packs)
-    return (f"no pack is called {name!r}{meant(name, known)}" for name in asked if name not in known)
+def unknown_packs(ruleset: Ruleset, names: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each rule pack that is not loaded."""
+    known = sorted(pack.name for pack in ruleset.packs)
+    return (f"No rule pack is called {name!r}.{did_you_mean(name, known)}" for name in names if name not in known)

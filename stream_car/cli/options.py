@@ -1,20 +1,25 @@
-"""What commands have in common: their options, how they open the engine, and how they answer."""
+"""What commands share: their options, where they work, and how they report.
 
-from collections.abc import Callable, Iterable, Sequence
+Promise: a command that only reads never creates a data directory. A command does not know whether it uses a data
+directory or a service: both have the same calls and give the same answers.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
 
 import click
 from rich.console import RenderableType
 
 import stream_car
-from stream_car.api import messages
-from stream_car.api.json import line
+from stream_car import rule_packs
+from stream_car.adapters.kafka.topic_layout import PARTITIONS, PREFIX, Layout
+from stream_car.api import arguments, requests
+from stream_car.api.calls import Calls
+from stream_car.api.json import to_json
 from stream_car.cli.console import emit, err, show
-from stream_car.cli.hints import COMMANDLINE, advised
-from stream_car.cli.widgets import WARN, counted
-from stream_car.codec import parse_time
-from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
 from stream_car.queries.limits import DEPTH_MAX
 from stream_car.settings import (
@@ -25,272 +30,320 @@ from stream_car.settings import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
     data_directory,
+    kafka_server,
+    redis_server,
+    require_known_variables,
     token_to_send,
 )
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
 if TYPE_CHECKING:
-    Car = stream_car.Engine | stream_car.Client  # they answer the same calls
-DAY_LENGTH = len("2024-01-31")
-LOOKED_AT = 1000  # rejections that a hint looks at
-NOT_FOUND = 1
-SERVED_MAX = {"k": messages.K_MAX, "depth": messages.DEPTH_MAX, "budget": messages.BUDGET_MAX}
-UNKNOWN_TYPE = "type_unknown"
+    from stream_car.client.sync import Client
+    from stream_car.cluster.connections import Plan
+    from stream_car.local.engine import Engine
+
+FAILED = 1  # the exit code if nothing was found, or something was rejected
+BROKEN = 2  # the exit code if a command cannot be carried out
+LIMITS = {"k": requests.K_MAX, "depth": requests.DEPTH_MAX, "budget": requests.BUDGET_MAX}  # of a service
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Option = Literal[
+    "data", "rules", "url", "no_url", "encoder", "verbose",
+    "kafka", "prefix", "namespace", "intakes", "frontiers", "single_broker", "worker_rules",
+]  # fmt: skip
 
 
-def read_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Microseconds UTC of an RFC 3339 time, or of a day alone, which means its first instant."""
-    if value is None:
-        return None
+class Session:
+    """Where a command works and how it reports, as its common options say."""
+
+    data: Path = DATA_DEFAULT
+    rules: tuple[str, ...] = ()
+    url: str | None = None
+    encoder: str | None = None
+    as_json: bool = False
+    verbose: bool = False
+    kafka: str | None = None
+    prefix: str = PREFIX
+    namespace: str = ""
+    intakes: int = PARTITIONS
+    frontiers: int = PARTITIONS
+    single_broker: bool = False
+
+    def open(self, *, create: bool = False, sends_rules: bool = False) -> "Engine | Client":
+        """Connect to the service, or open the data directory, which must exist unless `create`.
+
+        With `sends_rules`, --rules are for a rebuild, and say nothing about the rules that the data has now.
+        """
+        if not self.url or not self.is_remote:
+            return self.engine(create=create, rules=() if sends_rules else self.rules)
+        if any(map(is_typed, ("data", "encoder") if sends_rules else ("data", "rules", "encoder"))):
+            raise click.UsageError(
+                "A service has its own data, rules and encoder. Give --url, or --data, --rules and --encoder."
+            )
+        return stream_car.connect(self.url, token=token_to_send())
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the command works on a service. --data on the command line overrides a URL in the environment."""
+        return bool(self.url) and (is_typed("url") or not is_typed("data"))
+
+    def engine(self, *, create: bool, rules: Sequence[str]) -> "Engine":
+        """Open the data directory. Raises `InvalidRequest` if it cannot be used."""
+        if not create and not self.data.is_dir():
+            cure = f"Publish something first: stream-car publish FILE --data {self.data}"
+            raise InvalidRequest("no_data", f"There is nothing in {self.data} yet. {cure}")
+        try:
+            return stream_car.open(self.data, rules=rules, encoder=self.encoder)
+        except OSError as error:
+            cure = "Check its permissions, or choose another one with --data."
+            raise InvalidRequest(
+                "data", f"{self.data} cannot hold the data: {error.strerror or error}. {cure}"
+            ) from error
+
+    def settle(self, calls: Calls) -> None:
+        """Wait until every vector is made. A service makes its vectors in the background."""
+        if self.encoder is not None and isinstance(calls, stream_car.Engine):
+            with err().status("making vectors"):
+                calls.settle()
+
+    def require_limits(self, **numbers: int | None) -> None:
+        """Reject a number that a data directory accepts and a service does not."""
+        for name, number in numbers.items():
+            if self.is_remote and number is not None and number > LIMITS[name]:
+                problem = f"A service accepts at most {LIMITS[name]:,}, not {number:,}."
+                raise click.BadParameter(problem, param_hint=f"'--{name}'")
+
+    def require_files(self, advice: str) -> None:
+        """Reject --url for a command that works on files: it must not use the wrong data where a service is meant."""
+        if self.is_remote:
+            raise click.UsageError(advice)
+
+    def layout(self) -> Layout:
+        """Return the topics that the options describe."""
+        return Layout(
+            prefix=self.prefix, intakes=self.intakes, frontiers=self.frontiers, single_broker=self.single_broker
+        )
+
+    def installation(self) -> "Plan":
+        """Return the servers, topics and rules of a worker. Raises `InvalidRequest` if something is missing."""
+        require_known_variables()
+        require_drivers()
+        from stream_car.cluster.connections import Plan
+
+        return Plan(
+            kafka=kafka_server(self.kafka),
+            redis=redis_server(),
+            ruleset=rule_packs.load(self.rules),
+            prefix=self.prefix,
+            namespace=self.namespace,
+            single_broker=self.single_broker,
+        )
+
+    def report(self, value: T, draw: Callable[[T], RenderableType]) -> None:
+        """Print a value: as a line of JSON, or drawn."""
+        if self.as_json:
+            emit(to_json(value))
+        else:
+            show(draw(value))
+
+    def report_all(self, values: Sequence[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
+        """Print values: as lines of JSON, or drawn together."""
+        if self.as_json:
+            for value in values:
+                emit(to_json(value))
+        else:
+            show(draw(values))
+
+    def report_each(self, values: Sequence[T], draw: Callable[[T], RenderableType], *, if_empty: str = "") -> None:
+        """Print values one below the other. `if_empty` is shown to people if there are none."""
+        for value in values:
+            self.report(value, draw)
+        if not values and not self.as_json:
+            show(if_empty)
+
+
+def require_drivers() -> None:
+    """Raise `InvalidRequest` if the drivers of Kafka and Redis are not installed."""
     try:
-        return parse_time(f"{value}T00:00:00Z" if len(value) == DAY_LENGTH else value)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}; a day alone, like 2024-01-31, will do too", ctx, param) from None
+        import kafka  # noqa: F401
+    except ImportError:
+        raise InvalidRequest("extra", "This command needs more packages: pip install 'stream-car[servers]'") from None
+
+
+def is_typed(name: str) -> bool:
+    """Return whether an option is on the command line, and not from the environment."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def require(condition: bool, code: int = FAILED) -> None:
+    """End the command with an exit code unless the condition holds."""
+    if not condition:
+        raise click.exceptions.Exit(code)
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: it teaches by example."""
+    """Return the end of a command's help, which teaches by example."""
     return "\b\nExamples:\n" + "\n".join(f"  {text}" for text in lines)
 
 
-def reading(command: Callable[P, R]) -> Callable[P, R]:
-    """The options of every command that works on data: `--data`, `--rules`, `--json`."""
-    return data(rules(as_json(command)))
+# The options of a session
 
 
-def asking(command: Callable[P, R]) -> Callable[P, R]:
-    """The options of a command that a service can be asked too: those of `decoded`, and `--url`."""
-    return data(rules(url(as_json(command))))
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    setattr(context.ensure_object(Session), str(parameter.name), value)
 
 
-def url(command: Callable[P, R]) -> Callable[P, R]:
-    """`--url URL`"""
-    return click.option(
+_option = partial(click.option, expose_value=False, callback=_keep)
+_rules = partial(_option, "--rules", multiple=True, envvar=RULES_VARIABLE, metavar="NAME|FILE")
+_partitions = partial(_option, type=click.IntRange(1, 10_000), default=PARTITIONS, show_default=True)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_COMMON = {
+    "data": _option(
+        "--data",
+        type=_FOLDER,
+        default=data_directory,
+        metavar="DIR",
+        help=f"The data directory.  [default: ${DATA_VARIABLE}, or {DATA_DEFAULT}]",
+    ),
+    "rules": _rules(
+        help="A shipped rule pack by name, or your own TOML file; may be repeated. New data keeps these rules; "
+        f"`stream-car rebuild` changes them.  [default: ${RULES_VARIABLE}, space-separated, or the rules stored with "
+        "the data, or all shipped packs]",
+    ),
+    "url": _option(
         "--url",
         envvar=URL_VARIABLE,
         metavar="URL",
-        help="Ask the service there instead (see: stream-car up), which has its own data and rules; "
-        f"${TOKEN_VARIABLE} is its token.  [default: ${URL_VARIABLE}, unless --data is given]",
-    )(command)
-
-
-def data(command: Callable[P, R]) -> Callable[P, R]:
-    """`--data DIR`"""
-    return click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=data_directory,
-        metavar="DIR",
-        help=f"The directory of the log and all that follows from it.  [default: ${DATA_VARIABLE}, or {DATA_DEFAULT}]",
-    )(command)
-
-
-def rules(command: Callable[P, R]) -> Callable[P, R]:
-    """`--rules NAME|FILE`, as often as needed"""
-    return click.option(
-        "--rules",
-        multiple=True,
-        envvar=RULES_VARIABLE,
-        metavar="NAME|FILE",
-        help="A shipped rule pack by name, or your own TOML file; may be repeated. New data goes by these from then "
-        f"on; `stream-car rebuild` changes them.  [default: ${RULES_VARIABLE}, names apart by spaces, or what the "
-        "data goes by, or all shipped packs]",
-    )(command)
-
-
-def as_json(command: Callable[P, R]) -> Callable[P, R]:
-    """`--json`"""
-    return click.option(
-        "--json", "as_json", is_flag=True, help="For programs: one JSON value a line, times as RFC 3339."
-    )(command)
-
-
-def encoder(command: Callable[P, R]) -> Callable[P, R]:
-    """`--encoder FOLDER`"""
-    return click.option(
+        help=f"Use the service at this address (see: stream-car serve) with its own data and rules. ${TOKEN_VARIABLE} "
+        f"is its token.  [default: ${URL_VARIABLE}, unless --data is given]",
+    ),
+    "no_url": _option(
+        "--url",
+        envvar=URL_VARIABLE,
+        metavar="URL",
+        help=f"Not supported: this command works on the files of --data. It stops if this or ${URL_VARIABLE} is set "
+        "and --data is not given, so that it never uses the wrong data.",
+    ),
+    "encoder": _option(
         "--encoder",
         envvar=ENCODER_VARIABLE,
         metavar="FOLDER",
-        help="Also find by meaning, with this sentence encoder: a folder with an ONNX model (the `dense` extra) or one "
-        f"of sentence-transformers (the extra of that name).  [default: ${ENCODER_VARIABLE}, or words alone]",
-    )(command)
+        help="Also find documents by meaning, with this sentence encoder: the folder of an ONNX model (the extra "
+        "`dense`) or of a model for sentence-transformers (the extra of that name).  "
+        f"[default: ${ENCODER_VARIABLE}, or words alone]",
+    ),
+    "verbose": _option(
+        "-v", "--verbose", is_flag=True, help="Also show scores, positions and the details of the certificate."
+    ),
+    "kafka": _option(
+        "--kafka",
+        metavar="HOST:PORT",
+        help="The address of Kafka; several are joined by commas.  [default: $STREAM_CAR_KAFKA. User, password and "
+        "certificates come from $STREAM_CAR_KAFKA_USER and so on]",
+    ),
+    "prefix": _option("--prefix", default=PREFIX, show_default=True, help="The first part of the names of the topics."),
+    "namespace": _option(
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="Name of the state in Redis and of the group of workers. Another one builds the state of other rules "
+        "beside this one.  [default: the prefix]",
+    ),
+    "intakes": _partitions("--intakes", help="Partitions of the documents. Another number begins another generation."),
+    "frontiers": _partitions(
+        "--frontiers", help="Partitions of placements and changes. Another number begins another generation."
+    ),
+    "single_broker": _option(
+        "--single-broker", is_flag=True, help="One copy of each record is enough. For trying out: it can be lost."
+    ),
+    "worker_rules": _rules(
+        help="A shipped rule pack by name, or your own TOML file; may be repeated. It must be the same for all workers "
+        f"and query workers.  [default: ${RULES_VARIABLE}, space-separated, or all shipped packs]"
+    ),
+    "json": _option("--json", "as_json", is_flag=True, help="For programs: one JSON value per line."),
+}
 
 
-def as_of(command: Callable[P, R]) -> Callable[P, R]:
-    """`--as-of TIME`"""
-    return click.option(
-        "--as-of",
-        callback=read_time,
-        metavar="TIME",
-        help="Answer as of this time: 2021-12-12 (midnight UTC, when the day begins), or RFC 3339 in full. What "
-        "still waits for its time does not count.",
-    )(command)
+def session(*names: Option) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[P, None]]:
+    """Add these common options, and `--json`. The command receives its `Session` as the first argument."""
+
+    def add(command: Callable[Concatenate[Session, P], None]) -> Callable[P, None]:
+        with_session: Callable[P, None] = click.pass_obj(command)
+        for name in reversed((*names, "json")):
+            with_session = _COMMON[name](with_session)
+        return with_session
+
+    return add
 
 
-def depth(usual: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+anywhere = session("data", "rules", "url")
+anywhere_verbose = session("data", "rules", "url", "verbose")
+
+
+# Other options and arguments that several commands have
+
+
+def _read_time(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    try:
+        return arguments.time(value)
+    except InvalidRequest as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def _read_pairs(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """Return the pairs of `KEY=VALUE...`; everything after the first equals sign is the value."""
+    pairs: dict[str, str] = {}
+    for text in values:
+        key, _, value = text.partition("=")
+        if not (key and value):
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE, for example package=lodash.", context, parameter)
+        if key in pairs:
+            raise click.BadParameter(f"{key} is given twice. Ask once for each value.", context, parameter)
+        pairs[key] = value
+    return pairs
+
+
+scope = click.argument("scope", nargs=-1, required=True, metavar="KEY=VALUE...", callback=_read_pairs)
+optional_scope = click.argument("scope", nargs=-1, metavar="[KEY=VALUE...]", callback=_read_pairs)
+as_of = click.option(
+    "--as-of",
+    callback=_read_time,
+    metavar="TIME",
+    help="Answer as of this time: a day, such as 2021-12-12 (midnight UTC, when it begins), or RFC 3339. Documents "
+    "that still wait for their time do not count.",
+)
+limit = click.option(
+    "--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="List at most this many."
+)
+
+
+def depth(default: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """`--depth N`"""
     return click.option(
         "--depth",
         type=click.IntRange(1, DEPTH_MAX),
-        default=usual,
+        default=default,
         show_default=True,
-        help="How many anchors relevance may propose.",
+        help="How many documents relevance may propose as a starting point.",
     )
 
 
-def svg(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def svg(content: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """`--svg FILE`"""
     return click.option(
         "--svg",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help=f"Also draw {what} into this file, as SVG.",
+        help=f"Also draw {content} to this file, as SVG.",
     )
 
 
-def draw_to(path: Path | None, picture: Callable[[], str]) -> None:
-    """Keep a picture where one was asked for. Raises `InvalidRequest` where it cannot be written."""
+def write_svg(path: Path | None, draw: Callable[[], str]) -> None:
+    """Write a picture if a file for it is given. Raises `InvalidRequest` if it cannot be written."""
     if path is None:
         return
     try:
-        path.write_text(picture(), encoding="utf-8")
+        path.write_text(draw(), encoding="utf-8")
     except OSError as error:
-        raise InvalidRequest("svg", f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def scope(command: Callable[P, R]) -> Callable[P, R]:
-    """`KEY=VALUE...`, at least one"""
-    return click.argument("parts", nargs=-1, required=True, metavar="KEY=VALUE...", callback=read_parts)(command)
-
-
-def read_parts(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, str]:
-    """The pairs of `KEY=VALUE...`; everything behind the first equals sign is the value."""
-    pairs: dict[str, str] = {}
-    for text in value:
-        key, equals, rest = text.partition("=")
-        if not (key and equals and rest):
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE, as in package=lodash", ctx, param)
-        if key in pairs:
-            raise click.BadParameter(f"{key} is given twice; ask once for each value", ctx, param)
-        pairs[key] = rest
-    return pairs
-
-
-def opened(path: Path, packs: Sequence[str], url: str | None, encoder: str | None = None) -> "Car":
-    """The service at an address, or else the engine over data that exists."""
-    return connected(url) or existing(path, packs, encoder)
-
-
-def require_served(car: "Car", **asked: int | None) -> None:
-    """Refuse a number that the engine takes and a service does not."""
-    for name, number in asked.items():
-        most = SERVED_MAX[name]
-        if isinstance(car, stream_car.Client) and number is not None and number > most:
-            raise click.BadParameter(f"a service takes at most {most:,}, not {number:,}", param_hint=f"'--{name}'")
-
-
-def settle(car: "Car", encoder: str | None) -> None:
-    """Wait until every vector is made; a service makes its own in its own time."""
-    if encoder is not None and isinstance(car, stream_car.Engine):
-        with err().status("making vectors"):
-            car.settle()
-
-
-def existing(path: Path, packs: Sequence[str], encoder: str | None = None) -> stream_car.Engine:
-    """The engine over data that exists; questions never make a directory."""
-    if not path.is_dir():
-        raise InvalidRequest("no_data", f"there is nothing at {path} yet; first: stream-car publish FILE --data {path}")
-    return engine_over(path, packs, encoder)
-
-
-def connected(url: str | None, *, with_rules: bool = False) -> "stream_car.Client | None":
-    """The service that a command is to ask, if any: an address on the command line, or one in the environment.
-
-    `with_rules` says that the rules of the command line are for the service.
-    """
-    typed = {name for name in ("url", "data", "rules", "encoder") if is_typed(name)}
-    if not url or ("data" in typed and "url" not in typed):
-        return None
-    if typed & ({"data", "encoder"} if with_rules else {"data", "rules", "encoder"}):
-        raise click.UsageError(
-            "a service has its own data, rules and encoder: give --url, or --data, --rules and --encoder"
-        )
-    return stream_car.connect(url, token=token_to_send())
-
-
-def without_url(command: Callable[P, R]) -> Callable[P, R]:
-    """`--url URL` where it is refused: whoever means a service is told what to do instead. See `refuse_url`."""
-    return click.option(
-        "--url",
-        envvar=URL_VARIABLE,
-        metavar="URL",
-        help=f"Not here: this works on the files of --data. Refused, as is ${URL_VARIABLE} where --data is not given, "
-        "lest it be done to the wrong data.",
-    )(command)
-
-
-def refuse_url(url: str | None, why: str) -> None:
-    """For commands that work on files alone: none is made of the wrong data where a service was meant."""
-    if url and (is_typed("url") or not is_typed("data")):
-        raise click.UsageError(why)
-
-
-def is_typed(name: str) -> bool:
-    """Whether an option is on the command line, and not from the environment."""
-    return click.get_current_context().get_parameter_source(name) is COMMANDLINE
-
-
-def engine_over(path: Path, packs: Sequence[str], encoder: str | None = None) -> stream_car.Engine:
-    """The engine over a folder, which is made if need be. Raises `InvalidRequest` where it cannot be used."""
-    try:
-        return stream_car.open(path, domains=packs, encoder=encoder)
-    except OSError as error:
-        raise InvalidRequest("data", f"{path} cannot hold the data: {error.strerror or error}") from error
-
-
-def ruleset_of(car: "Car") -> Ruleset:
-    """The rules in force there."""
-    return car.ruleset if isinstance(car, stream_car.Engine) else Ruleset(car.rules().domains)
-
-
-def hint_at_rules(engine: "Car", *, is_found: bool) -> None:
-    """Where nothing was found: documents may be refused only because these rules do not know their type."""
-    if is_found:
-        return
-    refused = sum(item.code == UNKNOWN_TYPE for item in engine.rejected(limit=LOOKED_AT))
-    if refused:
-        said = counted(refused, "document has a type", "documents have types")
-        err().print(
-            advised(
-                f"{said} that no rule pack of this data knows. See what other packs would make of them",
-                "rebuild --rules ... --dry-run",
-                WARN,
-            ),
-            soft_wrap=True,
-        )
-
-
-def end(*, is_found: bool) -> None:
-    """Exit code 1 where nothing was found."""
-    if not is_found:
-        raise click.exceptions.Exit(NOT_FOUND)
-
-
-def answer_one(value: T, *, as_json: bool, draw: Callable[[T], RenderableType]) -> None:
-    """One value: a line of JSON, or drawn."""
-    if as_json:
-        emit(line(value))
-    else:
-        show(draw(value))
-
-
-def answer_each(values: Iterable[T], *, as_json: bool, draw: Callable[[T], RenderableType], nothing: str) -> None:
-    """Many values: JSON Lines, or drawn one beneath the other; `nothing` is said to people where there are none."""
-    count = 0
-    for value in values:
-        answer_one(value, as_json=as_json, draw=draw)
-        count += 1
-    if not count and not as_json:
-        show(nothing)
+        reason = f"{path} cannot be written: {error.strerror or error}. Choose another file with --svg."
+        raise InvalidRequest("svg", reason) from error

@@ -1,6 +1,6 @@
-"""`publish`: documents from files or standard input into the engine, in batches, with a summary.
+"""`publish` and `retract`: documents from files or a pipe, stored in batches, with a summary.
 
-Promise: what the summary calls accepted is durable. Cost: one group commit a batch.
+Promise: what the summary counts as accepted is durable. Cost: one group commit per batch.
 """
 
 import sys
@@ -9,126 +9,108 @@ from itertools import islice
 from pathlib import Path
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from stream_car.api.calls import Calls
 from stream_car.cli import feeds, options, summaries
-from stream_car.cli.console import err
-from stream_car.codec import documents_in
-from stream_car.feeds import Format, find_format
-from stream_car.ingest.files import STANDARD_INPUT, InputFile
+from stream_car.cli.console import progress
+from stream_car.cli.options import Session, examples, require
+from stream_car.codec import split_documents
+from stream_car.ingest.files import STANDARD_INPUT
 from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000
-REFUSED = 1
 
 
 @click.command(
-    "publish",
-    epilog=options.examples(
+    epilog=examples(
         "stream-car publish advisories.jsonl releases.jsonl",
         "curl -s https://feeds.example/today.jsonl | stream-car publish -",
         "stream-car publish rulings.json --rules legal --data ./court",
-        "stream-car publish --format osv ./advisories        a publisher's own format: stream-car formats",
+        "stream-car publish --format osv ./advisories        another format: stream-car formats",
         "stream-car publish notes.jsonl --rules ./my-rules.toml --json",
         "stream-car publish notes.jsonl --url http://127.0.0.1:8377",
         "stream-car publish --format csaf ./advisories --url http://127.0.0.1:8377",
-    ),
+    )
 )
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILES...|-",
-)
+@click.argument("files", nargs=-1, required=True, metavar="FILES...|-")
 @feeds.format_option
 @feeds.positions_option
-@options.encoder
-@options.asking
-def command(
-    files: Sequence[str],
-    form: str | None,
-    positions: Path | None,
-    encoder: str | None,
-    data: Path,
-    rules: Sequence[str],
-    url: str | None,
-    as_json: bool,
-) -> None:
+@options.session("data", "rules", "url", "encoder")
+def publish(session: Session, files: Sequence[str], form: str | None, positions: Path | None) -> None:
     """Publish documents from files or a pipe.
 
-    Newline-delimited JSON, JSON objects or arrays, CloudEvents; `-` is standard input. What was
-    accepted is on disk when the summary appears. Publishing the same again changes no answer.
-    With --format a publisher's own format, from a directory too; how far each file was
-    read is remembered. Exit code 1 where something was rejected; the rest is published all the same.
+    Reads newline-delimited JSON, JSON objects or arrays, and CloudEvents; `-` is standard input. When the summary
+    appears, what was accepted is on disk. Publishing the same again changes nothing.
+
+    With --format, reads the format of a publisher, from directories too, and remembers how far each file was read.
+    Exit code 1 if something was rejected; the rest is published.
     """
-    if form is None:
-        _require_files(files)
-    found = feeds.found_in(find_format(form), files) if form is not None else []
-    with options.connected(url) or options.engine_over(data, rules, encoder) as engine:
-        if form is not None:
-            _feed(engine, positions, find_format(form), found, as_json=as_json, encoder=encoder)
-            return
-        said = summaries.Summary.of(publish_all(engine, _documents(files), what="publishing", total=None))
-        options.settle(engine, encoder)
-    options.answer_one(said, as_json=as_json, draw=summaries.draw)
-    if said.outcomes["rejected"]:
-        raise click.exceptions.Exit(REFUSED)
-
-
-def _feed(
-    engine: "options.Car",
-    positions: Path | None,
-    form: Format,
-    found: Sequence[InputFile],
-    *,
-    as_json: bool,
-    encoder: str | None,
-) -> None:
-    with feeds.destination(engine, positions) as to:
-        said = feeds.publish(to, form, found)
-    options.settle(engine, encoder)
-    options.answer_one(said, as_json=as_json, draw=summaries.draw_feed)
-    if said.feed.refused or said.published.outcomes["rejected"]:
-        raise click.exceptions.Exit(REFUSED)
+    if form is not None:
+        chosen = feeds.require_format(form)
+        inputs = feeds.found_in(chosen, files)
+        with session.open(create=True) as calls:
+            with feeds.destination(calls, positions) as destination:
+                summary = feeds.publish(destination, chosen, inputs)
+            session.settle(calls)
+        session.report(summary, summaries.draw_feed)
+        require(not summary.has_rejections)
+        return
+    _require_files(files)
+    with session.open(create=True) as calls:
+        published = summaries.Summary.of(_publish(calls, _documents(files)))
+        session.settle(calls)
+    session.report(published, summaries.draw)
+    require(not published.rejected)
 
 
 def _require_files(files: Sequence[str]) -> None:
     for file in files:
         if file != STANDARD_INPUT and not Path(file).is_file():
-            what = "is a directory; say which --format its files have" if Path(file).is_dir() else "does not exist"
-            raise click.BadParameter(f"{file!r} {what}", param_hint="FILES")
-
-
-def publish_all(
-    engine: "options.Car", documents: Iterator[bytes], *, what: str, total: int | None
-) -> Iterator[Receipt]:
-    """The receipts of all documents, published in batches under a progress bar where somebody watches."""
-    with progress() as bar:
-        task = bar.add_task(what, total=total)
-        while batch := list(islice(documents, BATCH)):
-            yield from engine.publish(batch).receipts
-            bar.advance(task, len(batch))
-
-
-def progress() -> Progress:
-    """A progress bar on standard error that only a terminal shows."""
-    console = err()
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+            is_directory = Path(file).is_dir()
+            problem = (
+                "is a directory. Name the format of its files with --format." if is_directory else "does not exist."
+            )
+            raise click.BadParameter(f"{file!r} {problem}", param_hint="FILES")
 
 
 def _documents(files: Sequence[str]) -> Iterator[bytes]:
     for file in files:
         if file == STANDARD_INPUT:
-            yield from documents_in(sys.stdin.buffer)
+            yield from split_documents(sys.stdin.buffer)
         else:
             with Path(file).open("rb") as stream:
-                yield from documents_in(stream)
+                yield from split_documents(stream)
+
+
+def _publish(calls: Calls, documents: Iterator[bytes]) -> Iterator[Receipt]:
+    """Publish all documents in batches, with a progress bar, and yield their receipts."""
+    with progress() as bar:
+        task = bar.add_task("publishing", total=None)
+        while batch := list(islice(documents, BATCH)):
+            yield from calls.publish(batch).receipts
+            bar.advance(task, len(batch))
+
+
+@click.command(
+    epilog=examples(
+        "stream-car retract GHSA-jf85-cpcp-j695",
+        "stream-car retract GHSA-jf85-cpcp-j695 --revision 2    its first two revisions; a later one stays in force",
+    )
+)
+@click.argument("name", metavar="ID")
+@click.option(
+    "--revision",
+    type=click.IntRange(min=1),
+    help="Retract this revision and all before it.  [default: the one that is stored now]",
+)
+@options.anywhere
+def retract(session: Session, name: str, revision: int | None) -> None:
+    """Retract a document, as if it had never been published.
+
+    What it superseded is in force again. Retracting it once more changes nothing. Exit code 1 if there is no such
+    document.
+    """
+    with session.open() as calls:
+        receipt = calls.retract(name, revision)
+    session.report(receipt, lambda receipt: summaries.draw(summaries.Summary.of([receipt])))
+    require(receipt.outcome not in ("nothing", "rejected"))

@@ -1,140 +1,154 @@
-"""`query`, `resolve`, `check`, `explain`: what is in force, asked in words or by id."""
+"""`query`, `search`, `resolve`, `check` and `explain`: what is in force, by question or by id."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-from stream_car.cli import options, render
+from stream_car.api.calls import Calls
+from stream_car.cli import hints, options, render
+from stream_car.cli.options import Session, examples, require
 from stream_car.core.rules import Ruleset
-from stream_car.pictures import answer, chain
+from stream_car.pictures.answer import draw_answer
+from stream_car.pictures.chain import draw_explanation
 from stream_car.queries.limits import DEPTH, K_MAX
 
-UNSOUND = 1
+MAX_RESULTS = click.option(
+    "--k", type=click.IntRange(1, K_MAX), default=5, show_default=True, help="How many documents to return."
+)
+IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car query 'is lodash 4.17.4 safe to use?'",
         "stream-car query 'Log4Shell mitigation' --as-of 2021-12-12",
         "stream-car query 'Zantac' --k 3 --json | jq '.results[].id'",
-        "stream-car query 'Zantac' --budget 40                 stop once 40 keys were read; says what is left out",
-        "stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car up",
-        "stream-car query 'is lodash safe?' --svg delta.svg        how far what holds is from your words",
+        "stream-car query 'Zantac' --budget 40 --verbose           read at most 40 keys; show what is left out",
+        "stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car serve",
+        "stream-car query 'is lodash safe?' --svg scores.svg       draw how relevance ranked the documents",
     )
 )
 @click.argument("text")
-@click.option("--k", type=click.IntRange(1, K_MAX), default=5, show_default=True, help="How many documents to return.")
+@MAX_RESULTS
 @options.depth(DEPTH)
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Look at no further anchor once N keys were read, the likeliest first.  [default: no limit]",
+    help="Stop after reading N keys. The most likely starting points are tried first.  [default: no limit]",
 )
 @options.as_of
-@options.svg("how relevance scores each anchor, and how what controls it (Definition 4),")
-@options.encoder
-@options.asking
+@options.svg("the relevance of each starting point against that of the document that controls it (Definition 4)")
+@options.session("data", "rules", "url", "encoder", "verbose")
 def query(
+    session: Session,
     text: str,
     k: int,
     depth: int,
     budget: int | None,
-    as_of: int | None,
+    as_of: datetime | None,
     svg: Path | None,
-    encoder: str | None,
-    data: Path,
-    rules: Sequence[str],
-    url: str | None,
-    as_json: bool,
 ) -> None:
-    """Answer a question from what is in force.
+    """Answer a question from the documents in force.
 
-    Relevance proposes anchors, authority leads from each to what controls it now. The last line says
-    what the answer warrants. Exit code 1 where nothing was found.
+    Search finds relevant documents. Rules lead from each of them to the documents that control it now. The last line
+    states whether the answer is complete. Exit code 1 if nothing was found.
     """
-    with options.opened(data, rules, url, encoder) as engine:
-        options.require_served(engine, k=k, depth=depth, budget=budget)
-        options.settle(engine, encoder)
-        said = engine.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
-        searched = [] if said.results else _searched(options.ruleset_of(engine))
-        options.hint_at_rules(engine, is_found=bool(said.results))
-    options.draw_to(svg, lambda: answer.draw_answer(said))
-    options.answer_one(said, as_json=as_json, draw=lambda said: render.answer(said, searched))
-    options.end(is_found=bool(said.results))
+    session.require_limits(k=k, depth=depth, budget=budget)
+    with session.open() as calls:
+        session.settle(calls)
+        answer = calls.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
+        searched_types = () if answer.results else _searched_types(calls)
+    options.write_svg(svg, lambda: draw_answer(answer))
+    session.report(answer, lambda answer: render.answer(answer, searched_types, verbose=session.verbose))
+    require(bool(answer.results))
 
 
-def _searched(ruleset: Ruleset) -> list[str]:
-    """The types that a search looks at, where it looks at some only."""
+def _searched_types(calls: Calls) -> Sequence[str]:
+    """Return the types that a search reads if these are not all, and note why documents may be missing."""
+    hints.note_unknown_types(calls)
+    ruleset = Ruleset(calls.rules().packs)
     anchors = ruleset.anchor_types()
-    return sorted(anchors) if anchors < ruleset.pack_of.keys() else []
+    return sorted(anchors) if anchors < ruleset.pack_of.keys() else ()
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
+        "stream-car search 'is lodash 4.17.4 safe to use?'",
+        "stream-car search 'Zantac' --k 20 --json | jq -r 'select(.status != \"in_force\") | .id'",
+    )
+)
+@click.argument("text")
+@MAX_RESULTS
+@options.session("data", "rules", "url", "encoder")
+def search(session: Session, text: str, k: int) -> None:
+    """Show what plain search finds, in force or not.
+
+    This is the first step of `query`, without the rules: compare the two. Exit code 1 if nothing was found.
+    """
+    session.require_limits(k=k)
+    with session.open() as calls:
+        session.settle(calls)
+        documents = calls.search(text, k)
+    session.report_all(documents, render.ranking)
+    require(bool(documents))
+
+
+@click.command(
+    epilog=examples(
         "stream-car resolve GHSA-jf85-cpcp-j695",
         "stream-car resolve advisory-17#chunk-3 advisory-18 --json",
         "your-retriever | xargs stream-car resolve",
     )
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@IDS
 @options.as_of
-@options.asking
-def resolve(
-    ids: Sequence[str], as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
-) -> None:
-    """Say what controls documents now, by id.
+@options.anywhere
+def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> None:
+    """Show what controls documents now, by id.
 
-    Takes ids, chunk ids (`document#chunk`) and names of records, so your own retriever can stay as it is.
-    Exit code 1 where none of them is known.
+    IDs are those of documents, chunks (`document#chunk`) or records, so that you can keep your own retriever. Exit
+    code 1 if none of them is known.
     """
-    with options.opened(data, rules, url) as engine:
-        said = engine.resolve(ids, as_of=as_of)
-        is_found = any(one.status != "unknown" for one in said)
-        options.hint_at_rules(engine, is_found=is_found)
-    options.answer_each(said, as_json=as_json, draw=render.resolution, nothing="Nothing was asked.")
-    options.end(is_found=is_found)
+    with session.open() as calls:
+        resolutions = calls.resolve(ids, as_of=as_of)
+        is_known = any(resolution.status != "unknown" for resolution in resolutions)
+        if not is_known:
+            hints.note_unknown_types(calls)
+    session.report_each(resolutions, render.resolution)
+    require(is_known)
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car check GHSA-jf85-cpcp-j695 lodash-4.17.12",
         "stream-car check doc-1 doc-2 doc-3 --question 'is lodash safe?'",
-        "stream-car check $(your-retriever) --json && echo sound",
+        "stream-car check $(your-retriever) --json && echo safe",
     )
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--question", metavar="TEXT", help="Judge the set as an answer to this question.")
+@IDS
+@click.option("--question", metavar="TEXT", help="Judge the set as the answer to this question.")
 @options.depth(20)
 @options.as_of
-@options.asking
-def check(
-    ids: Sequence[str],
-    question: str | None,
-    depth: int,
-    as_of: int | None,
-    data: Path,
-    rules: Sequence[str],
-    url: str | None,
-    as_json: bool,
-) -> None:
-    """Audit a retrieved set of documents.
+@options.anywhere_verbose
+def check(session: Session, ids: Sequence[str], question: str | None, depth: int, as_of: datetime | None) -> None:
+    """Check whether a set of retrieved documents is safe to use.
 
-    Does it hold everything in force, and nothing void without its successor? Says which condition
-    of Theorem 4 (of the paper, see docs/concepts.md) breaks and what repairs it. Exit code 1 where it
-    does not hold, or a name is unknown, retracted or waiting, or is void with nothing here to control it.
+    It must hold every document in force that its members lead to, and no superseded document without the one that
+    supersedes it (Theorem 4 of the paper, see docs/concepts.md). What repairs the set is shown. Exit code 1 if it is
+    not safe, which includes names that are unknown, retracted or pending.
     """
-    with options.opened(data, rules, url) as engine:
-        options.require_served(engine, depth=depth)
-        said = engine.check(ids, question=question, depth=depth, as_of=as_of)
-    options.answer_one(said, as_json=as_json, draw=render.audit)
-    if not said.holds:
-        raise click.exceptions.Exit(UNSOUND)
+    session.require_limits(depth=depth)
+    with session.open() as calls:
+        audit = calls.check(ids, question=question, depth=depth, as_of=as_of)
+    session.report(audit, lambda audit: render.audit(audit, verbose=session.verbose))
+    require(audit.holds)
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car explain GHSA-jf85-cpcp-j695",
         "stream-car explain GHSA-jf85-cpcp-j695 --as-of 2019-07-01",
         "stream-car explain GHSA-jf85-cpcp-j695 --svg chain.svg",
@@ -142,26 +156,18 @@ def check(
 )
 @click.argument("name", metavar="ID")
 @options.as_of
-@options.svg("the chain that leads to what controls it now")
-@options.asking
-def explain(
-    name: str,
-    as_of: int | None,
-    svg: Path | None,
-    data: Path,
-    rules: Sequence[str],
-    url: str | None,
-    as_json: bool,
-) -> None:
-    """Say why a document is, or is not, in force.
+@options.svg("the chain that leads to the document that controls it now")
+@options.anywhere
+def explain(session: Session, name: str, as_of: datetime | None, svg: Path | None) -> None:
+    """Explain why a document is in force, or is not.
 
-    Scope by scope and link by link, with the path to what controls it now. Exit code 1 where nothing
-    has this name.
+    Lists its scopes and links, what supersedes it there, and the path to what controls it now. Exit code 1 if
+    nothing has this name.
     """
-    with options.opened(data, rules, url) as engine:
-        said = engine.explain(name, as_of=as_of)
-        is_found = said.status != "unknown"
-        options.hint_at_rules(engine, is_found=is_found)
-    options.draw_to(svg, lambda: chain.draw_explanation(said))
-    options.answer_one(said, as_json=as_json, draw=render.explanation)
-    options.end(is_found=is_found)
+    with session.open() as calls:
+        explanation = calls.explain(name, as_of=as_of)
+        if explanation.status == "unknown":
+            hints.note_unknown_types(calls)
+    options.write_svg(svg, lambda: draw_explanation(explanation))
+    session.report(explanation, render.explanation)
+    require(explanation.status != "unknown")

@@ -1,25 +1,20 @@
-"""`frontier`, `history`, `changes`, `pending`: what holds in a scope, what held, what changed, what waits."""
+"""`frontier`, `history`, `changes` and `pending`: what is in force in a scope, what was, what changed, what waits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-import stream_car
-from stream_car.api.messages import Waiting
-from stream_car.cli import hints as unknown
-from stream_car.cli import options, render
-from stream_car.cli.console import words
-from stream_car.cli.render import told
-from stream_car.cli.widgets import day
+from stream_car.api.calls import Calls
+from stream_car.cli import hints, options, render
+from stream_car.cli.options import Session, examples, require
 from stream_car.core.rules import Ruleset
-from stream_car.pictures import timeline
-
-NO_SCOPE = "No scope has these values{guess}. See which keys the rules use: stream-car rules show"
+from stream_car.pictures.timeline import draw_timelines
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car frontier package=lodash",
         "stream-car frontier vulnerability=CVE-2021-44228 package=log4j-core",
         "stream-car frontier drug=ranitidine --as-of 2019-09-01 --json",
@@ -27,25 +22,22 @@ NO_SCOPE = "No scope has these values{guess}. See which keys the rules use: stre
 )
 @options.scope
 @options.as_of
-@options.asking
-def frontier(
-    parts: Mapping[str, str], as_of: int | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
-) -> None:
+@options.anywhere
+def frontier(session: Session, scope: Mapping[str, str], as_of: datetime | None) -> None:
     """Show what is in force in a scope.
 
-    Every scope that has these values is shown. Members that are void through another scope or a
-    link are listed apart, with what voids them. Exit code 1 where no scope has the values.
+    Lists every scope that has these values. Members that another scope or a link supersedes are listed separately,
+    with what supersedes them. Exit code 1 if no scope has the values.
     """
-    with options.opened(data, rules, url) as engine:
-        said = engine.frontier(parts, as_of=as_of)
-        options.hint_at_rules(engine, is_found=bool(said))
-        nothing = "" if said else _no_scope(options.ruleset_of(engine), parts)
-    options.answer_each(said, as_json=as_json, draw=render.frontier, nothing=nothing)
-    options.end(is_found=bool(said))
+    with session.open() as calls:
+        frontiers = calls.frontier(scope, as_of=as_of)
+        advice = "" if frontiers else _advise(calls, scope)
+    session.report_each(frontiers, render.frontier, if_empty=advice)
+    require(bool(frontiers))
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car history drug=ranitidine",
         "stream-car history package=lodash --json",
         "stream-car history drug=ranitidine --svg timeline.svg",
@@ -53,80 +45,55 @@ def frontier(
 )
 @options.scope
 @options.svg("the timelines")
-@options.asking
-def history(
-    parts: Mapping[str, str], svg: Path | None, data: Path, rules: Sequence[str], url: str | None, as_json: bool
-) -> None:
+@options.anywhere
+def history(session: Session, scope: Mapping[str, str], svg: Path | None) -> None:
     """Show the timeline of a scope.
 
-    For every scope that has these values: what held from when to when, and what ended it. Exit code 1
-    where no scope has them.
+    For every scope that has these values: what was in force from when to when, and what superseded it. Exit code 1 if
+    no scope has the values.
     """
-    with options.opened(data, rules, url) as engine:
-        said = engine.history(parts)
-        options.hint_at_rules(engine, is_found=bool(said))
-        nothing = "" if said else _no_scope(options.ruleset_of(engine), parts)
-    options.draw_to(svg, lambda: timeline.draw_timelines(said))
-    options.answer_each(said, as_json=as_json, draw=render.history, nothing=nothing)
-    options.end(is_found=bool(said))
+    with session.open() as calls:
+        histories = calls.history(scope)
+        advice = "" if histories else _advise(calls, scope)
+    options.write_svg(svg, lambda: draw_timelines(histories))
+    session.report_each(histories, render.history, if_empty=advice)
+    require(bool(histories))
+
+
+def _advise(calls: Calls, scope: Mapping[str, str]) -> str:
+    """Return that no scope was found, and the keys that were probably meant; note why documents may be missing."""
+    hints.note_unknown_types(calls)
+    problems = hints.unknown_keys(Ruleset(calls.rules().packs), scope)
+    return " ".join(["No scope has these values.", *problems, "List the keys of all rules: stream-car rules show"])
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car changes --limit 20",
         "stream-car changes package=lodash",
-        "stream-car changes --after 1200 --json        go on where you stopped",
+        "stream-car changes --json --after POSITION        continue after a change, by its `position`",
     )
 )
-@click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Only changes behind this number (`oseq`).")
-@click.option(
-    "--behind",
-    default="",
-    metavar="POSITION",
-    help="Only changes behind this one (`position`): over Kafka and Redis, where each shard counts for itself.",
-)
-@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many.")
-@options.asking
-def changes(
-    parts: Mapping[str, str],
-    after: int,
-    behind: str,
-    limit: int,
-    data: Path,
-    rules: Sequence[str],
-    url: str | None,
-    as_json: bool,
-) -> None:
-    """List what changed in frontiers, and because of what.
+@options.optional_scope
+@click.option("--after", default="", metavar="POSITION", help="List only changes after the one with this `position`.")
+@options.limit
+@options.anywhere_verbose
+def changes(session: Session, scope: Mapping[str, str], after: str, limit: int) -> None:
+    """List what entered and left frontiers, and why.
 
-    In order; `--after` goes on behind the last number that you have seen.
+    Oldest first. --verbose shows the position of each change, for --after.
     """
-    with options.opened(data, rules, url) as engine:
-        said = engine.changes(parts or None, after=after, limit=limit, behind=behind)
-    options.answer_each(said, as_json=as_json, draw=told, nothing="Nothing has changed there.")
-
-
-@click.command(epilog=options.examples("stream-car pending", "stream-car pending --json"))
-@options.asking
-def pending(data: Path, rules: Sequence[str], url: str | None, as_json: bool) -> None:
-    """List the documents that wait for their time."""
-    with options.opened(data, rules, url) as engine:
-        said = _waiting(engine)
-    options.answer_each(
-        said,
-        as_json=as_json,
-        draw=lambda item: words(f"{day(item.time)}  {item.id} (revision {item.revision})"),
-        nothing="Nothing waits.",
+    with session.open() as calls:
+        listed = calls.changes(scope or None, after=after, limit=limit)
+    session.report_each(
+        listed, lambda change: render.change(change, verbose=session.verbose), if_empty="Nothing has changed."
     )
 
 
-def _waiting(car: "options.Car") -> tuple[Waiting, ...]:
-    if isinstance(car, stream_car.Engine):
-        return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in car.pending())
-    return car.pending()
-
-
-def _no_scope(ruleset: Ruleset, parts: Mapping[str, str]) -> str:
-    """That nothing was found; a key that no rule knows gets the one that was probably meant."""
-    return NO_SCOPE.format(guess="".join(f": {guess}" for guess in unknown.keys(ruleset, parts)))
+@click.command(epilog=examples("stream-car pending", "stream-car pending --json"))
+@options.anywhere
+def pending(session: Session) -> None:
+    """List the documents that wait for their time."""
+    with session.open() as calls:
+        documents = calls.pending()
+    session.report_each(documents, render.pending, if_empty="No document waits for its time.")

@@ -1,94 +1,142 @@
-"""`serve`: a query worker, the service over HTTP on Kafka and Redis."""
+"""`serve`: one data directory as a service over HTTP, in one process.
+
+Promise: it prints where it listens and what to try. Ctrl-C or SIGTERM ends it in an orderly way, with exit code 0.
+"""
 
 import asyncio
-import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import copy
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import click
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from stream_car.api.json import line
-from stream_car.cli import options, servers
-from stream_car.cli.console import emit, err
-from stream_car.cli.topics import require_driver
-from stream_car.settings import read_settings, read_token, require_known_variables
+from stream_car.api.json import to_json
+from stream_car.cli import options
+from stream_car.cli.console import emit, note
+from stream_car.cli.options import Session, examples
+from stream_car.settings import ServerSettings, kafka_variable, read_settings, read_token, require_known_variables
+
+TRY = """\
+Open {url} in a browser, or try:
+  stream-car watch --url {url}
+  curl {auth}{url}/v1/status
+  curl {auth}{url}/v1/documents -H 'Content-Type: application/json' -d '{{"id": "a-1", "type": "advisory", \
+"time": "2024-01-31T09:30:00Z", "scope": {{"package": ["lodash"], "cve": ["CVE-2019-10744"]}}, "title": "An advisory"}}'
+  curl {auth}{url}/v1/query -H 'Content-Type: application/json' -d '{{"text": "advisory"}}'
+  curl {auth}-N '{url}/v1/subscribe?snapshot=true'"""
+OVER_KAFKA = "`stream-car serve` works on the files of --data. Over Kafka and Redis, run: stream-car query-worker"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the service listens, and over what."""
+class Listening(Struct, frozen=True, kw_only=True):
+    """What `serve --json` prints when it accepts requests."""
 
     url: str
-    kafka: str
-    redis: str
+    data: str
     generation: str
+    documents: int
+
+
+def listener_options(command: Callable[P, T]) -> Callable[P, T]:
+    """`--host`, `--port`, `--host-name`, `--token-file`, `--settings`, as `ServerSettings` names them."""
+    for option in (
+        click.option(
+            "--settings",
+            "settings_file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="A TOML file of settings, see docs/reference/settings.md. Options override it.",
+        ),
+        click.option(
+            "--token-file",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="The file of the token that clients must send.  [default: $STREAM_CAR_TOKEN]",
+        ),
+        click.option(
+            "--host-name",
+            "host_names",
+            multiple=True,
+            metavar="NAME",
+            help="A name under which clients reach this service, as in their Host header; may be repeated.",
+        ),
+        click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="The port; 0 means any free one."),
+        click.option("--host", metavar="ADDRESS", help="Where to listen. Beyond 127.0.0.1, a token is required."),
+    ):
+        command = option(command)
+    return command
+
+
+def server_settings(settings_file: Path | None, **typed: object) -> ServerSettings:
+    """Return the settings of the file, overridden by the options that are on the command line."""
+    require_known_variables()
+    given = {name: value for name, value in typed.items() if value not in (None, ())}
+    return replace(read_settings(settings_file), **given)
+
+
+def _reject(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        raise click.UsageError(f"{OVER_KAFKA} {parameter.opts[0]} ...", context)
+
+
+_kafka_option = partial(click.option, hidden=True, expose_value=False, callback=_reject, help="See query-worker.")
 
 
 @click.command(
-    epilog=options.examples(
-        "STREAM_CAR_REDIS=redis://localhost:6379 stream-car serve --kafka localhost:9092 --single-broker",
-        "stream-car serve --port 9000 --index /var/lib/stream-car/index",
+    epilog=examples(
+        "stream-car serve",
+        "stream-car serve --port 9000 --data ./advisories",
         "STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car serve --host 0.0.0.0",
+        "stream-car serve --settings server.toml",
+        "stream-car serve --encoder ./all-MiniLM-L6-v2     find by meaning too; vectors are made as documents come",
     )
 )
-@click.option("--host", metavar="ADDRESS", help="Where to listen. Beyond 127.0.0.1 a token is needed.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="The port; 0 takes any free one.")
-@click.option(
-    "--settings",
-    "settings_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="A TOML file of settings; see docs/reference/settings.md. Options go before it.",
-)
-@click.option(
-    "--index",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Keep the text index here, for this process alone, and go on with it at the next start.  "
-    "[default: a temporary one, built anew at every start]",
-)
-@servers.installation
-@options.as_json
-def serve(
-    host: str | None,
-    port: int | None,
-    settings_file: Path | None,
-    index: Path | None,
-    kafka: str | None,
-    prefix: str,
-    namespace: str,
-    single_broker: bool,
-    rules: Sequence[str],
-    as_json: bool,
-) -> None:
-    """Serve publish and query over Kafka and Redis.
+@listener_options
+@_kafka_option("--kafka")
+@_kafka_option("--prefix")
+@_kafka_option("--namespace")
+@_kafka_option("--index")
+@_kafka_option("--single-broker", is_flag=True)
+@options.session("data", "rules", "encoder")
+def serve(session: Session, /, settings_file: Path | None, **typed: object) -> None:
+    """Serve a data directory over HTTP.
 
-    Needs workers (stream-car worker) that go by the same rules; Redis is where $STREAM_CAR_REDIS says. /readyz
-    answers 200 when the text index has caught up. Many can run. Ctrl-C or SIGTERM ends it in order.
+    One process without any other server. It publishes, answers and sends changes to subscribers. While it runs, other
+    commands use the data through --url. Ctrl-C or SIGTERM stops it.
     """
-    require_known_variables()
-    require_driver()
-    from stream_car.cluster.query_worker import run
-    from stream_car.http import server
+    from stream_car.http.server import listen
+    from stream_car.local.serve import serve as serve_directory
 
-    given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
-    settings = msgspec.structs.replace(read_settings(settings_file), **given)
+    variable = kafka_variable()
+    if variable is not None and not options.is_typed("data"):
+        raise click.UsageError(f"${variable} is set. {OVER_KAFKA}. To serve files all the same, give --data.")
+    settings = server_settings(settings_file, encoder=session.encoder, **typed)
+    session.encoder = settings.encoder
     token = read_token(settings.token_file)
-    plan = servers.plan_of(kafka, prefix, namespace, single_broker, rules)
+    with listen(settings, token) as listener:
+        note(f"opening {session.data} ...")
+        with session.engine(create=True, rules=session.rules) as engine:
 
-    def ready(url: str, generation: str) -> None:
-        if as_json:
-            said = Serving(url=url, kafka=plan.kafka.address, redis=plan.redis.place, generation=generation)
-            emit(line(said))
-        else:
-            err().print(f"listening on {url}, over {plan.kafka.address} and {plan.redis.place}", soft_wrap=True)
+            def on_ready(url: str) -> None:
+                status = engine.status()
+                if session.as_json:
+                    data, generation = str(session.data), status.generation
+                    emit(to_json(Listening(url=url, data=data, generation=generation, documents=status.documents)))
+                    return
+                note(f"listening on {url}, {status.documents:,} documents", "bold")
+                auth = "-H 'Authorization: Bearer ...' " if token is not None else ""
+                for line in TRY.format(url=url, auth=auth).splitlines():
+                    note(line, "")
 
-    listener = server.bound(settings, token)
-    with listener, nullcontext(index) if index else _temporary() as folder:
-        asyncio.run(run(plan, Path(folder), listener, settings, token=token, ready=ready))
-    err().print("stopped", style="dim")
+            asyncio.run(serve_directory(engine.directory, listener, settings, token=token, on_ready=on_ready))
+    note("stopped")
 
 
-def _temporary() -> AbstractContextManager[str]:
-    return tempfile.TemporaryDirectory(prefix="stream-car-index-")
+up = copy.copy(serve)
+up.name, up.hidden, up.deprecated = "up", True, "Use: stream-car serve"

@@ -1,57 +1,55 @@
-"""What became of a publication, counted.
+"""What became of a publication, and of the feed that it came from, counted.
 
-Promise: every receipt counts exactly once under its outcome; a rejection keeps one example a code.
-Cost: memory for the kinds of trouble, never for the documents.
+Promise: every receipt is counted once under its outcome, and each code of a rejection keeps one example.
+Cost: memory for each kind of problem, not for documents.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 from msgspec import Struct
-from rich import box
-from rich.console import Group as Lines
-from rich.console import RenderableType
-from rich.table import Table
+from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
 from stream_car.cli.console import words
-from stream_car.cli.hints import advised
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted
+from stream_car.cli.hints import advise
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, Rows, counted
 from stream_car.ingest.ingest import FeedStep
 from stream_car.processing.receipts import Receipt
 
-PLACED = frozenset({"accepted"})  # outcomes of documents that could have joined a scope
-MEANING = {
-    "accepted": "taken in",
-    "pending": "taken in, but wait for their time",
-    "duplicate": "known already",
-    "older": "a higher revision is known, or this one was retracted",
+MEANINGS = {
+    "accepted": "stored",
+    "pending": "stored; they wait for their time",
+    "duplicate": "stored before",
+    "older": "a higher revision is stored, or the document was retracted",
     "retracted": "retractions",
-    "nothing": "retract what was never said",
-    "rejected": "refused and kept",
-    "control": "records of the engine itself",
+    "nothing": "retractions of documents that were never published",
+    "rejected": "not accepted; kept for correction",
+    "control": "internal records",
 }
+REJECTIONS_MAX = 1000  # rejected pieces listed in JSON
+SHOWN_MAX = 10  # rejected pieces shown to people
 
 
-class Lacking(Struct, frozen=True, kw_only=True, order=True):
-    """How many documents of a type lacked a key that rules of the type go by."""
+class MissingKey(Struct, frozen=True, kw_only=True, order=True):
+    """How many documents of a type lack a key that the rules of the type need."""
 
     type: str
     key: str
     documents: int
 
 
-class Refused(Struct, frozen=True, kw_only=True):
-    """How many were refused under a code, and the first one's reason."""
+class RejectedCode(Struct, frozen=True, kw_only=True):
+    """How many documents were rejected with a code, and the reason of the first one."""
 
     code: str
     documents: int
     example: str
 
 
-class Misspelt(Struct, frozen=True, kw_only=True, order=True):
-    """An attribute that looks like a field, and in how many documents."""
+class TypoCount(Struct, frozen=True, kw_only=True, order=True):
+    """An attribute that is probably a misspelt field, and how many documents have it."""
 
     attribute: str
     field: str
@@ -59,28 +57,28 @@ class Misspelt(Struct, frozen=True, kw_only=True, order=True):
 
 
 class Summary(Struct, kw_only=True):
-    """The counts so far."""
+    """The receipts of a publication, counted. `in_no_scope` documents neither supersede nor are superseded by rules."""
 
     outcomes: Counter[str]
     in_no_scope: int
-    lacking: list[Lacking]
-    rejected: list[Refused]
-    misspelt: list[Misspelt]
+    missing_keys: list[MissingKey]
+    rejected: list[RejectedCode]
+    likely_typos: list[TypoCount]
 
     @classmethod
     def of(cls, receipts: Iterable[Receipt]) -> Self:
-        """The summary of these receipts."""
+        """Return the summary of these receipts."""
         outcomes: Counter[str] = Counter()
-        lacking: Counter[tuple[str, str]] = Counter()
-        misspelt: Counter[tuple[str, str]] = Counter()
+        keys: Counter[tuple[str, str]] = Counter()
+        typos: Counter[tuple[str, str]] = Counter()
         codes: Counter[str] = Counter()
         reasons: dict[str, str] = {}
         in_no_scope = 0
         for receipt in receipts:
             outcomes[receipt.outcome] += 1
-            in_no_scope += receipt.outcome in PLACED and receipt.scopes == 0
-            lacking.update((receipt.type or "", key) for key in receipt.lacking)
-            misspelt.update((one.attribute, one.field) for one in receipt.misspelt)
+            in_no_scope += receipt.outcome == "accepted" and receipt.scopes == 0
+            keys.update((receipt.type or "", key) for key in receipt.missing_keys)
+            typos.update((typo.attribute, typo.field) for typo in receipt.likely_typos)
             if receipt.outcome == "rejected":
                 code = receipt.code or ""
                 codes[code] += 1
@@ -88,49 +86,48 @@ class Summary(Struct, kw_only=True):
         return cls(
             outcomes=outcomes,
             in_no_scope=in_no_scope,
-            lacking=sorted(Lacking(type=kind, key=key, documents=n) for (kind, key), n in lacking.items()),
-            rejected=[Refused(code=code, documents=n, example=reasons[code]) for code, n in codes.most_common()],
-            misspelt=sorted(Misspelt(attribute=a, field=f, documents=n) for (a, f), n in misspelt.items()),
+            missing_keys=sorted(MissingKey(type=kind, key=key, documents=n) for (kind, key), n in keys.items()),
+            rejected=[RejectedCode(code=code, documents=n, example=reasons[code]) for code, n in codes.most_common()],
+            likely_typos=sorted(TypoCount(attribute=a, field=f, documents=n) for (a, f), n in typos.items()),
         )
 
 
-def draw(said: Summary) -> RenderableType:
-    """The summary for people."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    table.add_column("outcome")
-    table.add_column("documents", justify="right")
-    table.add_column("", style=FAINT)
-    for outcome, count in said.outcomes.most_common():
-        style = BAD if outcome == "rejected" else IN_FORCE if outcome == "accepted" else ""
-        table.add_row(Text(outcome, style), f"{count:,}", MEANING.get(outcome, ""))
-    lines: list[RenderableType] = [table]
-    if said.in_no_scope:
-        documents, them = counted(said.in_no_scope, "document"), "it" if said.in_no_scope == 1 else "them"
-        lines.append(Text(f"{documents} joined no scope: rules cannot void {them} or void by {them}.", WARN))
-    lines += [
-        words(f"  {item.type} lacked {item.key} ({counted(item.documents, 'document')})", WARN) for item in said.lacking
+def draw(summary: Summary) -> RenderableType:
+    """Draw a summary."""
+    styles = {"accepted": IN_FORCE, "rejected": BAD}
+    rows = [
+        (Text(outcome, styles.get(outcome, "")), Text(f"{count:,}"), Text(MEANINGS.get(outcome, ""), FAINT))
+        for outcome, count in summary.outcomes.most_common()
     ]
-    lines += [
-        words(
-            f"  `{item.attribute}` is kept as an attribute ({counted(item.documents, 'document')}); "
-            f"did you mean the field `{item.field}`?",
-            WARN,
-        )
-        for item in said.misspelt
-    ]
-    if said.rejected:
-        lines.append(Text("Rejected:", BAD))
-        lines += [words(f"  {item.code} ({item.documents:,}), for one: {item.example}") for item in said.rejected]
-        lines.append(advised("See them with their bytes", "rejected list", FAINT))
-    return Lines(*lines)
+    table = Rows(("outcome", "documents", ""), rows, heads=2, whole=(0, 1))
+    return Lines(table, *_warnings(summary), *_rejections(summary))
 
 
-KEPT_MAX = 1000
-SHOWN_MAX = 10
+def _warnings(summary: Summary) -> Iterator[Text]:
+    if summary.in_no_scope:
+        subject = counted(summary.in_no_scope, "document is", "documents are")
+        them = "it" if summary.in_no_scope == 1 else "them"
+        yield Text(f"{subject} in no scope, so no rule applies to {them}.", WARN)
+    for missing in summary.missing_keys:
+        verb = "lacks" if missing.documents == 1 else "lack"
+        subject = f"{counted(missing.documents, 'document')} of the type {missing.type}"
+        yield words(f"  {subject} {verb} the key {missing.key}", WARN)
+    for typo in summary.likely_typos:
+        subject = counted(typo.documents, "document has", "documents have")
+        guess = f"Did you mean the field `{typo.field}`?"
+        yield words(f"  {subject} the attribute `{typo.attribute}`. {guess}", WARN)
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
-    """A piece that could not be read, and why."""
+def _rejections(summary: Summary) -> Iterator[Text]:
+    if summary.rejected:
+        yield Text("Rejected:", BAD)
+        for rejected in summary.rejected:
+            yield words(f"  {rejected.code} ({rejected.documents:,}), for example: {rejected.example}")
+        yield advise("See them with their bytes", "rejected list", FAINT)
+
+
+class RejectedPiece(Struct, frozen=True, kw_only=True):
+    """A piece of a feed that could not be read, and why."""
 
     file: str
     where: str
@@ -138,11 +135,22 @@ class Refusal(Struct, frozen=True, kw_only=True):
     reason: str
     id: str | None = None
 
+    @classmethod
+    def of(cls, step: FeedStep) -> Self:
+        """Return the rejected piece of a step that has one."""
+        error = step.rejected
+        assert error is not None
+        return cls(file=step.file.shown, where=step.where, code=error.code, reason=error.reason, id=error.document_id)
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.where} ({self.code}): {self.reason}"
+
 
 class Feed(Struct, kw_only=True):
-    """What was read. `unchanged` files were as they had been; `known` records said nothing new.
+    """What was read of a feed.
 
-    `ties` are statements that no order of the publisher's tells apart from another of the same time.
+    `unchanged` files are as they were at the last run; `known` records are the same as before. `ties` are documents
+    that nothing orders against another one of the same time.
     """
 
     format: str
@@ -152,75 +160,73 @@ class Feed(Struct, kw_only=True):
     known: int = 0
     documents: int = 0
     ties: int = 0
-    refused: int = 0
-    refusals: list[Refusal] = []
+    rejected: int = 0
+    rejections: list[RejectedPiece] = []
 
     def add(self, step: FeedStep) -> None:
-        """Count one step."""
+        """Count a step."""
         if step.unchanged is not None:
             self.unchanged += 1
-            self.refused += step.unchanged.rejected
+            self.rejected += step.unchanged.rejected
         elif step.rejected is not None:
-            self.refuse(step)
+            self.rejected += 1
+            if len(self.rejections) < REJECTIONS_MAX:
+                self.rejections.append(RejectedPiece.of(step))
         elif step.conversion is not None:
-            said = step.conversion
-            self.records += said.records
-            self.known += said.known
-            self.documents += len(said.documents)
-            self.ties += said.ties
+            self.records += step.conversion.records
+            self.known += step.conversion.known
+            self.documents += len(step.conversion.documents)
+            self.ties += step.conversion.ties
 
-    def refuse(self, step: FeedStep) -> None:
-        """Count a refusal."""
-        self.refused += 1
-        if len(self.refusals) < KEPT_MAX:
-            self.refusals.append(refusal(step))
+    @property
+    def has_news(self) -> bool:
+        """Whether anything was published or rejected."""
+        return bool(self.documents or self.rejected)
 
 
-class FedSummary(Struct, kw_only=True):
-    """What was read, and what became of its documents."""
+class FeedSummary(Struct, kw_only=True):
+    """What was read of a feed, and what became of its documents."""
 
     feed: Feed
     published: Summary
 
-
-def refusal(step: FeedStep) -> Refusal:
-    """The refusal that a step tells of."""
-    assert step.rejected is not None
-    return Refusal(
-        file=step.file.shown,
-        where=step.where,
-        code=step.rejected.code,
-        reason=step.rejected.reason,
-        id=step.rejected.document_id,
-    )
+    @property
+    def has_rejections(self) -> bool:
+        """Whether a piece of the feed or a document was rejected."""
+        return bool(self.feed.rejected or self.published.rejected)
 
 
-def draw_feed(said: FedSummary) -> RenderableType:
-    """Both for people."""
-    lines = list(_feed(said.feed))
-    if said.published.outcomes:
-        lines.append(draw(said.published))
-    return Lines(*lines)
+def draw_feed(summary: FeedSummary) -> RenderableType:
+    """Draw what was read of a feed, and what became of its documents."""
+    lines = list(_feed(summary.feed))
+    return Lines(*lines, draw(summary.published)) if summary.published.outcomes else Lines(*lines)
 
 
-def _feed(said: Feed) -> Iterable[RenderableType]:
-    read = said.files - said.unchanged
-    head = f"{counted(said.records, 'record')} of {counted(read, 'file')} read: {counted(said.documents, 'document')}."
-    if not said.documents:
-        head = f"Nothing new in {counted(said.files, 'file')}."
-    yield Text(head, IN_FORCE if said.documents else "bold")
-    if said.unchanged:
-        yield Text(f"{counted(said.unchanged, 'file')} unchanged since the last time.", FAINT)
-    if said.known:
-        yield Text(f"{counted(said.known, 'record')} said nothing new.", FAINT)
-    if said.ties:
-        yield Text(
-            f"{counted(said.ties, 'statement')} of the same time as another about the same thing: "
-            "neither voids the other, both are in force.",
-            WARN,
-        )
-    if said.refused:
-        yield Text(f"{counted(said.refused, 'piece')} could not be read, and changed nothing:", BAD)
-        yield from (words(f"  {one.file}, {one.where} ({one.code}): {one.reason}") for one in said.refusals[:SHOWN_MAX])
-        if said.refused > SHOWN_MAX:
-            yield Text(f"  and {said.refused - SHOWN_MAX:,} more; --json lists them.", FAINT)
+def _feed(feed: Feed) -> Iterator[Text]:
+    if feed.documents:
+        read = f"{counted(feed.records, 'record')} of {counted(feed.files - feed.unchanged, 'file')} read"
+        yield Text(f"{read}: {counted(feed.documents, 'document')}.", IN_FORCE)
+    else:
+        yield Text(f"Nothing new in {counted(feed.files, 'file')}.", "bold")
+    if feed.unchanged:
+        yield Text(f"{counted(feed.unchanged, 'file has', 'files have')} not changed since the last run.", FAINT)
+    if feed.known:
+        yield Text(f"{counted(feed.known, 'record')} brought nothing new.", FAINT)
+    if feed.ties:
+        subject = counted(feed.ties, "document has", "documents have")
+        yield Text(f"{subject} the same time as another one on the same subject, so both are in force.", WARN)
+    if feed.rejected:
+        yield Text(f"{counted(feed.rejected, 'piece')} could not be read and changed nothing:", BAD)
+        yield from (words(f"  {piece}") for piece in feed.rejections[:SHOWN_MAX])
+        if feed.rejected > SHOWN_MAX:
+            yield Text(f"  and {feed.rejected - SHOWN_MAX:,} more. List them with --json.", FAINT)
+
+
+def draw_round(summary: FeedSummary) -> RenderableType:
+    """Draw what a round of `follow` brought, in a line or two."""
+    feed, outcomes = summary.feed, summary.published.outcomes
+    if not feed.has_news:
+        return Text(f"Nothing new in {counted(feed.files, 'file')}.", FAINT)
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
+    head = f"{counted(feed.records, 'record')} of {counted(feed.files, 'file')}: {counts or 'nothing new'}"
+    return Lines(Text(head), *(words(f"  rejected: {piece}", BAD) for piece in feed.rejections))

@@ -1,197 +1,163 @@
-"""`watch`: what becomes void and what holds again, as it happens.
+"""`watch`: what is superseded and what comes into force, as it happens.
 
-Promise: with a cursor file nothing is missed between two runs, however the first one ended, and what was
-printed last may be printed twice.
+Promise: with a cursor file, nothing is missed between two runs, however the first one ended. What was printed last may
+be printed twice.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import click
-from rich.console import Group as Lines
-from rich.console import RenderableType
+from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
-import stream_car
-from stream_car.api.json import line
-from stream_car.cli import hints as unknown
-from stream_car.cli import options
-from stream_car.cli.console import emit, err, show, words
-from stream_car.cli.hints import again
-from stream_car.cli.render import became, told
+from stream_car.api.calls import Calls
+from stream_car.api.json import to_json
+from stream_car.cli import hints, options, render
+from stream_car.cli.console import emit, note, show, words
+from stream_car.cli.options import Session, examples, session
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day
-from stream_car.errors import InvalidRequest
-from stream_car.queries.answers import Told
-from stream_car.subscriptions.events import (
-    ActiveDocument,
-    DocumentChange,
-    Event,
-    Filter,
-    Reset,
-    ScopeState,
-    SnapshotBegin,
-    SnapshotEnd,
-)
+from stream_car.core.rules import Ruleset
+from stream_car.subscriptions import events as e
+from stream_car.subscriptions.cursor import Cursor
 
-if TYPE_CHECKING:
-    from stream_car.client.subscription import Place
-
-RESET = {
-    "cursor_generation": "the rules have changed since you were here; this is what is in force now",
-    "cursor_expired": "you were away for longer than changes are kept; this is what is in force now",
-    "generation": "the rules have changed; this is what is in force now",
+RESETS = {
+    "cursor_generation": "The rules have changed since the last run. This is what is in force now.",
+    "cursor_expired": "The changes since the last run are not kept any more. This is what is in force now.",
+    "generation": "The rules have changed. This is what is in force now.",
 }
-ALONE = (
-    "That is all so far, and nobody else can publish into a folder that is open here. "
-    "To follow it live: {up}, then stream-car watch --url http://127.0.0.1:8377"
+IS_ALL = (
+    "These are all changes so far. Nobody else can publish to a data directory while a command has it open. "
+    "To watch new changes, run {serve}, then: stream-car watch --url http://127.0.0.1:8377"
 )
 
 
 @click.command(
-    "watch",
-    epilog=options.examples(
+    epilog=examples(
         "stream-car watch --url http://127.0.0.1:8377                  every change, from now on",
         "stream-car watch --url URL package=lodash --snapshot          what is in force there first",
-        "stream-car watch --url URL --type advisory --cursor seen.txt  go on where the last run ended",
+        "stream-car watch --url URL --type advisory --cursor seen.txt  continue where the last run ended",
         "stream-car watch --url URL --id GHSA-jf85-cpcp-j695 --limit 1 wait for one change of one document",
     ),
 )
-@click.argument("parts", nargs=-1, metavar="[KEY=VALUE...]", callback=options.read_parts)
+@options.optional_scope
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this document or record; may be repeated.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated.")
-@click.option("--domain", "domains", multiple=True, metavar="PACK", help="Only types of this rule pack.")
-@click.option("--scopes", "by_scope", is_flag=True, help="Changes of frontiers, exactly as they are told.")
-@click.option("--snapshot", is_flag=True, help="Tell what is in force first.")
-@click.option("--cursor", "cursor_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Keep the place in this file, and go on from it.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(min=1), help="End after so many changes.")
-@options.asking
+@click.option("--pack", "packs", multiple=True, metavar="PACK", help="Only types of this rule pack; may be repeated.")
+@click.option("--scopes", is_flag=True, help="Show changes of scopes, one by one, instead of changes of documents.")
+@click.option("--snapshot", is_flag=True, help="Show what is in force first.")
+@click.option(
+    "--cursor",
+    "cursor_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Remember in this file what has been shown, and continue from there.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many changes.")
+@session("data", "rules", "url")
 def watch(
-    parts: Mapping[str, str],
+    session: Session,
+    scope: Mapping[str, str],
     ids: Sequence[str],
     types: Sequence[str],
-    domains: Sequence[str],
-    by_scope: bool,
+    packs: Sequence[str],
+    scopes: bool,
     snapshot: bool,
     cursor_file: Path | None,
     limit: int | None,
-    data: Path,
-    rules: Sequence[str],
-    url: str | None,
-    as_json: bool,
 ) -> None:
-    """Tell what becomes void and what holds again, as it happens.
+    """Show what is superseded or comes into force, as it happens.
 
-    One line for each document, with what caused it, until Ctrl-C. Over a folder, without a service, it
-    tells the changes so far and ends.
+    Prints one line per document, with the cause, until you press Ctrl-C. Over a data directory, without a service, it
+    shows the changes so far and ends.
     """
-    from stream_car.client.subscription import Place
-
-    view: Literal["document", "scope"] = "scope" if by_scope else "document"
-    selection = Filter(
-        view=view,
-        ids=frozenset(ids),
-        types=frozenset(types),
-        domains=frozenset(domains),
-        parts=frozenset(parts.items()),
-    )
-    service = options.connected(url)
-    with suppress(KeyboardInterrupt):
-        if service is None:
-            place = Place(None, cursor_file)
-            with options.existing(data, rules) as engine:
-                _warn(engine, selection)
-                _tell(_so_far(engine, selection, place, snapshot=snapshot), limit, as_json=as_json)
-            place.save()
-            err().print(words(ALONE.format(up=again("up")), FAINT), soft_wrap=True)
-            return
-        with service:
-            _warn(service, selection)
-            with service.subscribe(
-                view=view,
-                ids=ids,
-                types=types,
-                domains=domains,
-                parts=parts or None,
-                snapshot=snapshot,
-                cursor_file=cursor_file,
-            ) as events:
-                if sys.stderr.isatty():
-                    err().print(f"watching {service.url}; Ctrl-C ends it", style=FAINT, soft_wrap=True)
-                _tell(events, limit, as_json=as_json)
-                events.keep()
+    with session.open() as calls, suppress(KeyboardInterrupt):
+        if types or packs or scope:
+            _note_unknown_names(calls, types, packs, scope)
+        subscribe = partial(
+            calls.subscribe,
+            view="scope" if scopes else "document",
+            ids=ids,
+            types=types,
+            rules=packs,
+            scope=scope or None,
+            snapshot=snapshot,
+        )
+        events = subscribe(cursor_file=cursor_file)
+        if session.is_remote:
+            if sys.stderr.isatty():
+                note(f"Watching {session.url}. Press Ctrl-C to stop.")
+        elif events.cursor is None and not snapshot:
+            events = subscribe(after=_first_cursor(calls), cursor_file=cursor_file)
+        with events:
+            count = _print(events, limit, session)
+            events.keep()
+        if not session.is_remote and count != limit:
+            note(IS_ALL.format(serve=hints.again("serve")))
 
 
-def _warn(car: "options.Car", selection: Filter) -> None:
-    """Of names that no rule knows nothing is ever told: say so before the wait."""
-    if not (selection.types or selection.domains or selection.parts):
-        return
-    ruleset = options.ruleset_of(car)
-    strange = [
-        *unknown.types(ruleset, sorted(selection.types)),
-        *unknown.packs(ruleset, sorted(selection.domains)),
-        *unknown.keys(ruleset, sorted({key for key, _ in selection.parts})),
-    ]
-    for said in strange:
-        err().print(words(f"{said}; while the rules are these, nothing is told of it", WARN), soft_wrap=True)
+def _first_cursor(calls: Calls) -> str:
+    """Return the cursor before the first change that is kept."""
+    status = calls.status()
+    return str(Cursor(status.generation, (status.changes_from - 1,)))
 
 
-def _so_far(engine: stream_car.Engine, selection: Filter, place: "Place", *, snapshot: bool) -> Iterator[Event]:
-    """What a folder tells, up to now."""
-    from stream_car.local.change_feed import so_far
+def _note_unknown_names(calls: Calls, types: Iterable[str], packs: Iterable[str], scope: Iterable[str]) -> None:
+    """Warn before the wait of names that the rules do not have: nothing would be shown."""
+    ruleset = Ruleset(calls.rules().packs)
+    for problem in (
+        *hints.unknown_types(ruleset, types),
+        *hints.unknown_packs(ruleset, packs),
+        *hints.unknown_keys(ruleset, scope),
+    ):
+        note(f"{problem} Nothing matches it under these rules.", WARN)
 
-    try:
-        for said in so_far(engine, selection, place.cursor, snapshot=snapshot):
-            yield said
-            place.passed(said)
-    except InvalidRequest as error:
-        raise place.refused(error) from error
 
+def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> int:
+    """Print events, and return how many changes there were.
 
-def _tell(events: Iterable[Event], limit: int | None, *, as_json: bool) -> None:
-    """Each event; people are not told twice that a document changed, once for each of its scopes."""
-    changes, before = 0, ""
-    for said in events:
-        if as_json:
-            emit(line(said))
+    A change of a document arrives once for each of its scopes, and is shown to people once.
+    """
+    changes, last = 0, None
+    for event in events:
+        if session.as_json:
+            emit(to_json(event))
         else:
-            drawn = draw(said)
-            if isinstance(drawn, Text) and drawn.plain == before:
+            drawn = draw(event)
+            if isinstance(drawn, Text) and drawn == last:
                 continue
-            before = drawn.plain if isinstance(drawn, Text) else ""
+            last = drawn
             if drawn is not None:
                 show(drawn)
-        changes += said.event == "change"
-        if limit is not None and changes >= limit:
-            return
+        changes += isinstance(event, e.DocumentChange | e.ScopeChange)
+        if changes == limit:
+            break
+    return changes
 
 
-def draw(said: Event) -> RenderableType | None:
-    """An event for people; where there is nothing to say, nothing."""
-    data = said.data
-    if isinstance(data, DocumentChange):
-        return became(data)
-    if isinstance(data, Told):
-        return told(data)
-    if isinstance(data, ActiveDocument):
-        called = words(data.title or data.id, IN_FORCE)
-        return Text.assemble("= ", called, words(f"  {data.id} · {data.type} · {day(data.time)}", FAINT))
-    if isinstance(data, ScopeState):
-        return _scope(data)
-    if isinstance(data, Reset):
-        return Text(RESET[data.reason], WARN)
-    if isinstance(data, SnapshotBegin):
-        return Text("In force:", "bold")
-    if isinstance(data, SnapshotEnd):
-        return Text("Changes:", "bold")
-    return None
-
-
-def _scope(said: ScopeState) -> RenderableType:
-    if said.void:
-        return Text.assemble(("- ", BAD), words(said.void, VOID), " is void by a link")
-    members = (words(f"= {member.id} {member.type}", IN_FORCE) for member in said.members)
-    return Lines(words(said.scope, "bold"), *(Text.assemble("  ", member) for member in members))
+def draw(event: e.Event) -> RenderableType | None:
+    """Return an event for people, or `None` if it says nothing to them."""
+    match event:
+        case e.DocumentChange():
+            return render.document_change(event)
+        case e.ScopeChange():
+            return render.change(event.change)
+        case e.SnapshotDocument():
+            about = words(f"  {event.id} · {event.type} · {day(event.time)}", FAINT)
+            return Text.assemble("= ", words(event.title or event.id, IN_FORCE), about)
+        case e.SnapshotScope(superseded=""):
+            members = (Text.assemble("  ", words(f"= {member.id} {member.type}", IN_FORCE)) for member in event.members)
+            return Lines(words(event.scope, "bold"), *members)
+        case e.SnapshotScope():
+            return Text.assemble(("- ", BAD), words(event.superseded, VOID), " is superseded by a link")
+        case e.Reset():
+            return Text(RESETS[event.reason], WARN)
+        case e.SnapshotBegin():
+            return Text("In force:", "bold")
+        case e.SnapshotEnd():
+            return Text("Changes:", "bold")
+        case e.Heartbeat():
+            return None

@@ -1,26 +1,41 @@
-"""`worker`: a process that keeps shards moving, over Kafka and Redis."""
+"""`worker` and `query-worker`: the processes of an installation over Kafka and Redis."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 from rich.text import Text
 
-from stream_car.api.json import line
-from stream_car.cli import options, servers
-from stream_car.cli.console import clean, emit, err
-from stream_car.cli.topics import require_driver
-from stream_car.settings import require_known_variables
+from stream_car.api.json import to_json
+from stream_car.cli import options
+from stream_car.cli.console import emit, note, words
+from stream_car.cli.options import Session, examples, require
+from stream_car.cli.serve import listener_options, server_settings
+from stream_car.settings import read_token
 
 if TYPE_CHECKING:
     from stream_car.cluster.connections import Hops
-    from stream_car.cluster.shard_runner import Said
+    from stream_car.cluster.shard_runner import WorkerEvent
+
+STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
+
+
+class WorkerListening(Struct, frozen=True, kw_only=True):
+    """What `query-worker --json` prints when it accepts requests."""
+
+    url: str
+    kafka: str
+    redis: str
+    generation: str
 
 
 @click.command(
-    epilog=options.examples(
+    epilog=examples(
         "stream-car topics apply --kafka localhost:9092 --single-broker",
         "STREAM_CAR_REDIS=redis://localhost:6379 stream-car worker all --kafka localhost:9092 --single-broker",
         "stream-car worker intake        as many as there are partitions; each takes its share",
@@ -28,37 +43,76 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
-@servers.installation
-@options.as_json
-def worker(
-    hops: str, kafka: str | None, prefix: str, namespace: str, single_broker: bool, rules: Sequence[str], as_json: bool
-) -> None:
-    """Apply rules to what arrives in Kafka.
+@options.session("kafka", "prefix", "namespace", "single_broker", "worker_rules")
+def worker(session: Session, hops: "Hops") -> None:
+    """Apply the rules to documents in Kafka.
 
-    Frontiers are kept in Redis, where $STREAM_CAR_REDIS says. Start as many as you like: the group shares the
-    partitions out, and takes over from one that is gone. Ctrl-C or SIGTERM ends it in order, with exit code 0.
-    Code 3: a shard halted and a person must decide, see deploy/runbook.md. Code 75: start it again.
+    The state is in Redis, which $STREAM_CAR_REDIS names. Start as many workers as you like: they share the partitions,
+    and take over those of a worker that ends. Ctrl-C or SIGTERM stops it, with exit code 0. Exit code 3: a shard
+    halted and needs a decision, see deploy/runbook.md. Exit code 75: start it again.
     """
-    require_known_variables()
-    require_driver()
+    plan = session.installation()
     from stream_car.cluster.worker import run
 
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
 
-    def tell(said: "Said") -> None:
-        if as_json:
-            emit(line(said))
+    def report(event: "WorkerEvent") -> None:
+        if session.as_json:
+            emit(to_json(event))
         else:
-            err().print(_words(said), soft_wrap=True)
+            note(_draw(event))
 
-    plan = servers.plan_of(kafka, prefix, namespace, single_broker, rules)
-    code = asyncio.run(run(plan, cast("Hops", hops), tell))
-    raise click.exceptions.Exit(code)
+    code = asyncio.run(run(plan, hops, report))
+    require(code == 0, code)
 
 
-def _words(said: "Said") -> Text:
-    where = f"{said.hop} {said.shard}: " if said.hop is not None else ""
-    why = f" ({said.code})" if said.code else ""
-    more = said.reason or ", ".join(said.shards)
-    style = {"halted": "bold red", "trouble": "red", "taken": "yellow"}.get(said.event, "dim")
-    return Text(clean(f"{where}{said.event}{why}{': ' + more if more else ''}"), style)
+def _draw(event: "WorkerEvent") -> Text:
+    place = f"{event.hop} {event.shard}: " if event.hop is not None else ""
+    code = f" ({event.code})" if event.code else ""
+    detail = event.reason or ", ".join(event.shards)
+    return words(f"{place}{event.event}{code}{': ' + detail if detail else ''}", STYLES.get(event.event, "dim"))
+
+
+@click.command(
+    "query-worker",
+    epilog=examples(
+        "STREAM_CAR_REDIS=redis://localhost:6379 stream-car query-worker --kafka localhost:9092 --single-broker",
+        "stream-car query-worker --port 9000 --index /var/lib/stream-car/index",
+        "STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car query-worker --host 0.0.0.0",
+    ),
+)
+@listener_options
+@click.option(
+    "--index",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep the text index of this process in this directory, and continue with it at the next start.  "
+    "[default: a temporary one, built again at every start]",
+)
+@options.session("kafka", "prefix", "namespace", "single_broker", "worker_rules")
+def query_worker(session: Session, /, settings_file: Path | None, index: Path | None, **typed: object) -> None:
+    """Serve queries and publications over Kafka and Redis.
+
+    It needs workers (stream-car worker) with the same rules; $STREAM_CAR_REDIS names Redis. /readyz answers 200 when
+    the text index has caught up. Run as many as you like. Ctrl-C or SIGTERM stops it.
+    """
+    plan = session.installation()
+    from stream_car.cluster.query_worker import run
+    from stream_car.http.server import listen
+
+    settings = server_settings(settings_file, **typed)
+    token = read_token(settings.token_file)
+
+    def on_ready(url: str, generation: str) -> None:
+        if session.as_json:
+            listening = WorkerListening(
+                url=url, kafka=plan.kafka.address, redis=plan.redis.place, generation=generation
+            )
+            emit(to_json(listening))
+        else:
+            note(f"listening on {url}, over {plan.kafka.address} and {plan.redis.place}")
+
+    folder = nullcontext(index) if index else tempfile.TemporaryDirectory(prefix="stream-car-index-")
+    with listen(settings, token) as listener, folder as path:
+        asyncio.run(run(plan, Path(path), listener, settings, token=token, on_ready=on_ready))
+    note("stopped")

@@ -1,4 +1,4 @@
-"""What both clients hand to httpx, and what they make of its errors."""
+"""What both clients pass to httpx, and what its responses and errors mean."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -6,58 +6,58 @@ from ipaddress import ip_address
 import httpx
 from msgspec import Struct
 
-from stream_car.client.retries import Ask, Heard, Lost
+from stream_car.client.retries import HttpRequest, HttpResponse, NoResponse
 from stream_car.errors import InvalidRequest
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 TIMEOUT_S = 60.0
-SILENCE_S = 60.0  # of a stream: longer than the pause between two heartbeats
+SILENCE_S = 60.0  # of a stream; longer than the time between two heartbeats
 STREAM_TIMEOUT = httpx.Timeout(10.0, read=SILENCE_S)
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where the service is, and how one is let in."""
+    """The URL of a service, the headers that it requires, and whether it is on this machine, so without a proxy."""
 
     url: str
     headers: Mapping[str, str]
-    is_near: bool  # on this machine: no proxy stands between
+    is_local: bool
 
 
 def address(url: str, token: str | None) -> Address:
-    """Check an address. Raises `InvalidRequest` (`url`)."""
+    """Check a URL and a token. Raises `InvalidRequest` (`url`, `token`)."""
     try:
         parsed = httpx.URL(url.rstrip("/"))
     except (httpx.InvalidURL, TypeError) as error:
-        raise InvalidRequest("url", f"{url!r} is no address: {error}") from None
+        raise InvalidRequest("url", f"{url!r} is not a URL ({error}).") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InvalidRequest("url", f"{url!r} is no address of a service; write it as http://127.0.0.1:8377")
+        raise InvalidRequest("url", f"{url!r} is not the URL of a service. Write it like http://127.0.0.1:8377.")
     if parsed.userinfo or parsed.query or parsed.fragment:
-        raise InvalidRequest("url", "the address has parts that do not belong to it; give a token as `token`")
+        raise InvalidRequest("url", "The URL must not have a user, a query or a fragment. Pass a token as `token`.")
     if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token != ""):
-        raise InvalidRequest("token", "a token is letters and digits on one line")
+        raise InvalidRequest("token", "A token consists of letters and digits on one line.")
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-    return Address(url=str(parsed), headers=headers, is_near=_is_near(parsed.host))
+    return Address(url=str(parsed), headers=headers, is_local=_is_local(parsed.host))
 
 
-def _is_near(host: str) -> bool:
+def _is_local(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def heard(response: httpx.Response) -> Heard:
-    """A response that is read."""
-    return Heard(
+def headers(request: HttpRequest) -> dict[str, str]:
+    """Return the headers of a request."""
+    return {"Content-Type": request.content_type} if request.body is not None else {}
+
+
+def response(response: httpx.Response) -> HttpResponse:
+    """Return a response that has been read."""
+    return HttpResponse(
         status=response.status_code, body=response.content, retry_after=response.headers.get("retry-after", "")
     )
 
 
-def lost(error: httpx.TransportError) -> Lost:
-    """No response."""
-    return Lost(reason=str(error) or type(error).__name__, was_sent=not isinstance(error, NOT_SENT))
-
-
-def head(ask: Ask) -> dict[str, str]:
-    """The headers of a request."""
-    return {"Content-Type": ask.kind} if ask.body is not None else {}
+def no_response(error: httpx.TransportError) -> NoResponse:
+    """Return why there is no response."""
+    return NoResponse(reason=str(error) or type(error).__name__, was_sent=not isinstance(error, NOT_SENT))

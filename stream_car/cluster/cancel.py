@@ -1,19 +1,19 @@
-"""Ending tasks that read from servers.
+"""End tasks that read from servers.
 
-Promise: they are ended when this returns, also where a client swallowed the first request to end, as those that
-wait with a time limit do now and then.
+Promise: they have ended when this returns, even if a client swallows the first cancellation, as those that wait with a
+time limit sometimes do.
 """
 
 import asyncio
 
-AGAIN_S = 0.2
+REPEAT_S = 0.2
 
 
-async def ended(*tasks: "asyncio.Task[None]") -> None:
-    """Cancel all of them until they are done; what they raise is nobody's affair any more."""
-    left = set(tasks)
-    while left:
-        for task in left:
+async def cancel(*tasks: "asyncio.Task[None]") -> None:
+    """Cancel all of them again and again until they have ended. What they raise is dropped."""
+    running = set(tasks)
+    while running:
+        for task in running:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=AGAIN_S)
+        _, running = await asyncio.wait(running, timeout=REPEAT_S)
     await asyncio.gather(*tasks, return_exceptions=True)

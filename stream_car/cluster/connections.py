@@ -1,7 +1,7 @@
-"""What a worker is made of: the shards of both hops over Kafka and Redis.
+"""The connections of a worker or query worker, and the shards of both hops over Kafka and Redis.
 
-Promise: topics and servers whose settings would break a promise are refused here, by name. How many shards
-each hop has is what the topics say. Shards of one process share its connections.
+Promise: unsafe settings of topics and servers are rejected here, by name. The topics determine how many shards each hop
+has. The shards of a process share its connections.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import PREFIX, Layout
 from stream_car.adapters.redis.connection import connect
-from stream_car.adapters.redis.scripts import Client
+from stream_car.adapters.redis.scripts import RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
-from stream_car.cluster.shard_runner import REST_MS, AttendedLog, Hosted, Tell
+from stream_car.cluster.shard_runner import FETCH_WAIT_MS, InterruptibleLog, Report, ShardRunner
 from stream_car.core.rules import Ruleset
 from stream_car.ports import Hop, ShardId
 from stream_car.processing.fold import CHANGES
@@ -31,11 +31,11 @@ from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold, generation_of
 
 Hops = Literal["intake", "frontier", "all"]
-TOPICS: dict[Hop, str] = {"intake": "documents", "frontier": "placements"}  # what each hop reads
+TOPICS: dict[Hop, str] = {"intake": "documents", "frontier": "placements"}  # the topic that each hop reads
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """Which servers, topics and rules; `namespace` begins the names of what is kept in Redis, and of the group."""
+    """Which servers, topics and rules. The keys in Redis and the consumer group begin with `namespace`."""
 
     kafka: KafkaServer
     redis: RedisServer
@@ -46,18 +46,18 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The namespace; that of the topics where none is said."""
+        """The namespace; without one, the prefix of the topics."""
         return self.namespace or self.prefix
 
-    def store(self, client: Client, hop: Hop) -> RedisStore:
-        """The state of a hop."""
+    def store(self, client: RedisClient, hop: Hop) -> RedisStore:
+        """Return the state of a hop."""
         return RedisStore(client, f"{self.name}.{hop}")
 
 
-class Works:
-    """Open connections, and the shards that can be made with them. Close it."""
+class Connections:
+    """Open connections, and the shards that use them. Close it."""
 
-    def __init__(self, plan: Plan, layout: Layout, client: Client, reader: Reader, sender: Sender) -> None:
+    def __init__(self, plan: Plan, layout: Layout, client: RedisClient, reader: Reader, sender: Sender) -> None:
         self.plan = plan
         self.layout = layout
         self.partitions = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
@@ -67,9 +67,9 @@ class Works:
         self.sender = sender
 
     @classmethod
-    async def open(cls, plan: Plan) -> "Works":
-        """Connected and checked. Raises `UnsafeSettings`, `Unavailable`, `StreamCarError`."""
-        layout = await asyncio.to_thread(topics.laid_out, plan.kafka, plan.prefix, single_broker=plan.single_broker)
+    async def open(cls, plan: Plan) -> "Connections":
+        """Connect and check. Raises `UnsafeSettings`, `Unavailable` or `StreamCarError`."""
+        layout = await asyncio.to_thread(topics.read_layout, plan.kafka, plan.prefix, single_broker=plan.single_broker)
         reader = await Reader.open(plan.kafka)
         try:
             client = await connect(plan.redis)
@@ -79,46 +79,46 @@ class Works:
         return cls(plan, layout, client, reader, Sender(plan.kafka))
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self.sender.close()
         await self.reader.close()
         await self.client.aclose()
 
     def topic(self, hop: Hop) -> str:
-        """What a hop reads."""
-        return self.layout.named(TOPICS[hop])
+        """Return the name of the topic that a hop reads."""
+        return self.layout.full_name(TOPICS[hop])
 
-    def host(self, place: ShardId, reader: Reader, tell: Tell) -> Hosted:
-        """A shard at work; `reader` is that of the group."""
-        log = AttendedLog(KafkaLog(reader, self.sender, self.topic(place.hop), wait_ms=REST_MS))
-        return self._intake(place, log, tell) if place.hop == "intake" else self._frontier(place, log, tell)
+    def run_shard(self, place: ShardId, reader: Reader, report: Report) -> ShardRunner:
+        """Start a shard. `reader` is that of the consumer group."""
+        log = InterruptibleLog(KafkaLog(reader, self.sender, self.topic(place.hop), wait_ms=FETCH_WAIT_MS))
+        return self._intake(place, log, report) if place.hop == "intake" else self._frontier(place, log, report)
 
     def log(self, topic: str) -> KafkaLog:
-        """A topic, read outside of any group."""
-        return KafkaLog(self.reader, self.sender, self.layout.named(topic))
+        """Return a topic, which is read outside of the consumer group."""
+        return KafkaLog(self.reader, self.sender, self.layout.full_name(topic))
 
     def journal(self) -> KafkaJournal:
-        """The changes of this generation."""
+        """Return the change log of this generation."""
         return KafkaJournal({CHANGES: self.log("changes")}, self.generation)
 
-    def _intake(self, place: ShardId, log: AttendedLog, tell: Tell) -> Hosted:
-        outlet = IntakeOutbox(
+    def _intake(self, place: ShardId, log: InterruptibleLog, report: Report) -> ShardRunner:
+        outbox = IntakeOutbox(
             self.partitions,
             placements=self.log("placements"),
             documents=self.log("documents"),
             rejected=self.log("rejected"),
-            concurrently=at_once,
+            concurrently=concurrently,
         )
         shard = Shard(
             shard=place.shard,
             log=log,
             store=self.plan.store(self.client, "intake"),
-            event_sink=outlet,
+            event_sink=outbox,
             fold=IntakeFold(self.plan.ruleset, self.partitions, shard=place.shard),
         )
-        return Hosted(place, shard, log, WatermarkEmitter(shard, outlet), tell)
+        return ShardRunner(place, shard, log, WatermarkEmitter(shard, outbox), report)
 
-    def _frontier(self, place: ShardId, log: AttendedLog, tell: Tell) -> Hosted:
+    def _frontier(self, place: ShardId, log: InterruptibleLog, report: Report) -> ShardRunner:
         shard = Shard(
             shard=place.shard,
             log=log,
@@ -126,12 +126,12 @@ class Works:
             event_sink=self.journal(),
             fold=FrontierFold(self.plan.ruleset, self.partitions, shard=place.shard),
         )
-        return Hosted(place, shard, log, None, tell)
+        return ShardRunner(place, shard, log, None, report)
 
 
-async def at_once(*requests: Callable[[], Awaitable[object]]) -> None:
-    """Implements `ports.Concurrency`: all are sent before any is waited for."""
-    told = await asyncio.gather(*(request() for request in requests), return_exceptions=True)
-    for one in told:
-        if isinstance(one, BaseException):
-            raise one
+async def concurrently(*requests: Callable[[], Awaitable[object]]) -> None:
+    """Implements `ports.Concurrency`: all requests are sent before any is waited for."""
+    results = await asyncio.gather(*(request() for request in requests), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

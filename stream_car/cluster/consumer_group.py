@@ -1,9 +1,8 @@
-"""Faust as the host: membership of the group, assignment, lifecycle and sensors; records go another way.
+"""Faust as the host of a worker: group membership, assignment, lifecycle and sensors, but not the records.
 
-Promise: nothing of Faust touches a record, commits an offset that matters, writes to Kafka or listens on a
-port. Its own consumer acknowledges what is not done (`design` of the two hops: the store says where a shard
-stands), and costs 87 us a message; this one hands each assigned partition to a task that reads whole batches.
-Cost: none a record.
+Promise: Faust reads no record, commits no offset that matters, writes nothing to Kafka and listens on no port. Its own
+consumer acknowledges records before they are applied, and costs 87 us per message. Here each assigned partition goes to
+a task that reads whole batches, and the store remembers how far a shard is. Cost: nothing per record.
 """
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from stream_car.adapters.kafka.settings import KafkaServer
 
 
 class SilentConsumer(Consumer):
-    """A consumer that gives no records."""
+    """A consumer without records: Faust calls none of what raises `NotImplementedError` here."""
 
     def _new_topicpartition(self, topic: str, partition: int) -> TP:
         return TP(topic, partition)
@@ -39,54 +38,46 @@ class SilentConsumer(Consumer):
         raise NotImplementedError
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
-        """Not asked."""
         raise NotImplementedError
 
     async def position(self, tp: TP) -> int | None:
-        """Not asked."""
         raise NotImplementedError
 
     def highwater(self, tp: TP) -> int:
-        """Not asked."""
         raise NotImplementedError
 
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
-        """Not asked."""
         raise NotImplementedError
 
     async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
-        """Not asked."""
         raise NotImplementedError
 
     def topic_partitions(self, topic: str) -> int | None:
-        """Not asked."""
         raise NotImplementedError
 
     def key_partition(self, topic: str, key: bytes | None, partition: int | None = None) -> int | None:
-        """Not asked."""
         raise NotImplementedError
 
     async def create_topic(self, topic: str, partitions: int, replication: int, **options: object) -> None:
-        """Not asked: `stream-car topics apply` does it."""
         raise NotImplementedError
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Nothing: every shard begins where the store says."""
+        """Do nothing: a shard begins at the offset in the store."""
         return {}
 
     async def commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
-        """Nothing: what the group has committed is never read."""
+        """Do nothing: committed offsets are never read."""
         return False
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         return False
 
 
-SESSION_MS = 6000  # the least that brokers allow unless told otherwise
+SESSION_MS = 6000  # the lowest value that brokers accept by default
 HEARTBEAT_MS = 1000
-REJOIN_MS = 15_000  # how long the group waits for a member that finishes its batches
-METADATA_MS = 5000  # a broker that just started knows no topics: a leader that asked it then has nothing to share out
-NEVER_MS = 2**31 - 1  # a shard that waits for Redis is no reason to leave the group
+REJOIN_MS = 15_000  # how long the group waits for a member to finish its batches
+METADATA_MS = 5000  # a leader that asked a broker before it knew the topics assigns nothing until it asks again
+NEVER_MS = 2**31 - 1  # a shard that waits for Redis must not leave the group
 
 
 class Partition(Protocol):
@@ -94,35 +85,31 @@ class Partition(Protocol):
 
     @property
     def topic(self) -> str:
-        """The topic's full name."""
-        ...
+        """The full name of the topic."""
 
     @property
     def partition(self) -> int:
-        """The number."""
-        ...
+        """The number of the partition."""
 
 
-class Guest(Protocol):
-    """Who is told what the group has assigned."""
+class GroupMember(Protocol):
+    """What runs the partitions that the group assigns to this process."""
 
     def begin(self, consumer: AIOKafkaConsumer, assigned: Iterable[Partition]) -> None:
-        """These are ours now; nothing else is."""
-        ...
+        """Run these partitions and no others."""
 
     async def drain(self) -> None:
-        """Finish what is running and let go of all."""
-        ...
+        """Finish running batches and end all partitions."""
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
-    """Tells Faust what the group decides."""
+    """Tells Faust what the group has decided."""
 
     def __init__(self, consumer: "BatchConsumer") -> None:
         self._consumer = consumer
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> Coroutine[object, object, None]:
-        """A rebalance begins; Faust wants to know before anything is awaited."""
+        """Begin a rebalance. Faust must know before anything is awaited."""
         self._consumer.app.on_rebalance_start()
         return self._revoked(ensure_TPset(revoked))
 
@@ -130,19 +117,17 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         await self._consumer.on_partitions_revoked(revoked)
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """A rebalance has an outcome."""
         generation = self._consumer.driver._coordinator.generation
         self._consumer.app.consumer_generation_id = generation
         await self._consumer.on_partitions_assigned(ensure_TPset(assigned), generation)
 
 
 class BatchConsumer(SilentConsumer):
-    """A member of the group on the app's own loop; who reads is the guest."""
+    """A member of the group on the loop of the app. Its `GroupMember` reads."""
 
     driver: AIOKafkaConsumer
 
     async def on_start(self) -> None:
-        """Connect."""
         app = self.app
         assert isinstance(app, App)
         self.driver = AIOKafkaConsumer(
@@ -160,71 +145,67 @@ class BatchConsumer(SilentConsumer):
         await self.driver.start()
 
     async def on_stop(self) -> None:
-        """Let go and leave the group."""
         await self.wait_empty()
         await self.driver.stop()
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group for these."""
         self.driver.subscribe(topics=list(topics), listener=Listener(self))
 
     def resume_flow(self) -> None:
-        """The end of every rebalance."""
+        """End a rebalance."""
         super().resume_flow()
-        self._guest.begin(self.driver, self.assignment())
+        self._member.begin(self.driver, self.assignment())
 
     async def wait_empty(self) -> None:
-        """Before a rebalance, and before the end."""
-        await self._guest.drain()
+        """Prepare for a rebalance or the end."""
+        await self._member.drain()
 
     @property
-    def _guest(self) -> Guest:
+    def _member(self) -> GroupMember:
         app = self.app
         assert isinstance(app, App)
-        return app.guest
+        return app.member
 
     def assignment(self) -> set[TP]:
-        """What the group has given us."""
         return ensure_TPset(self.driver.assignment())
 
     async def perform_seek(self) -> None:
-        """Nothing: every shard begins where the store says."""
+        """Do nothing: a shard begins at the offset in the store."""
 
     async def _drain_messages(self, fetcher: ServiceT) -> None:
         await fetcher.wait_until_stopped()
 
     async def verify_all_partitions_active(self) -> None:
-        """The worker's own watchdog does it."""
+        """Do nothing: the worker has a watchdog of its own."""
 
     def pause_partitions(self, tps: Iterable[TP]) -> None:
-        """Nothing: a shard that is busy does not ask, and pausing would throw away what was fetched."""
+        """Do nothing: a busy shard does not fetch, and pausing would drop what was fetched."""
 
     def resume_partitions(self, tps: Iterable[TP]) -> None:
-        """Nothing, likewise."""
+        """Do nothing, because nothing is paused."""
 
 
 class BatchTransport(Transport):
-    """Kafka, with that consumer."""
+    """Faust's transport with `BatchConsumer`."""
 
     Consumer = BatchConsumer
 
 
 class Boot(BootStrategy):
-    """Neither a web server, which would listen on all addresses, nor a producer."""
+    """No web server, which would listen on all addresses, and no producer."""
 
     enable_web = False
     enable_kafka_producer = False
 
 
 class Rebalances(Sensor):
-    """Counts what the group does."""
+    """Counts the rebalances of the group."""
 
     def __init__(self) -> None:
         self.count = 0
         super().__init__()
 
     def on_rebalance_end(self, app: object, state: Mapping[str, object]) -> None:
-        """One more."""
         self.count += 1
 
 
@@ -233,9 +214,9 @@ class App(faust.App):
 
     BootStrategy = Boot
 
-    def __init__(self, group: str, server: KafkaServer, topics: Sequence[str], guest: Guest) -> None:
+    def __init__(self, group: str, server: KafkaServer, topics: Sequence[str], member: GroupMember) -> None:
         self.server = server
-        self.guest = guest
+        self.member = member
         self.rebalances = Rebalances()
         super().__init__(
             group,
@@ -252,7 +233,7 @@ class App(faust.App):
             self.topics.add(self.topic(topic, key_type=bytes, value_type=bytes))
 
     async def on_first_start(self) -> None:
-        """Nothing: there are no tables to keep on disk."""
+        """Do nothing: there are no tables."""
 
     def _new_transport(self) -> BatchTransport:
         return BatchTransport(self.conf.broker_consumer, self)

@@ -1,13 +1,13 @@
-"""The text index of a query worker, fed from the documents that intake shards have accepted.
+"""The text index of a query worker, kept up to date with the documents that intake shards have accepted.
 
-Promise: what is in the index is what intake decided: a record is fed once its shard has applied it, and only
-if it is the one that stands. An index that lies where the last one lay is gone on with; one that belongs to
-another generation, or is ahead of the topic, is begun anew. State that other rules built is `Halted`
-(`generation`). Cost: about 40 us a document, and one read of the heads of all intake shards every `LOOK_S`.
+Promise: what is in the index is what intake decided: a record is indexed once its shard has applied it, and only if it
+is the current one of its id. A stored index is continued; one that belongs to another generation, or is ahead of the
+topic, is built again. State that was built with other rules is `Halted` (`generation`). Cost: about 40 us per document,
+and one read of the heads of all intake shards every `LOOK_S`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
@@ -18,7 +18,8 @@ from stream_car.core.scope_names import amended_scope, link_scope
 from stream_car.core.stored import StoredDocument
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted
-from stream_car.ports import IndexedDocument, Log, Record, ShardId, SnapshotReader
+from stream_car.ports import Log, Record, ShardId, SnapshotReader
+from stream_car.processing.index_feed import IndexBatch
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import GENERATION
 from stream_car.processing.state import decode_value
@@ -27,93 +28,93 @@ from stream_car.queries.shards import ShardMoved
 from stream_car.subscriptions.broadcast import Broadcast
 
 LOOK_S = 0.03
-FEED_MAX = 500
+BATCH_MAX = 500
 SETTLE_S = 1.0
 
 
-class Feeder:
-    """Keeps one index, and the list of all keys, behind the intake shards at a short distance."""
+class Indexer:
+    """Keeps one index, and the list of all keys, a short distance after the intake shards."""
 
     def __init__(
         self,
         index: TantivyIndex,
         keys: SqliteKeys,
-        views: SnapshotReader,
+        snapshots: SnapshotReader,
         documents: Log,
         ruleset: Ruleset,
         partitions: Partitions,
     ) -> None:
-        self.fed = [0] * partitions.intakes  # records of each partition that the index has
-        self.is_ahead = False  # of shards that have lost their state and are on their way back
-        self.bell = Broadcast()
+        self.indexed = [0] * partitions.intakes  # records of each partition that the index has
+        self.is_ahead = False  # of shards that have lost their state and are being rebuilt
+        self.broadcast = Broadcast()
         self._index = index
         self._keys = keys
-        self._views = views
+        self._snapshots = snapshots
         self._documents = documents
         self._anchor_types = ruleset.anchor_types()
-        self._folds = [IntakeFold(ruleset, partitions, shard=q) for q in range(partitions.intakes)]
-        self._places = [ShardId("intake", q) for q in range(partitions.intakes)]
+        self._folds = [IntakeFold(ruleset, partitions, shard=shard) for shard in range(partitions.intakes)]
+        self._shards = [ShardId("intake", shard) for shard in range(partitions.intakes)]
         self._is_wanted = asyncio.Event()
-        self._begun = self._ended = 0  # looks
+        self._rounds_begun = self._rounds_ended = 0
 
     async def begin(self) -> None:
-        """Go on with the index that is there, or begin anew. Raises `Halted` (`generation`)."""
+        """Continue with the stored index, or begin from nothing. Raises `Halted` (`generation`)."""
         await self.applied()
         total = await self._index.position()
-        fed = self._keys.fed(total) if total else None
-        if fed is not None and len(fed) == len(self.fed) and not await self._is_beyond_the_log(fed):
-            self.fed = fed
+        indexed = self._keys.positions_at(total) if total else None
+        if indexed is not None and len(indexed) == len(self.indexed) and not await self._is_beyond_the_log(indexed):
+            self.indexed = indexed
             return
         self._index.reset()
         self._keys.reset()
 
-    async def _is_beyond_the_log(self, fed: Sequence[int]) -> bool:
-        ends = [(await self._documents.range(q))[1] for q in range(len(fed))]
-        return any(map(int.__gt__, fed, ends))
+    async def _is_beyond_the_log(self, indexed: Sequence[int]) -> bool:
+        ends = [(await self._documents.range(partition))[1] for partition in range(len(indexed))]
+        return any(map(int.__gt__, indexed, ends))
 
     async def applied(self) -> list[int]:
-        """How many records each intake shard has applied. Raises `Halted` where it went by other rules."""
-        found = await self._views.peek({place: [GENERATION] for place in self._places})
-        for fold, place in zip(self._folds, self._places, strict=True):
-            known = found[place][1].get(GENERATION)
+        """Return how many records each intake shard has applied. Raises `Halted` if one was built with other rules."""
+        snapshot = await self._snapshots.peek({shard: [GENERATION] for shard in self._shards})
+        for fold, shard in zip(self._folds, self._shards, strict=True):
+            known = snapshot[shard][1].get(GENERATION)
             if known is not None and known != fold.generation.encode():
                 raise Halted(
                     "generation",
-                    f"the state in Redis was built by other rules or for other partitions ({known.decode()}, not "
-                    f"{fold.generation}); give this process the --rules, --prefix and --namespace of the workers",
+                    f"The state in Redis was built with other rules or for other partitions ({known.decode()}, not "
+                    f"{fold.generation}); give this process the --rules, --prefix and --namespace of the workers.",
                 )
-        return [found[place][0] for place in self._places]
+        return [snapshot[shard][0] for shard in self._shards]
 
     async def catch_up(self) -> bool:
-        """Feed what was applied until now; whether there was anything. Raises `ShardMoved` where state was lost."""
+        """Index what was applied until now; whether there was anything. Raises `ShardMoved` if state was lost."""
         applied = await self.applied()
-        behind = [q for q, upto in enumerate(applied) if self.fed[q] < upto]
-        for q in behind:
-            while self.fed[q] < applied[q]:
-                most = min(FEED_MAX, applied[q] - self.fed[q])
-                records = await self._documents.fetch(q, self.fed[q], most)
+        lagging = [partition for partition, up_to in enumerate(applied) if self.indexed[partition] < up_to]
+        for partition in lagging:
+            while self.indexed[partition] < applied[partition]:
+                limit = min(BATCH_MAX, applied[partition] - self.indexed[partition])
+                records = await self._documents.fetch(partition, self.indexed[partition], limit)
                 if not records:
                     break
-                await self._feed(q, records)
+                await self._add(partition, records)
                 await asyncio.sleep(0)
-        if behind:
-            self.bell.notify()
-        self.is_ahead = any(map(int.__lt__, applied, self.fed))
+        if lagging:
+            self.broadcast.notify()
+        self.is_ahead = any(map(int.__lt__, applied, self.indexed))
         if self.is_ahead:
-            raise ShardMoved("an intake shard has lost its state and is on its way back; ask again")
-        return bool(behind)
+            raise ShardMoved("An intake shard has lost its state and is being rebuilt; try again later.")
+        return bool(lagging)
 
     async def run(self) -> None:
         """Work until cancelled."""
         while True:
             self._is_wanted.clear()
-            self._begun += 1
+            self._rounds_begun += 1
             try:
                 await self.catch_up()
-                self._ended = self._begun
+                self._rounds_ended = self._rounds_begun
             except ShardMoved:
-                pass  # whoever waits to be settled waits on
-            self.bell.notify()
+                pass  # those who wait in `settle` wait on
+            self.broadcast.notify()
             try:
                 async with asyncio.timeout(LOOK_S):
                     await self._is_wanted.wait()
@@ -121,51 +122,51 @@ class Feeder:
                 continue
 
     async def settle(self) -> None:
-        """Returns when the index has what had been applied by now. Raises `ShardMoved` where that takes long."""
-        wanted = self._begun + 1
+        """Return when the index has what had been applied by now. Raises `ShardMoved` if that takes long."""
+        wanted = self._rounds_begun + 1
         deadline = asyncio.get_running_loop().time() + SETTLE_S
-        while self._ended < wanted:
-            heard = self.bell.listen()
+        while self._rounds_ended < wanted:
+            signal = self.broadcast.listen()
             self._is_wanted.set()
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                raise ShardMoved("the index is behind; ask again")
-            await self.bell.wait(heard, left)
+            remaining = deadline - asyncio.get_running_loop().time()
+            if remaining <= 0:
+                raise ShardMoved("The index lags; try again.")
+            await self.broadcast.wait(signal, remaining)
 
-    async def _feed(self, q: int, records: Sequence[Record]) -> None:
-        fold = self._folds[q]
-        said = [(record, read) for record in records if (read := fold.read(record)).is_home]
-        names = dict.fromkeys(read.decoded.statement.id for _, read in said if read.decoded.statement is not None)
-        place = self._places[q]
-        _, raw = (await self._views.peek({place: [document_key(name) for name in names]}))[place]
-        postings: dict[str, IndexedDocument | None] = {}
-        scopes: set[str] = set()
-        for record, read in said:
-            statement = read.decoded.statement
-            if statement is None:
-                continue
-            key = document_key(statement.id)
-            held = decode_value(key, raw.get(key))
-            scopes.update(read.decoded.scopes)
-            if isinstance(held, StoredDocument) and held.offset == record.offset:
-                postings[statement.id] = (
-                    IndexedDocument(document=statement, scopes=held.scopes, anchor=statement.type in self._anchor_types)
-                    if isinstance(statement, Document)
-                    else None
-                )
-        kept = [one for one in postings.values() if one is not None]
-        dropped = [name for name, one in postings.items() if one is None]
-        fed = [*self.fed[:q], records[-1].offset + 1, *self.fed[q + 1 :]]
-        links = {link for _, read in said for link in _links(read.decoded.statement)}
-        listed = [*map(document_key, names), *map(scope_key, scopes | links)]
-        self._keys.add(listed, fed)  # first: the index must never be ahead of it
-        await self._index.apply(kept, dropped, sum(fed), scopes)
-        self.fed = fed
+    async def wait_for(self, up_to: Mapping[int, int], deadline: float) -> bool:
+        """Wait until these records are indexed, by partition, and return whether they were so before `deadline`."""
+        while True:
+            signal = self.broadcast.listen()
+            if all(self.indexed[partition] > offset for partition, offset in up_to.items()):
+                return True
+            remaining = deadline - asyncio.get_running_loop().time()
+            if remaining <= 0:
+                return False
+            await self.broadcast.wait(signal, remaining)
+
+    async def _add(self, partition: int, records: Sequence[Record]) -> None:
+        decoded = [read.decoded for record in records if (read := self._folds[partition].read(record)).is_home]
+        statements = [content.statement for content in decoded if content.statement is not None]
+        names = list(dict.fromkeys(statement.id for statement in statements))
+        shard = self._shards[partition]
+        _, values = (await self._snapshots.peek({shard: [document_key(name) for name in names]}))[shard]
+        batch = IndexBatch(self._anchor_types)
+        for content in decoded:
+            if content.statement is not None:
+                key = document_key(content.statement.id)
+                stored = decode_value(key, values.get(key))
+                batch.add_stored(content, stored if isinstance(stored, StoredDocument) else None)
+        indexed = [*self.indexed[:partition], records[-1].offset + 1, *self.indexed[partition + 1 :]]
+        links = {link for statement in statements for link in _links(statement)}
+        keys = [*map(document_key, names), *map(scope_key, batch.scopes | links)]
+        self._keys.add(keys, indexed)  # first: the index must never be ahead of it
+        await self._index.apply(batch.documents, batch.removed, sum(indexed), batch.scopes)
+        self.indexed = indexed
 
 
-def _links(said: Statement | None) -> list[str]:
-    """The scopes of those who void or amend by name that a statement may join."""
-    if not isinstance(said, Document):
+def _links(statement: Statement) -> list[str]:
+    """The scopes of links that a statement may join: those of documents that it supersedes or amends by name."""
+    if not isinstance(statement, Document):
         return []
-    voided = (*said.supersedes, *((said.id,) if said.superseded_by else ()))
-    return [*map(link_scope, voided), *map(amended_scope, said.amends)]
+    superseded = (*statement.supersedes, *((statement.id,) if statement.superseded_by else ()))
+    return [*map(link_scope, superseded), *map(amended_scope, statement.amends)]

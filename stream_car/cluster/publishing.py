@@ -1,174 +1,105 @@
-"""Publishing through a query worker: documents go to Kafka, and receipts say what intake made of them.
+"""Publishing through a query worker: documents go to Kafka, and receipts report what the intake workers decided.
 
-Promise: a publication is answered when Kafka has it on all in-sync replicas, its intake shard has applied it and
-the index has it. What Kafka has but nobody applied in `APPLIED_S` is `Unavailable`: publish it again, repeats
-change nothing. A receipt says what the intake fold decided: from what stands when the record is applied, or,
-where a later record of the same id stands by then, by deciding again over the records of that id since the
-publication began. Cost: two reads of what is known of the ids, and one batch a partition.
+Promise: a publication is answered when Kafka has it on all in-sync replicas, its intake shard has applied it and the
+index has it. The outcomes are those that the worker stored with its state. What is not applied and indexed within
+`APPLIED_S` is `Unavailable`: publish it again, because repeats change nothing. Of a large publication, the next
+`PART_MAX` documents follow once the earlier ones are applied, so that their outcomes are never overwritten unread.
+Cost: one batch per partition, and one read of the outcomes, per part.
 """
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from stream_car.cluster.connections import Works
-from stream_car.cluster.indexer import Feeder
-from stream_car.codec import decode
-from stream_car.core.revisions import document_key
-from stream_car.core.stored import StoredDocument
-from stream_car.errors import InvalidDocument, Unavailable
-from stream_car.ports import Log, Message, Record, ShardId, SnapshotReader
-from stream_car.processing.effects import Effects, Outcome
-from stream_car.processing.headers import Header
+from stream_car.cluster.connections import Connections
+from stream_car.cluster.indexer import Indexer
+from stream_car.errors import Unavailable
+from stream_car.ports import Message, Record, ShardId, SnapshotReader
+from stream_car.processing.effects import DecodedRecord
+from stream_car.processing.fold import Fold
+from stream_car.processing.outcomes import OutcomePage, outcome_in, outcome_keys
 from stream_car.processing.receipts import Receipt, receipt_of
-from stream_car.processing.state import HEADER, State, Value, decode_value
-from stream_car.processing.two_hop import IntakeFold
-from stream_car.queries.answers import Published
+from stream_car.processing.state import decode_value
 
 APPLIED_S = 10.0
-FETCH_MAX = 1000
-HELD = document_key("")
+PART_MAX = 4000  # documents; far fewer than outcomes are stored
 
 
-class Publishing:
-    """Takes publications."""
+class _Prepared(NamedTuple):
+    """A message to publish, its partition and its content."""
 
-    def __init__(self, works: Works, views: SnapshotReader, documents: Log, feeder: Feeder) -> None:
-        self._partitions = works.partitions
-        self._ruleset = works.plan.ruleset
-        self._topic = works.layout.named("documents")
-        self._sender = works.sender
-        self._views = views
-        self._documents = documents
-        self._feeder = feeder
-        self._folds = [IntakeFold(self._ruleset, works.partitions, shard=q) for q in range(works.partitions.intakes)]
+    partition: int
+    message: Message
+    decoded: DecodedRecord
 
-    async def publish(self, documents: Sequence[bytes]) -> Published:
-        """Keep documents durably and wait until they are applied; a receipt for each, in order."""
-        placed = [self._placed(value) for value in documents]
+
+class Publisher:
+    """Publishes for the callers of one query worker."""
+
+    def __init__(self, connections: Connections, snapshots: SnapshotReader, indexer: Indexer) -> None:
+        self._partitions = connections.partitions
+        self._fold = Fold(connections.plan.ruleset)
+        self._topic = connections.topic("intake")
+        self._sender = connections.sender
+        self._snapshots = snapshots
+        self._indexer = indexer
+
+    async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
+        """Store messages durably, wait until they are applied, and return their receipts in order."""
+        receipts: list[Receipt] = []
+        for start in range(0, len(messages), PART_MAX):
+            receipts += await self._publish_part(messages[start : start + PART_MAX])
+        return receipts
+
+    async def _publish_part(self, messages: Sequence[Message]) -> list[Receipt]:
+        prepared = [self._prepare(message) for message in messages]
         batches: dict[int, list[int]] = {}
-        names: dict[int, set[str]] = {}
-        for at, (partition, message) in enumerate(placed):
-            batches.setdefault(partition, []).append(at)
-            names.setdefault(partition, set()).update([message.key.decode()] if message.key is not None else [])
-        before = dict(zip(batches, await asyncio.gather(*(self._known(q, names[q]) for q in batches)), strict=True))
+        for number, item in enumerate(prepared):
+            batches.setdefault(item.partition, []).append(number)
         sent = await asyncio.gather(
-            *(self._sender.send(self._topic, q, [placed[at][1] for at in ats]) for q, ats in batches.items())
+            *(
+                self._sender.send(self._topic, partition, [prepared[number].message for number in numbers])
+                for partition, numbers in batches.items()
+            )
         )
-        records = {
-            at: Record(offset=offset, append_time=0, value=placed[at][1].value, key=placed[at][1].key)
-            for ats, offsets in zip(batches.values(), sent, strict=True)
-            for at, offset in zip(ats, offsets, strict=True)
+        offsets = {
+            number: offset
+            for numbers, batch in zip(batches.values(), sent, strict=True)
+            for number, offset in zip(numbers, batch, strict=True)
         }
-        ends = {q: max(records[at].offset for at in ats) for q, ats in batches.items()}
-        if not await self.has_applied(ends, time.monotonic() + APPLIED_S):
-            raise Unavailable("Kafka has it, but no worker has applied it; is `stream-car worker` running?")
-        receipts: dict[int, Receipt] = {}
-        for q, ats in batches.items():
-            told = await self._receipts(q, [records[at] for at in ats], before[q])
-            receipts |= dict(zip(ats, told, strict=True))
-        return Published(receipts=tuple(receipts[at] for at in range(len(documents))))
+        ends = {partition: offsets[numbers[-1]] for partition, numbers in batches.items()}
+        if not await self._indexer.wait_for(ends, time.monotonic() + APPLIED_S):
+            raise Unavailable(
+                f"Kafka has the documents, but they were not applied and indexed within {APPLIED_S:g} s. Check that "
+                "`stream-car worker` is running, and publish them again. Repeats change nothing."
+            )
+        pages = await self._outcome_pages(
+            {partition: [offsets[number] for number in numbers] for partition, numbers in batches.items()}
+        )
+        return [self._receipt(offsets[number], item, pages[item.partition]) for number, item in enumerate(prepared)]
 
-    def _placed(self, value: bytes) -> tuple[int, Message]:
-        """The partition of a document's id; of one that shows none, the first."""
-        try:
-            name: str | None = decode(value).id
-        except InvalidDocument as invalid:
-            name = invalid.document_id
-        if name is None:
-            return 0, Message(value=value)
-        return self._partitions.of_id(name), Message(value=value, key=name.encode())
+    def _receipt(self, offset: int, item: _Prepared, pages: Mapping[bytes, OutcomePage]) -> Receipt:
+        outcome, rejection = outcome_in(pages, offset)
+        return receipt_of(offset, item.decoded, outcome, rejection, self._fold.ruleset)
 
-    async def has_applied(self, upto: Mapping[int, int], deadline: float) -> bool:
-        """Whether each partition's record is applied, and in the index, as soon as they are or when time is up."""
-        while True:
-            heard = self._feeder.bell.listen()
-            if all(self._feeder.fed[q] > offset for q, offset in upto.items()):
-                return True
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            await self._feeder.bell.wait(heard, left)
+    def _prepare(self, message: Message) -> _Prepared:
+        """Decode a message. Without a readable id it goes to the first partition."""
+        decoded = self._fold.read(
+            Record(offset=0, append_time=0, value=message.value, key=message.key, headers=message.headers)
+        )
+        if decoded.name is None:
+            return _Prepared(0, message, decoded)
+        return _Prepared(self._partitions.of_id(decoded.name), replace(message, key=decoded.name.encode()), decoded)
 
-    async def _receipts(self, q: int, records: Sequence[Record], before: "Known") -> list[Receipt]:
-        """What the fold made of these records of one partition."""
-        fold = self._folds[q]
-        said = [fold.read(record) for record in records]
-        after = await self._known(q, before.held)
-        told: dict[int, Effects] = {}
-        late: set[str] = set()  # ids of which a later record stands
-        for record, read in zip(records, said, strict=True):
-            held = after.held.get(read.decoded.name or "")
-            if held is not None and held.offset == record.offset and read.decoded.statement is not None:
-                told[record.offset] = _accepted(held)
-            elif held is not None and held.offset > record.offset:
-                late.add(held.entry.id)
-            else:
-                told |= decided(fold, [record], after)
-        if late:
-            told |= decided(fold, await self._since(q, before.next_offset, records[-1].offset, late), before)
-        return [
-            receipt_of(record.offset, read.decoded.statement, told[record.offset], self._ruleset)
-            for record, read in zip(records, said, strict=True)
-        ]
-
-    async def _since(self, q: int, first: int, last: int, names: Set[str]) -> list[Record]:
-        """The records of these ids from one offset to another."""
-        found: list[Record] = []
-        while first <= last:
-            records = await self._documents.fetch(q, first, min(FETCH_MAX, last + 1 - first))
-            if not records:
-                break
-            found += [one for one in records if self._folds[q].read(one).decoded.name in names]
-            first = records[-1].offset + 1
-        return found
-
-    async def _known(self, q: int, names: Iterable[str]) -> "Known":
-        """What an intake shard knows of these ids, as of one moment."""
-        place = ShardId("intake", q)
-        keys = {name: document_key(name) for name in names}
-        next_offset, raw = (await self._views.peek({place: [HEADER, *keys.values()]}))[place]
-        header = decode_value(HEADER, raw.get(HEADER))
-        values = {name: decode_value(key, raw.get(key)) for name, key in keys.items()}
-        held = {name: value if isinstance(value, StoredDocument) else None for name, value in values.items()}
-        return Known(next_offset, header.clock if isinstance(header, Header) else 0, held)
-
-
-class Known(Struct, frozen=True):
-    """What an intake shard knows of some ids before its next offset."""
-
-    next_offset: int
-    clock: int
-    held: dict[str, StoredDocument | None]
-
-
-def decided(fold: IntakeFold, records: Sequence[Record], known: Known) -> dict[int, Effects]:
-    """What the fold makes of these records, in their order, from what is known; by offset."""
-    state = State()
-    told: dict[int, Effects] = {}
-    for record in records:
-        steps = fold.apply(state, fold.read(record))
-        try:
-            while True:
-                for key in next(steps):
-                    state[key] = _value(key, known)
-        except StopIteration as stop:
-            told[record.offset] = stop.value
-    return told
-
-
-def _value(key: bytes, known: Known) -> Value:
-    """Nobody waits here: what a record releases is not its publisher's affair."""
-    if key == HEADER:
-        return Header(clock=known.clock)
-    return known.held.get(key[2:].decode()) if key.startswith(HELD) else None
-
-
-def _accepted(held: StoredDocument) -> Effects:
-    """What became of a statement that stands."""
-    outcome: Outcome = "retracted" if held.retracted else "pending" if held.pending is not None else "accepted"
-    effects = Effects(outcome, [], [], [])
-    effects.scopes = len(held.scopes)
-    return effects
+    async def _outcome_pages(self, offsets: Mapping[int, Sequence[int]]) -> dict[int, dict[bytes, OutcomePage]]:
+        """Return the pages with the outcomes of these records, by partition."""
+        keys = {ShardId("intake", partition): outcome_keys(numbers) for partition, numbers in offsets.items()}
+        snapshot = await self._snapshots.peek(keys)
+        pages: dict[int, dict[bytes, OutcomePage]] = {}
+        for shard, (_, values) in snapshot.items():
+            decoded = {key: decode_value(key, value) for key, value in values.items()}
+            pages[shard.shard] = {key: page for key, page in decoded.items() if isinstance(page, OutcomePage)}
+        return pages

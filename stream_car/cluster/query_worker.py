@@ -10,14 +10,14 @@ from pathlib import Path
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
-from stream_car.cluster.connections import Plan, Works
-from stream_car.cluster.service import ServersService
-from stream_car.cluster.shared_log import Reading
-from stream_car.http.server import served, signalled
+from stream_car.cluster.connections import Connections, Plan
+from stream_car.cluster.service import ClusterService
+from stream_car.cluster.shared_log import KafkaReaders
+from stream_car.http.server import run_until_signal, serve_http
 from stream_car.settings import ServerSettings
 
 END_S = 20.0
-AGAIN = 75
+RESTART = 75
 
 
 async def run(
@@ -27,32 +27,38 @@ async def run(
     settings: ServerSettings,
     *,
     token: str | None,
-    ready: Callable[[str, str], None],
+    on_ready: Callable[[str, str], None],
 ) -> None:
-    """Serve until SIGTERM or SIGINT; the index lies in `folder` for as long."""
+    """Serve until SIGTERM or SIGINT. The text index is in `folder`.
+
+    `on_ready` is called with the URL and the generation as soon as requests are accepted.
+    """
     async with AsyncExitStack() as opened:
-        works = await Works.open(plan)
-        opened.push_async_callback(works.close)
-        reading = await Reading.open(works)
-        opened.push_async_callback(reading.close)
+        connections = await Connections.open(plan)
+        opened.push_async_callback(connections.close)
+        readers = await KafkaReaders.open(connections)
+        opened.push_async_callback(readers.close)
         index = TantivyIndex(folder)
         opened.callback(index.close)
-        keys = SqliteKeys(folder / "keys.sqlite", f"{plan.kafka.address} {plan.prefix} {plan.name} {works.generation}")
+        owner = f"{plan.kafka.address} {plan.prefix} {plan.name} {connections.generation}"
+        keys = SqliteKeys(folder / "keys.sqlite", owner)
         opened.callback(keys.close)
-        views = RedisViews(intake=plan.store(works.client, "intake"), frontier=plan.store(works.client, "frontier"))
-        service = ServersService(works, views, reading, index, keys, settings)
+        views = RedisViews(
+            intake=plan.store(connections.client, "intake"), frontier=plan.store(connections.client, "frontier")
+        )
+        service = ClusterService(connections, views, readers, index, keys, settings)
         await service.begin()
         await opened.enter_async_context(service)
-        await signalled(
-            lambda stop: served(
+        await run_until_signal(
+            lambda stop: serve_http(
                 service,
                 listener,
                 settings,
                 token=token,
-                ready=lambda url: ready(url, works.generation),
+                on_ready=lambda url: on_ready(url, connections.generation),
                 stop=stop,
-                end=service.end,
+                end_streams=service.hub.end,
             )
         )
-        # Clients of Kafka have been seen to hang in their stop.
-        asyncio.get_running_loop().call_later(END_S, os._exit, AGAIN)
+        # Clients of Kafka have been seen to hang when they stop.
+        asyncio.get_running_loop().call_later(END_S, os._exit, RESTART)

@@ -1,180 +1,156 @@
-"""Refused input in Kafka: what lies in the topic `rejected`, and sending it again.
+"""Rejected input in Kafka: list the topic `rejected`, and prepare to send its inputs again.
 
-Promise: each input is listed once. What is replayed is the record of `documents` itself, with its key, bytes and
-headers, however long it is; it names the old one in a header. What would only be refused again is not sent. Asking
-twice sends twice: the second is a duplicate and changes nothing. Cost: `rejected` is read from its beginning, a
-month of it.
+Promise: each input is listed once, under the offset at which it was first rejected, even if a worker that lost its
+state rejects it again. A replay sends the record of `documents` itself with its key, value and headers, however long it
+is, and names it in a header. Input that would be rejected again is not sent, nor is input whose replay is the current
+revision of its document. Any other input is sent again by a second replay, which changes nothing.
+Cost: the topic, a month of rejected input, is read once from its beginning; about 300 bytes of memory per input. A
+replay reads one record per input.
 """
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from stream_car.adapters.kafka.log import KafkaLog
-from stream_car.adapters.kafka.reader import Reader
-from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.kafka.settings import KafkaServer
-from stream_car.adapters.kafka.topic_layout import Layout
+from stream_car.api.replay_plan import ReplayPlan
+from stream_car.codec.times import from_micros
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
-from stream_car.errors import InvalidDocument, InvalidRequest
-from stream_car.ports import Log, Message, Record
+from stream_car.core.stored import StoredDocument
+from stream_car.errors import Halted, InvalidRequest
+from stream_car.ports import Log, Record, ShardId, SnapshotReader
+from stream_car.processing.fold import Fold
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.replay import REPLAY_OF
-from stream_car.processing.two_hop import IntakeFold
-from stream_car.queries.answers import Rejected, Replayed
+from stream_car.processing.replay import OWN_HEADERS, REPLAY_OF, decode_replay, rejection_of, replay_message
+from stream_car.processing.state import decode_value
+from stream_car.queries.answers import Rejected, text_or_base64
 
-OURS = "stream-car-"  # how the names of our headers begin
-FETCH = 500
-SAID = frozenset({"code", "reason", "id", "partition", "offset"})
+FETCH_MAX = 500
+FIELDS = frozenset({"code", "reason", "id", "partition", "offset"})
 
 
-class Refusal(Struct, frozen=True):
-    """A record of `rejected`, and where the input lies in `documents`."""
+class RejectedRecord(Struct, frozen=True):
+    """A record of `rejected`, and what its headers report."""
 
     record: Record
-    told: Mapping[str, str]
+    fields: Mapping[str, str]
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Partition and offset."""
-        return int(self.told["partition"]), int(self.told["offset"])
+    def origin(self) -> tuple[int, int]:
+        """Partition and offset of the input in `documents`."""
+        return int(self.fields["partition"]), int(self.fields["offset"])
 
-    def shown(self) -> Rejected:
-        """As it is listed."""
+    def answer(self) -> Rejected:
+        """Return it as it is listed."""
         return Rejected(
             offset=self.record.offset,
-            code=self.told["code"],
-            reason=self.told["reason"],
-            append_time=self.record.append_time,
-            id=self.told["id"] or None,
-            value=self.record.value or b"",
-            oseq=self.record.offset + 1,
+            code=self.fields["code"],
+            reason=self.fields["reason"],
+            append_time=from_micros(self.record.append_time),
+            number=self.record.offset + 1,
+            id=self.fields["id"] or None,
+            content=text_or_base64(self.record.value or b""),
         )
 
 
-class Refusals:
-    """Reads the topic, and remembers where each input was refused first."""
+class RejectedTopic:
+    """The topic `rejected` of an installation, and the topic of documents beside it."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._firsts: dict[tuple[int, int], int] = {}  # by place, among the records before `_next`
+    def __init__(
+        self, rejected: Log, documents: Log, snapshots: SnapshotReader, ruleset: Ruleset, partitions: Partitions
+    ) -> None:
+        self._rejected = rejected
+        self._documents = documents
+        self._snapshots = snapshots
+        self._fold = Fold(ruleset)
+        self._partitions = partitions
+        # Of the first rejections before `_next`:
+        self._offsets: dict[tuple[int, int], int] = {}  # by origin
+        self._origins: dict[int, tuple[int, int]] = {}  # by offset
         self._next = 0
 
-    async def listed(self, *, after: int = 0, limit: int = sys.maxsize) -> list[Refusal]:
-        """The first refusal of each input, oldest first, from this offset on."""
-        first, end = await self._log.range(0)
-        offset = max(first, min(after, self._next))
-        found: list[Refusal] = []
-        while offset < end and len(found) < limit:
-            most = FETCH if offset < after else min(FETCH, limit - len(found))
-            records = await self._log.fetch(0, offset, most)
-            found += [one for record in records if (one := self._new(record)) is not None and record.offset >= after]
-            offset = records[-1].offset + 1 if records else end
-            self._next = max(self._next, offset)
-        return found[:limit]
+    async def list_from(self, first: int, limit: int) -> tuple[Rejected, ...]:
+        """Return the first rejection of each input, oldest first, from this offset of the topic on."""
+        begin, end = await self._read_up_to(first)
+        offset = max(begin, first)
+        answers: list[Rejected] = []
+        while offset < end and len(answers) < limit:
+            matches, offset = await self._read(offset, end, min(FETCH_MAX, limit - len(answers)))
+            answers += [rejected.answer() for rejected in matches]
+        return tuple(answers)
 
-    def _new(self, record: Record) -> Refusal | None:
-        """A refusal that is the first of its input; `None` for any other record."""
-        ours = ((name.removeprefix(OURS), value) for name, value in record.headers if name.startswith(OURS))
-        told = {name: value.decode() for name, value in ours if name in SAID}
-        if told.keys() != SAID:
+    async def _read_up_to(self, offset: int) -> tuple[int, int]:
+        """Read all records before this offset once, to recognise later ones as repeats; return the topic's range."""
+        begin, end = await self._rejected.range(0)
+        self._next = max(self._next, begin)
+        while self._next < min(offset, end):
+            await self._read(self._next, end, min(FETCH_MAX, offset - self._next))
+        return begin, end
+
+    async def _read(self, offset: int, end: int, limit: int) -> tuple[list[RejectedRecord], int]:
+        """Return the first rejections among the next records before `end`, and the offset after these records."""
+        records = await self._rejected.fetch(0, offset, limit)
+        following = records[-1].offset + 1 if records else end
+        self._next = max(self._next, following)
+        return [rejected for record in records if (rejected := self._first_rejection(record)) is not None], following
+
+    def _first_rejection(self, record: Record) -> RejectedRecord | None:
+        """Return the record if it is the first rejection of its input."""
+        headers = dict(record.headers)  # ours come last, so they win over equal names that a publisher sent
+        fields = {name: headers[OWN_HEADERS + name].decode() for name in FIELDS if OWN_HEADERS + name in headers}
+        if len(fields) < len(FIELDS):
             return None
-        one = Refusal(record, told)
-        return one if self._firsts.setdefault(one.place, record.offset) == record.offset else None
+        rejected = RejectedRecord(record, fields)
+        if self._offsets.setdefault(rejected.origin, record.offset) != record.offset:
+            return None
+        self._origins[record.offset] = rejected.origin
+        return rejected
 
+    async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
+        """Return what to send of these inputs, which are named by their offsets in `rejected`.
 
-class Refused:
-    """Implements what the commands ask of an engine."""
+        Raises:
+            InvalidRequest: an input was not rejected, or is no longer in Kafka (`offset`).
+        """
+        plan = ReplayPlan()
+        numbers = sorted({*offsets, *corrected})
+        begin, _ = await self._read_up_to(max(numbers, default=0) + 1)
+        if unknown := [number for number in numbers if number < begin or number not in self._origins]:
+            raise InvalidRequest("offset", f"Input {unknown[0]} was not rejected. `rejected` lists what was.")
+        for number in numbers:
+            partition, offset = self._origins[number]
+            original = await self._document(partition, offset)
+            if original is None:
+                raise InvalidRequest("offset", f"Input {number} is no longer in Kafka. Publish it again.")
+            origin = f"{partition}/{offset}"
+            message = replay_message(original, corrected.get(number), origin=origin)
+            decoded = decode_replay(self._fold, message, original)
+            stored = await self._stored(decoded.name) if decoded.name is not None else None
+            rejection = rejection_of(decoded, stored, self._fold)
+            plan.add(number, message, rejection, await self._replayed_as(stored, origin))
+        return plan
 
-    def __init__(self, server: KafkaServer, prefix: str, ruleset: Ruleset) -> None:
-        self._server = server
-        self._layout = Layout(prefix=prefix)
-        self._ruleset = ruleset
+    async def _replayed_as(self, stored: StoredDocument | None, origin: str) -> int | None:
+        """Return the offset of a stored document if it is the replay of this input."""
+        if stored is None:
+            return None
+        record = await self._document(self._partitions.of_id(stored.entry.id), stored.offset)
+        is_replay = record is not None and dict(record.headers).get(REPLAY_OF) == origin.encode()
+        return stored.offset if is_replay else None
 
-    def rejected(self, *, limit: int) -> tuple[Rejected, ...]:
-        """Input that was refused, with its bytes up to 64 KiB, oldest first."""
-
-        async def asked() -> tuple[Rejected, ...]:
-            async with self._opened() as topics:
-                return tuple(one.shown() for one in await topics.refusals(limit))
-
-        return asyncio.run(asked())
-
-    def replay(
-        self, mended: Mapping[int, bytes] | None = None, *, only: Collection[int] = (), trial: bool = False
-    ) -> tuple[Replayed, ...]:
-        """Send refused input again, as it came or with mended bytes by offset; all of it where none is named."""
-
-        async def asked() -> tuple[Replayed, ...]:
-            async with self._opened() as topics:
-                return await topics.replay(mended or {}, only, self._ruleset, is_trial=trial)
-
-        return asyncio.run(asked())
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator["_Topics"]:
-        reader, sender = await Reader.open(self._server), Sender(self._server)
+    async def _document(self, partition: int, offset: int) -> Record | None:
+        """Return a record of `documents`, or `None` if Kafka does not have it any more."""
         try:
-            intakes = await reader.partitions(self._layout.named("documents"))
-            yield _Topics(reader, sender, self._layout, intakes)
-        finally:
-            await sender.close()
-            await reader.close()
+            records = await self._documents.fetch(partition, offset, 1)
+        except Halted as halted:
+            if halted.code not in ("lost_history", "ahead"):
+                raise
+            return None
+        return records[0] if records else None
 
-
-class _Topics:
-    def __init__(self, reader: Reader, sender: Sender, layout: Layout, intakes: int) -> None:
-        self._refusals = Refusals(KafkaLog(reader, sender, layout.named("rejected")))
-        self._documents = KafkaLog(reader, sender, layout.named("documents"))
-        self._intakes = intakes
-
-    async def refusals(self, limit: int = sys.maxsize) -> list[Refusal]:
-        """The first refusal of each input."""
-        return await self._refusals.listed(limit=limit)
-
-    async def replay(
-        self, mended: Mapping[int, bytes], only: Collection[int], ruleset: Ruleset, *, is_trial: bool
-    ) -> tuple[Replayed, ...]:
-        refusals = {one.record.offset: one for one in await self.refusals()}
-        named = {*only, *mended}
-        if unknown := named - refusals.keys():
-            raise InvalidRequest("offset", f"input {min(unknown)} was not rejected; `rejected` lists what was")
-        chosen = sorted(named or refusals)
-        return tuple([await self._again(refusals[at], mended.get(at), ruleset, is_trial=is_trial) for at in chosen])
-
-    async def _again(self, refusal: Refusal, mended: bytes | None, ruleset: Ruleset, *, is_trial: bool) -> Replayed:
-        at = refusal.record.offset
-        partition, offset = refusal.place
-        [came] = await self._documents.fetch(partition, offset, 1)
-        message = _message(came, f"{partition}/{offset}", mended)
-        fold = IntakeFold(ruleset, Partitions(intakes=self._intakes, frontiers=1), shard=partition)
-        read = fold.read(
-            Record(
-                offset=offset,
-                append_time=came.append_time,
-                value=message.value,
-                key=message.key,
-                headers=message.headers,
-            )
-        ).decoded
-        if isinstance(read.content, InvalidDocument):
-            return Replayed(offset=at, outcome="refused", code=read.content.code, reason=read.content.reason)
-        if mended is None and refusal.told["code"] == "conflict":
-            return Replayed(offset=at, outcome="refused", code="conflict", reason=refusal.told["reason"])
-        if is_trial or read.name is None:
-            return Replayed(offset=at, outcome="replayed")
-        home = fold.partitions.of_id(read.name)
-        return Replayed(offset=at, outcome="replayed", at=await self._documents.append(home, [message]))
-
-
-def _message(came: Record, place: str, mended: bytes | None) -> Message:
-    """What replays a record. Mended bytes name their document themselves, so the old key stays behind."""
-    headers = tuple(header for header in came.headers if not header[0].startswith(OURS))
-    return Message(
-        value=came.value if mended is None else mended,
-        key=came.key if mended is None else None,
-        headers=(*headers, (REPLAY_OF, place.encode())),
-    )
+    async def _stored(self, name: str) -> StoredDocument | None:
+        """Return what the intake shard of an id has for it."""
+        shard, key = ShardId("intake", self._partitions.of_id(name)), document_key(name)
+        _, values = (await self._snapshots.peek({shard: [key]}))[shard]
+        stored = decode_value(key, values.get(key))
+        return stored if isinstance(stored, StoredDocument) else None

@@ -1,36 +1,36 @@
-"""One shard in a worker: claimed, moved batch by batch while the group says that it is ours, let go of in order.
+"""Run one shard in a worker: claim it, apply batch after batch while the group assigns it, and end it in order.
 
-Promise: only what a person must decide ends it (`halted`); everything else is tried again, and a shard that
-somebody else took is left alone for a heartbeat first, so that two that both believe in their right do not
-fight. `end` lets a running batch finish, within its time, and says how far it came. Cost: one task a shard,
-two for intake; at rest one fetch and one small read a second.
+Promise: only what a person must decide stops it (`halted`); everything else is tried again. A shard that another worker
+has taken is left alone for longer than a heartbeat, so that two workers that both believe in their claim do not fight.
+`end` lets the running batch finish within its time. Cost: one task per shard, two for intake; at rest, one fetch and
+one small read per second.
 """
 
 import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from stream_car.cluster.cancel import ended
-from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch
+from stream_car.cluster.cancel import cancel
+from stream_car.errors import ClaimLost, Halted, Overloaded, StreamCarError
 from stream_car.ports import Log, Message, Record, ShardId
 from stream_car.processing.outbox import WatermarkEmitter
 
-BATCH_MAX = 300  # a commit of them keeps Redis from others for about a millisecond; larger ones gain little
-REST_MS = 1000  # how long a fetch waits at the end of the log
-MARK_S = 0.1
-TAKEN_S = 1.2  # a heartbeat and some more: a member that was thrown out of the group knows by then
-AGAIN_S = 0.5
-MARKED_S = 1.0  # for the last mark
+BATCH_MAX = 300  # committing it occupies Redis for about a millisecond; larger batches gain little
+FETCH_WAIT_MS = 1000  # how long a fetch waits at the end of the log
+WATERMARK_S = 0.1
+TAKEN_S = 1.2  # longer than a heartbeat: a member that was thrown out of the group knows by then
+RETRY_S = 0.5
+LAST_WATERMARK_S = 1.0
 
 
-class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker tells about itself or one of its shards; `code` is the reason of a halt."""
+class WorkerEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a worker reports about itself or one of its shards; `code` is that of a halt."""
 
-    event: str
+    event: Literal["started", "stopped", "assigned", "taken", "trouble", "recovered", "halted"]
     hop: str | None = None
     shard: int | None = None
     code: str | None = None
@@ -38,39 +38,34 @@ class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
     shards: tuple[str, ...] = ()
 
 
-Tell = Callable[[Said], None]
+Report = Callable[[WorkerEvent], None]
 
 
-class Machine(Protocol):
-    """What is asked of a shard."""
+class RunnableShard(Protocol):
+    """What a runner needs of a shard."""
 
     @property
     def next_offset(self) -> int:
-        """The offset of the first record that is not applied yet."""
-        ...
+        """The offset of the first record that has not been applied."""
 
     async def run_once(self, max_records: int) -> Sequence[object]:
         """Apply one batch."""
-        ...
 
-    async def beat(self) -> None:
-        """Notice that the shard went to somebody else."""
-        ...
+    async def check_claim(self) -> None:
+        """Find out whether another worker has taken the shard."""
 
 
-class AttendedLog:
-    """Implements `ports.Log`; knows whether somebody waits for records, and may be sent away."""
+class InterruptibleLog:
+    """Implements `ports.Log`; knows whether a fetch is waiting, which can be cancelled without loss."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self.is_waiting = False
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
-        """As the log does."""
         return await self._log.append(partition, messages)
 
     async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
-        """As the log does."""
         self.is_waiting = True
         try:
             return await self._log.fetch(partition, from_offset, max_records)
@@ -78,114 +73,119 @@ class AttendedLog:
             self.is_waiting = False
 
     async def range(self, partition: int) -> tuple[int, int]:
-        """As the log does."""
         return await self._log.range(partition)
 
 
-class Hosted:
-    """A shard and the tasks that drive it."""
+class ShardRunner:
+    """A shard, and the tasks that run it from now on."""
 
     def __init__(
-        self, place: ShardId, shard: Machine, log: AttendedLog, marks: WatermarkEmitter | None, tell: Tell
+        self,
+        place: ShardId,
+        shard: RunnableShard,
+        log: InterruptibleLog,
+        watermarks: WatermarkEmitter | None,
+        report: Report,
     ) -> None:
         self.place = place
         self.applied = 0
         self.halted: Halted | None = None
-        self.good_at = time.monotonic()
+        self.succeeded_at = time.monotonic()
         self._shard = shard
         self._log = log
-        self._marks = marks
-        self._tell = tell
+        self._watermarks = watermarks
+        self._report = report
         self._moved = asyncio.Event()
         self._is_ending = False
         self._batch_max = BATCH_MAX
-        self._trouble = ""
-        self._working = asyncio.create_task(self._work())
-        self._marking = asyncio.create_task(self._mark()) if marks is not None else None
+        self._reported_problem = ""
+        self._task = asyncio.create_task(self._run())
+        self._watermark_task = (
+            asyncio.create_task(self._emit_watermarks(watermarks)) if watermarks is not None else None
+        )
 
     @property
     def next_offset(self) -> int:
-        """The offset of the first record that is not applied yet, as far as this worker knows."""
+        """The offset of the first record that has not been applied, as far as this worker knows."""
         return self._shard.next_offset
 
     async def end(self, timeout_s: float) -> bool:
-        """Let go; whether the running batch was finished. Nothing has to be handed over."""
+        """End the tasks, and return whether the running batch was finished. Nothing has to be handed over."""
         self._is_ending = True
         if not self._log.is_waiting:
-            await asyncio.wait([self._working], timeout=timeout_s)
-        is_finished = self._log.is_waiting or self._working.done()
-        await ended(self._working)
-        if self._marking is not None:
-            await ended(self._marking)
-            await self._mark_last()
+            await asyncio.wait([self._task], timeout=timeout_s)
+        is_finished = self._log.is_waiting or self._task.done()
+        await cancel(self._task)
+        if self._watermark_task is not None and self._watermarks is not None:
+            await cancel(self._watermark_task)
+            await _emit_last(self._watermarks)
         return is_finished
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         while not self._is_ending and self.halted is None:
             try:
                 await self._step()
-                self._is_well()
-            except ClaimLost as lost:
-                self._say("taken", str(lost))
+                self._note_success()
+            except ClaimLost as error:
+                self._note_problem("taken", str(error))
                 await asyncio.sleep(TAKEN_S + random.random() / 2)
-            except TooMuch as much:
+            except Overloaded as error:
                 if self._batch_max == 1:
-                    self._halt(Halted("too_much", f"one record alone is more than the store takes: {much}"))
+                    self._halt(Halted("too_much", f"A single record is more than the store accepts. {error}"))
                 self._batch_max = max(1, self._batch_max // 2)
             except Halted as halted:
-                if halted.code == "gap":  # the client's affair: it skipped or repeated a record
-                    self._say("trouble", str(halted))
+                if halted.code == "gap":  # the client skipped or repeated a record
+                    self._note_problem("trouble", str(halted))
                 else:
                     self._halt(halted)
             except StreamCarError as error:
-                self._say("trouble", str(error))
-                await asyncio.sleep(AGAIN_S * (0.5 + random.random()))
+                self._note_problem("trouble", str(error))
+                await asyncio.sleep(RETRY_S * (0.5 + random.random()))
             except Exception as error:
                 self._halt(Halted("bug", f"{type(error).__name__}: {error}"))
 
     async def _step(self) -> None:
-        handled = await self._shard.run_once(self._batch_max)
-        if handled:
-            self.applied += len(handled)
+        applied = await self._shard.run_once(self._batch_max)
+        if applied:
+            self.applied += len(applied)
             self._batch_max = min(BATCH_MAX, self._batch_max + 1)
         else:
-            await self._shard.beat()
+            await self._shard.check_claim()
         self._moved.set()
 
-    def _is_well(self) -> None:
-        self.good_at = time.monotonic()
-        if self._trouble:
-            self._trouble = ""
-            self._tell(Said(event="well", hop=self.place.hop, shard=self.place.shard))
+    def _note_success(self) -> None:
+        self.succeeded_at = time.monotonic()
+        if self._reported_problem:
+            self._reported_problem = ""
+            self._report(WorkerEvent(event="recovered", hop=self.place.hop, shard=self.place.shard))
 
-    def _say(self, event: str, reason: str) -> None:
-        """Each trouble is told once, not with every attempt."""
-        if event != self._trouble:
-            self._trouble = event
-            self._tell(Said(event=event, hop=self.place.hop, shard=self.place.shard, reason=reason))
+    def _note_problem(self, event: Literal["taken", "trouble"], reason: str) -> None:
+        """Report a problem once, not with every attempt."""
+        if event != self._reported_problem:
+            self._reported_problem = event
+            self._report(WorkerEvent(event=event, hop=self.place.hop, shard=self.place.shard, reason=reason))
 
     def _halt(self, halted: Halted) -> None:
         self.halted = halted
-        place = self.place
-        self._tell(Said(event="halted", hop=place.hop, shard=place.shard, code=halted.code, reason=str(halted)))
+        hop, shard = self.place
+        self._report(WorkerEvent(event="halted", hop=hop, shard=shard, code=halted.code, reason=str(halted)))
 
-    async def _mark(self) -> None:
-        """Say how far the shard has come, when it has moved, and not too often."""
-        assert self._marks is not None
+    async def _emit_watermarks(self, watermarks: WatermarkEmitter) -> None:
+        """Emit a watermark when the shard has moved, but not too often."""
         while True:
             await self._moved.wait()
             self._moved.clear()
             try:
-                await self._marks.emit()
+                await watermarks.emit()
             except StreamCarError:
                 self._moved.set()
-            await asyncio.sleep(MARK_S)
+            await asyncio.sleep(WATERMARK_S)
 
-    async def _mark_last(self) -> None:
-        """So that nobody waits for the next owner to say it; it will be said, at the latest then."""
-        assert self._marks is not None
-        try:
-            async with asyncio.timeout(MARKED_S):
-                await self._marks.emit()
-        except (StreamCarError, TimeoutError):
-            return
+
+async def _emit_last(watermarks: WatermarkEmitter) -> None:
+    """Emit the last watermark, so that nobody waits until the next owner emits it."""
+    try:
+        async with asyncio.timeout(LAST_WATERMARK_S):
+            await watermarks.emit()
+    except (StreamCarError, TimeoutError):
+        return

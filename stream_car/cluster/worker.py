@@ -1,10 +1,9 @@
 """A worker process from start to end.
 
-Promise: on SIGTERM it finishes the batches that run, says how far it came, leaves the group and ends with
-code 0, within `END_S`. A shard that a person must decide about stops alone, with its reason; the others go
-on, and when none is left the process ends with `HALTED`. Where nothing has moved for `STALL_S` although there is
-something to do, or the group has not taken us back for so long, it ends with `AGAIN`: a fresh process mends
-clients that fell silent.
+Promise: on SIGTERM it finishes the running batches, leaves the group and ends with code 0 within `END_S`. A shard that
+needs a person's decision stops alone, with its reason; when none is left, the process ends with `HALTED`. If a shard
+has made no progress for `STALL_S` although there is something to do, or the group has not readmitted the process for
+that long, it ends with `RESTART`: a new process cures clients that hang.
 """
 
 import asyncio
@@ -15,91 +14,91 @@ from collections.abc import Iterable
 
 from aiokafka import AIOKafkaConsumer
 
-from stream_car.adapters.kafka.errors import translated
+from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.reader import Reader
-from stream_car.cluster.connections import Hops, Plan, Works
+from stream_car.cluster.connections import Connections, Hops, Plan
 from stream_car.cluster.consumer_group import App, Partition
-from stream_car.cluster.shard_runner import Hosted, Said, Tell
+from stream_car.cluster.shard_runner import Report, ShardRunner, WorkerEvent
 from stream_car.ports import Hop, ShardId
 
-DONE, HALTED, AGAIN = 0, 3, 75
+DONE, HALTED, RESTART = 0, 3, 75
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-DRAIN_S = 8.0  # the batches that run, when the group asks for its partitions
+DRAIN_S = 8.0  # for running batches, when the group takes the partitions back
 END_S = 20.0
 STALL_S = 60.0
-LOOK_S = 1.0
+WATCH_S = 1.0
 
 
-class Floor:
-    """Implements `driver.Guest`: the shards that are at work in this process."""
+class ShardHost:
+    """Implements `consumer_group.GroupMember`: the shards that run in this process."""
 
-    def __init__(self, works: Works, hops: Hops, tell: Tell) -> None:
-        self.works = works
-        self.hosted: dict[ShardId, Hosted] = {}
-        self.told_at = time.monotonic()  # when the group last said what is ours
+    def __init__(self, connections: Connections, hops: Hops, report: Report) -> None:
+        self.connections = connections
+        self.runners: dict[ShardId, ShardRunner] = {}
+        self.assigned_at = time.monotonic()  # when the group last gave or took shards
         self.is_member = False
         every: tuple[Hop, ...] = ("intake", "frontier")
-        self.topics: dict[str, Hop] = {works.topic(hop): hop for hop in every if hops in (hop, "all")}
-        self._tell = tell
+        self.topics: dict[str, Hop] = {connections.topic(hop): hop for hop in every if hops in (hop, "all")}
+        self._report = report
 
     def begin(self, consumer: AIOKafkaConsumer, assigned: Iterable[Partition]) -> None:
-        """Put a shard to work for each partition."""
+        """Start a shard for each partition."""
         reader = Reader(consumer, in_group=True)
-        places = sorted(ShardId(self.topics[one.topic], one.partition) for one in assigned)
-        self.hosted = {place: self.works.host(place, reader, self._tell) for place in places}
-        self.is_member, self.told_at = True, time.monotonic()
-        self._tell(Said(event="assigned", shards=tuple(f"{place.hop} {place.shard}" for place in places)))
+        places = sorted(ShardId(self.topics[partition.topic], partition.partition) for partition in assigned)
+        self.runners = {place: self.connections.run_shard(place, reader, self._report) for place in places}
+        self.is_member, self.assigned_at = True, time.monotonic()
+        self._report(WorkerEvent(event="assigned", shards=tuple(f"{place.hop} {place.shard}" for place in places)))
 
     async def drain(self) -> None:
-        """Finish what runs and let go of all."""
-        hosted, self.hosted = self.hosted, {}
-        self.is_member, self.told_at = False, time.monotonic()
-        await asyncio.gather(*(one.end(DRAIN_S) for one in hosted.values()))
+        """Finish running batches and end all shards."""
+        runners, self.runners = self.runners, {}
+        self.is_member, self.assigned_at = False, time.monotonic()
+        await asyncio.gather(*(runner.end(DRAIN_S) for runner in runners.values()))
 
-    def verdict(self) -> int | None:
-        """The code to end with, if this process is of no more use."""
+    def exit_code(self) -> int | None:
+        """Return the code to end with, or `None` while the process is of use."""
         now = time.monotonic()
         if not self.is_member:
-            return AGAIN if now - self.told_at > STALL_S else None
-        working = [one for one in self.hosted.values() if one.halted is None]
-        if self.hosted and not working:
+            return RESTART if now - self.assigned_at > STALL_S else None
+        working = [runner for runner in self.runners.values() if runner.halted is None]
+        if self.runners and not working:
             return HALTED
-        return AGAIN if any(now - one.good_at > STALL_S for one in working) else None
+        return RESTART if any(now - runner.succeeded_at > STALL_S for runner in working) else None
 
 
-async def run(plan: Plan, hops: Hops, tell: Tell) -> int:
-    """Work until a signal or for as long as it makes sense; the exit code."""
-    works = await Works.open(plan)
-    floor = Floor(works, hops, tell)
-    app = App(f"{plan.name}.workers", plan.kafka, list(floor.topics), floor)
+async def run(plan: Plan, hops: Hops, report: Report) -> int:
+    """Work until a signal, or until `ShardHost.exit_code` gives a reason to end, and return the exit code."""
+    connections = await Connections.open(plan)
+    host = ShardHost(connections, hops, report)
+    app = App(f"{plan.name}.workers", plan.kafka, list(host.topics), host)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    tell(Said(event="started", reason=works.generation))
+    report(WorkerEvent(event="started", reason=connections.generation))
     try:
-        with translated(f"Kafka at {plan.kafka.address}"):
-            code = await _worked(app, floor, stop)
+        with translate_errors(f"Kafka at {plan.kafka.address}"):
+            code = await _work(app, host, stop)
     finally:
-        loop.call_later(END_S, os._exit, AGAIN)  # clients of Kafka have been seen to hang in their stop
-        has_halted = any(one.halted for one in floor.hosted.values())
+        loop.call_later(END_S, os._exit, RESTART)  # clients of Kafka have been seen to hang when they stop
+        has_halted = any(runner.halted for runner in host.runners.values())
         await app.stop()
-        await works.close()
-    tell(Said(event="stopped"))
+        await connections.close()
+    report(WorkerEvent(event="stopped"))
     return HALTED if has_halted and code == DONE else code
 
 
-async def _worked(app: App, floor: Floor, stop: asyncio.Event) -> int:
-    """Until a signal, a verdict, or Faust's own end."""
+async def _work(app: App, host: ShardHost, stop: asyncio.Event) -> int:
+    """Run until a signal, an exit code of the host, or the end of Faust."""
     starting = asyncio.create_task(app.start())
     stopping = asyncio.create_task(stop.wait())
     try:
         while not stop.is_set():
-            await asyncio.wait([stopping], timeout=LOOK_S)
+            await asyncio.wait([stopping], timeout=WATCH_S)
             if starting.done():
                 starting.result()
             if app.crash_reason is not None:
                 raise app.crash_reason
-            code = floor.verdict()
+            code = host.exit_code()
             if code is not None and not stop.is_set():
                 return code
         return DONE

@@ -6,22 +6,22 @@ rejects is rejected everywhere, with the same stable code. The format versions a
 
 from stream_car.codec.decode import FORMAT, decode
 from stream_car.codec.encode import content_digest, encode, encode_mapping
-from stream_car.codec.json_lines import documents_in
-from stream_car.codec.json_scan import DEFAULTS, Limits
-from stream_car.codec.publishable import Publishable, Publishables, encode_document, iterate_documents
+from stream_car.codec.json_lines import split_documents
+from stream_car.codec.json_scan import DEFAULT_LIMITS, Limits
+from stream_car.codec.publishable import Publishable, Publishables, encode_batches, encode_document, iterate_documents
 from stream_car.codec.requests import read_parameters, read_request
 from stream_car.codec.times import format_time, parse_time
 
 __all__ = [
-    "DEFAULTS",
+    "DEFAULT_LIMITS",
     "FORMAT",
     "Limits",
     "Publishable",
     "Publishables",
     "content_digest",
     "decode",
-    "documents_in",
     "encode",
+    "encode_batches",
     "encode_document",
     "encode_mapping",
     "format_time",
@@ -29,4 +29,5 @@ __all__ = [
     "parse_time",
     "read_parameters",
     "read_request",
+    "split_documents",
 ]

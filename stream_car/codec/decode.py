@@ -24,7 +24,7 @@ from sys import intern
 from typing import Any
 
 from stream_car.codec.cloudevents import unwrap
-from stream_car.codec.json_scan import DEFAULTS, GREATEST, Limits, parse
+from stream_car.codec.json_scan import DEFAULT_LIMITS, GREATEST, Limits, parse
 from stream_car.codec.times import is_finer_than_microseconds, parse_time
 from stream_car.codec.unicode import has_control, is_normal, normalize, quote
 from stream_car.core.documents import Document, Retraction, ScopeMap, Statement
@@ -44,7 +44,7 @@ def decode(
     *,
     key: bytes | None = None,
     headers: Sequence[tuple[str, bytes]] = (),
-    limits: Limits = DEFAULTS,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Statement:
     """Return the document or retraction that a record holds.
 

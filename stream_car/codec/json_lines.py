@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from stream_car.codec.json_scan import DEFAULTS, Limits, depth_change, outline
+from stream_car.codec.json_scan import DEFAULT_LIMITS, Limits, depth_change, outline
 
 _skim = msgspec.json.Decoder(msgspec.Raw).decode
 _BLANK = b" \t\r\n"
@@ -23,7 +23,7 @@ _WHOLE_OBJECT = re.compile(rb'(?=.*"id")\{[ \t]*".*\}[ \t]*\Z')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 
 
-def documents_in(stream: BinaryIO, *, limits: Limits = DEFAULTS) -> Iterator[bytes]:
+def split_documents(stream: BinaryIO, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[bytes]:
     """Yield the documents of newline-delimited JSON, of objects printed in any shape, or of one JSON array.
 
     A line that is a whole object with an id also ends an unfinished object before it, so one bad line costs only one

@@ -33,7 +33,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     header_bytes: int = 64 * 1024
 
 
-DEFAULTS = Limits()
+DEFAULT_LIMITS = Limits()
 
 _EMPTY = re.compile(rb"\[[ \t\r\n]*\]|\{[ \t\r\n]*\}")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -51,7 +51,7 @@ _NUMBER_CHARACTERS_MAX = 400
 _decode = msgspec.json.Decoder().decode
 
 
-def parse(value: bytes, limits: Limits = DEFAULTS) -> dict[str, Any]:
+def parse(value: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Return the JSON object in these bytes.
 
     Raises:

@@ -16,7 +16,16 @@ from stream_car.errors import Halted
 VERSION = 1
 
 
-class PlacementRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="place", omit_defaults=True):
+class PlacementRecord(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    tag_field="kind",
+    tag="place",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """A placement, with the generation and the intake shard that sent it.
 
     `oseq` is the number of the shard's emission, which identifies repeats. `offset` is the input that caused the
@@ -48,7 +57,9 @@ class PlacementRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="ki
         )
 
 
-class WatermarkRecord(Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="mark"):
+class WatermarkRecord(
+    Struct, frozen=True, kw_only=True, gc=False, tag_field="kind", tag="mark", forbid_unknown_fields=True
+):
     """The statement that all placements of an intake shard for inputs before `next` precede this record."""
 
     v: int

@@ -6,7 +6,7 @@ in either direction.
 """
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 EARLIEST = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
@@ -14,6 +14,9 @@ LATEST = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY = 86_400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY_ALONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _GRAMMAR = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
@@ -23,14 +26,18 @@ _SEVEN_DIGITS = re.compile(r"\.[0-9]{7}")
 def parse_time(text: str) -> int:
     """Return microseconds since 1970-01-01T00:00:00Z. Fraction digits after the sixth are truncated.
 
+    A day alone, `YYYY-MM-DD`, means its first moment in UTC.
+
     Raises:
-        ValueError: the text is not `YYYY-MM-DDTHH:MM:SS`, an optional fraction of up to nine digits, and `Z` or an
-            offset. Only upper case is accepted. Second 60 is rejected, and so is the offset `-00:00`, which means
-            that the offset is unknown.
+        ValueError: the text is neither a day nor `YYYY-MM-DDTHH:MM:SS`, an optional fraction of up to nine digits, and
+            `Z` or an offset. Only upper case is accepted. Second 60 is rejected, and so is the offset `-00:00`, which
+            means that the offset is unknown.
     """
     match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise ValueError("A time must look like 2024-01-31T09:30:00Z or 2024-01-31T09:30:00.5+02:00.")
+        if _DAY_ALONE.fullmatch(text):
+            return _day_number(text) * _DAY * 1_000_000
+        raise ValueError("A time must look like 2024-01-31, 2024-01-31T09:30:00Z or 2024-01-31T09:30:00.5+02:00.")
     day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
     seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
     if hour > "23" or minute > "59" or second > "59":
@@ -57,6 +64,16 @@ def format_time(micros: int) -> str:
     days, second = divmod(seconds, _DAY)
     text = f"{_day_text(days)}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
     return f"{text}.{fraction:06}".rstrip("0") + "Z" if fraction else text + "Z"
+
+
+def from_micros(micros: int) -> datetime:
+    """Return a time in microseconds as a `datetime` in UTC."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def to_micros(time: datetime) -> int:
+    """Return an aware `datetime` in microseconds since 1970-01-01T00:00:00Z."""
+    return (time - _EPOCH) // _MICROSECOND
 
 
 def is_finer_than_microseconds(text: str) -> bool:

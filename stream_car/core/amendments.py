@@ -2,7 +2,8 @@
 
 Promise: as `definitions.amends` decides, over the documents present at that time. Whether the amending
 documents are active, or what controls them, is left to a walk from each. Cost: rules times log n, plus the
-amending documents. Of one type in one scope at most `NAMED_MAX` are named; if there are more, they are counted.
+amending documents. Of one type in one scope at most `NAMED_MAX` are named; if there are more, they are counted, once
+for all rules.
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from stream_car.core.rules import Clause, Ruleset
 from stream_car.core.scope_names import amended_scope
 from stream_car.core.stored import LOWEST, Entry, Scope
 from stream_car.core.timeline import all_members, count_between, members_between, scope_key
-from stream_car.core.walk import Reads, Values, document_at, pages_of, read_missing, scope_at, with_pages
+from stream_car.core.walk import Reads, ScopeAndType, Values, document_at, pages_of, read_missing, scope_at, with_pages
 
 NAMED_MAX = 256
 
@@ -28,7 +29,10 @@ class Amender(Struct, frozen=True, gc=False):
 
 
 class Amenders(Struct, gc=False):
-    """The documents that amend a document, by id, and the number of those that were too many to name."""
+    """The documents that amend a document, by id, and the number of those that were too many to name.
+
+    A document that is in several scopes may be counted in each.
+    """
 
     named: dict[str, Amender]
     unnamed: int = 0
@@ -50,9 +54,12 @@ def amenders(
     ]
     link_scopes = [amended_scope(target) for target in dict.fromkeys((name, *document.records))] if has_links else []
     yield from read_missing(values, map(scope_key, [*(scope for scope, _ in entries), *link_scopes]))
+    counts: dict[ScopeAndType, int] = {}
     for scope, entry in entries:
         for clause in ruleset.type_rules(scope, document.type).amended_by:
-            yield from _add_by_rule(scope_at(values, scope), entry, clause, values, as_of, result)
+            unnamed = yield from _add_by_rule(scope_at(values, scope), entry, clause, values, as_of, result)
+            counts[scope, clause.type] = unnamed  # the same under every rule
+    result.unnamed = sum(counts.values())
     for scope in link_scopes:
         yield from _add_by_name(scope_at(values, scope), values, as_of, result)
     result.named.pop(name, None)
@@ -61,17 +68,17 @@ def amenders(
 
 def _add_by_rule(
     scope: Scope, amended: Entry, clause: Clause, values: Values, as_of: int | None, result: Amenders
-) -> Reads[None]:
-    """Add the later members of the clause's type."""
+) -> Reads[int]:
+    """Add the later members of the clause's type. Return their number if they are too many to name, else 0."""
     pages = pages_of(values)
     low = (amended.time, amended.order + 1)
     high = (as_of + 1, LOWEST[1]) if as_of is not None else None
     count = yield from with_pages(lambda: count_between(scope, pages, clause.type, low, high))
     if count > NAMED_MAX:
-        result.unnamed += count
-        return
+        return count
     members = yield from with_pages(lambda: list(members_between(scope, pages, clause.type, low, high)))
     _add(members, clause.rule, scope, result)
+    return 0
 
 
 def _add_by_name(scope: Scope, values: Values, as_of: int | None, result: Amenders) -> Reads[None]:

@@ -13,7 +13,7 @@ LISTED_MAX = 256  # members of one type that a change names one by one
 Ended = Literal["voided", "retracted", "corrected", "moved", "link"]
 
 
-class Cause(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Cause(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """The document whose arrival, correction, retraction or release changed a frontier."""
 
     id: str
@@ -24,7 +24,7 @@ class Cause(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     source: str = ""
 
 
-class Member(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Member(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A document revision that entered or left a frontier; `rule` names the rule (or `link`) that moved it.
 
     For a member that entered, `rule` may be the rule by which it amends another member.
@@ -40,7 +40,7 @@ class Member(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     rule: str = ""
 
 
-class Run(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Run(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """All members of a type with `start <= (time, order) < end`, except the document of the cause.
 
     `including` restricts the run to members with this compared value, `excluding` to members with none of these.
@@ -56,7 +56,7 @@ class Run(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     excluding: tuple[tuple[str, ...], ...] = ()
 
 
-class FrontierChange(Struct, frozen=True, kw_only=True, gc=False):
+class FrontierChange(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """A change of one scope's frontier: the members that `entered` it and those that `left` it.
 
     `seq` counts the changes of the scope from 1 without a gap. `offset` is the input that caused the change.
@@ -72,7 +72,7 @@ class FrontierChange(Struct, frozen=True, kw_only=True, gc=False):
     left_runs: tuple[Run, ...] = ()
 
 
-class Rejection(Struct, frozen=True, kw_only=True, gc=False):
+class Rejection(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """A record that can never be accepted; `offset` says where the log has its bytes."""
 
     offset: int

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from stream_car.core.documents import Document, Retraction, Statement
-from stream_car.core.rules import Ruleset, canonical
+from stream_car.core.rules import Ruleset, canonical_json
 from stream_car.core.scope_names import amended_scope, keys_of, link_scope
 
 Corpus = Mapping[str, Document]
@@ -99,7 +99,7 @@ def amends(*, later: Document, earlier: Document, ruleset: Ruleset) -> Reason | 
 
 
 def _compared(document: Document, names: Sequence[str]) -> list[str]:
-    return [canonical(document.attributes.get(name)) for name in names]
+    return [canonical_json(document.attributes.get(name)) for name in names]
 
 
 def superseders(corpus: Corpus, ruleset: Ruleset) -> dict[str, set[str]]:

@@ -19,7 +19,7 @@ class Value(Struct, frozen=True, gc=False):
     """
 
 
-class Document(Struct, frozen=True, kw_only=True, gc=False):
+class Document(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """What a publisher states about some entities, and when it takes effect (Definition 1)."""
 
     id: str

@@ -13,7 +13,7 @@ from typing import Literal
 from stream_car.core.changes import LISTED_MAX, Cause, Ended, FrontierChange, Member, Run
 from stream_car.core.differ_on import values_of
 from stream_car.core.documents import Precedence, Value
-from stream_car.core.pages import add, drop
+from stream_car.core.pages import insert_member, remove_member
 from stream_car.core.revisions import Placement
 from stream_car.core.rules import NO_RULES, Clause, RulesByType, Ruleset, TypeRules
 from stream_car.core.scope_names import AMENDED, keys_of, scope_parts
@@ -75,9 +75,9 @@ def place(
     change = (
         _place_link(scope, pages, placement) if placement.is_link else _place_by_rules(scope, pages, placement, ruleset)
     )
-    touched = drop(scope, pages, old[0], (old[1], old[2], placement.id)) if old is not None else []
+    touched = remove_member(scope, pages, old[0], (old[1], old[2], placement.id)) if old is not None else []
     if entry is not None:
-        touched += add(scope, pages, entry)
+        touched += insert_member(scope, pages, entry)
     scope.version += 1
     scope.applied = _with_offset(scope.applied, shard, placement.offset)
     if change is not None:
@@ -123,9 +123,9 @@ def _place_amendment(scope: Scope, pages: Pages, placement: Placement) -> Fronti
     left: list[Member] = []
     if placement.old is not None:
         type_name, time, order = placement.old
-        former = _former(scope, pages, type_name, (time, order, placement.id))
-        left.append(as_member(former, _own_end(placement.cause, placement.entry), "link"))
-    entered = [as_member(placement.entry, "holds", "link")] if placement.entry is not None else []
+        former = _former_entry(scope, pages, type_name, (time, order, placement.id))
+        left.append(to_member(former, _reason_for_leaving(placement.cause, placement.entry), "link"))
+    entered = [to_member(placement.entry, "holds", "link")] if placement.entry is not None else []
     return _change(scope, placement, entered=entered, left=left)
 
 
@@ -150,7 +150,7 @@ def _change(
     )
 
 
-def _former(scope: Scope, pages: Pages, type_name: str, member: SortKey) -> Entry:
+def _former_entry(scope: Scope, pages: Pages, type_name: str, member: SortKey) -> Entry:
     """Return a member as it is before the placement. Raises `StateContradiction` if it is not there."""
     time, order, name = member
     for entry in members_between(scope, pages, type_name, (time, order), (time, order + 1)):
@@ -159,7 +159,7 @@ def _former(scope: Scope, pages: Pages, type_name: str, member: SortKey) -> Entr
     raise StateContradiction(scope, name)
 
 
-def _own_end(cause: Cause, entry: Entry | None) -> Ended:
+def _reason_for_leaving(cause: Cause, entry: Entry | None) -> Ended:
     """Return why a document's former revision left: it was retracted, corrected in this scope, or moved to others."""
     if cause.kind == "retracted":
         return "retracted"
@@ -195,17 +195,17 @@ def _insert_plain(
     for clause in type_rules.supersedes:
         threshold = _plain_threshold(greatest, rules_by_type[clause.type])
         if threshold < precedence and threshold <= greatest.get(clause.type, LOWEST):
-            members, runs = _voided(scope, pages, clause, threshold, precedence)
+            members, runs = _voided_members(scope, pages, clause, threshold, precedence)
             left += members
             left_runs += runs
     entry_holds = precedence >= _plain_threshold(greatest, type_rules)
     if not (entry_holds or left or left_runs):
         return None
-    entered = (as_member(entry, "holds", _amends(scope, entry, type_rules)),) if entry_holds else ()
+    entered = (to_member(entry, "holds", _amending_rule(scope, entry, type_rules)),) if entry_holds else ()
     return _change(scope, placement, entered=entered, left=left, left_runs=left_runs)
 
 
-def _amends(scope: Scope, entry: Entry, type_rules: TypeRules) -> str:
+def _amending_rule(scope: Scope, entry: Entry, type_rules: TypeRules) -> str:
     """Return the first rule by which a member amends an earlier one; empty if there is none."""
     for clause in type_rules.amends:
         if least(scope, clause.type, entry.precedence) < entry.precedence:
@@ -213,7 +213,7 @@ def _amends(scope: Scope, entry: Entry, type_rules: TypeRules) -> str:
     return ""
 
 
-def _voided(
+def _voided_members(
     scope: Scope, pages: Pages, clause: Clause, low: Precedence, high: Precedence
 ) -> tuple[list[Member], list[Run]]:
     """Return the members of a clause's type with `low <= precedence < high`: one by one, or as a run if many."""
@@ -224,7 +224,7 @@ def _voided(
     count = max(count, len(members))
     if count > LISTED_MAX:
         return [], [_run(clause.type, Interval(low, high, entered=False), count, "voided", clause.rule)]
-    return [as_member(member, "voided", clause.rule) for member in members], []
+    return [to_member(member, "voided", clause.rule) for member in members], []
 
 
 def _plain_threshold(greatest: GreatestByType, type_rules: TypeRules) -> Precedence:
@@ -250,13 +250,13 @@ def _replace(
     left_runs: list[Run] = []
     if edit.old is not None:
         threshold = _threshold_before(scope, pages, edit.old_rules, ruleset, greatest_before)
-        former = _former(scope, pages, *edit.old)
+        former = _former_entry(scope, pages, *edit.old)
         if holds(former, threshold, edit.old_rules):
-            left.append(as_member(former, _own_end(placement.cause, entry)))
+            left.append(to_member(former, _reason_for_leaving(placement.cause, entry)))
     if entry is not None:
         threshold = _threshold_after(scope, pages, edit.new_rules, ruleset, greatest_after, edit)
         if holds(entry, threshold, edit.new_rules):
-            entered.append(as_member(entry, "holds", _amends(scope, entry, edit.new_rules)))
+            entered.append(to_member(entry, "holds", _amending_rule(scope, entry, edit.new_rules)))
     for type_name, (old_rule, new_rule) in _affected_types(edit).items():
         type_rules = rules_by_type[type_name]
         before = _threshold_before(scope, pages, type_rules, ruleset, greatest_before)
@@ -264,11 +264,11 @@ def _replace(
         change_filter = ChangeFilter(edit, type_rules, after.names)
         for interval in intervals(before, after):
             if interval.entered:
-                members, runs = _changed(scope, pages, type_name, interval, change_filter, "holds", old_rule)
+                members, runs = _changed_members(scope, pages, type_name, interval, change_filter, "holds", old_rule)
                 entered += members
                 entered_runs += runs
             else:
-                members, runs = _changed(scope, pages, type_name, interval, change_filter, "voided", new_rule)
+                members, runs = _changed_members(scope, pages, type_name, interval, change_filter, "voided", new_rule)
                 left += members
                 left_runs += runs
     if not (entered or left or entered_runs or left_runs):
@@ -320,7 +320,7 @@ def _affected_types(edit: Edit) -> dict[str, tuple[str, str]]:
     return rules
 
 
-def as_member(entry: Entry, why: Why = "holds", rule: str = "") -> Member:
+def to_member(entry: Entry, why: Why = "holds", rule: str = "") -> Member:
     """Return a member as a change or a snapshot names it."""
     return Member(
         id=entry.id,
@@ -334,7 +334,7 @@ def as_member(entry: Entry, why: Why = "holds", rule: str = "") -> Member:
     )
 
 
-def _changed(
+def _changed_members(
     scope: Scope,
     pages: Pages,
     type_name: str,
@@ -353,7 +353,7 @@ def _changed(
     changed = [member for member in members if _is_reported(member, interval, change_filter)]
     if len(changed) > LISTED_MAX:
         return [], [_run(type_name, interval, len(changed), why, rule)]
-    return [as_member(member, why, rule) for member in changed], []
+    return [to_member(member, why, rule) for member in changed], []
 
 
 def _contains_removed(interval: Interval, type_name: str, edit: Edit) -> bool:

@@ -26,7 +26,7 @@ PAGE_MAX = 512  # members of a page
 FOLDER_MAX = 128  # page entries of a folder, and of a directory without folders
 
 
-def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
+def insert_member(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
     """Insert a member; return the keys of pages that were written or deleted. Raises `MissingPages`."""
     if not scope.directory:
         entries = scope.entries
@@ -43,15 +43,15 @@ def add(scope: Scope, pages: EditablePages, entry: Entry) -> list[bytes]:
     index = page_entry_at(page_entries, member)
     page_entry = page_entries[index]
     if not page_entry.is_folder:
-        touched = _add(scope, pages, page_entries, index, entry)
+        touched = _insert(scope, pages, page_entries, index, entry)
         return touched if len(page_entries) <= FOLDER_MAX else touched + _split_into_folders(scope, pages, page_entries)
     folder = folder_of(scope, pages, page_entry)
-    touched = _add(scope, pages, folder, page_entry_at(folder, member), entry)
+    touched = _insert(scope, pages, folder, page_entry_at(folder, member), entry)
     _count_in(page_entry, entry)
     return touched + _rewrite_folder(scope, pages, page_entries, index, folder)
 
 
-def _add(
+def _insert(
     scope: Scope, pages: EditablePages, page_entries: list[PageEntry], page_index: int, entry: Entry
 ) -> list[bytes]:
     """Insert a member into the page at `page_index`; a full page is split, or gets a new page after it."""
@@ -78,7 +78,7 @@ def _count_in(page_entry: PageEntry, entry: Entry) -> None:
     page_entry.shared_values = page_entry.shared_values if page_entry.shared_values == entry.compared else None
 
 
-def drop(scope: Scope, pages: EditablePages, type_name: str, member: SortKey) -> list[bytes]:
+def remove_member(scope: Scope, pages: EditablePages, type_name: str, member: SortKey) -> list[bytes]:
     """Remove a member; return the keys of pages that were written or deleted.
 
     Raises `MissingPages`, or `StateContradiction` if the member is not there.
@@ -96,18 +96,18 @@ def drop(scope: Scope, pages: EditablePages, type_name: str, member: SortKey) ->
     page_entry = page_entries[index]
     if page_entry.is_folder:
         folder = folder_of(scope, pages, page_entry)
-        removed, touched = _drop(scope, pages, folder, member)
+        removed, touched = _remove(scope, pages, folder, member)
         page_entry.count -= 1
         page_entry.voidable_elsewhere -= removed.elsewhere > 0
         touched += _rewrite_folder(scope, pages, page_entries, index, folder)
     else:
-        _, touched = _drop(scope, pages, page_entries, member)
+        _, touched = _remove(scope, pages, page_entries, member)
     if not page_entries:
         del scope.directory[type_name]
     return touched
 
 
-def _drop(
+def _remove(
     scope: Scope, pages: EditablePages, page_entries: list[PageEntry], member: SortKey
 ) -> tuple[Entry, list[bytes]]:
     """Remove a member from its page, and the page if that leaves it empty."""

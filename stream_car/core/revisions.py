@@ -93,7 +93,7 @@ def decide(
         url=statement.url,
         source=statement.source,
     )
-    new = _stored(statement, at, ruleset, tuple(scopes), None if is_due else cause)
+    new = _stored_document(statement, at, ruleset, tuple(scopes), None if is_due else cause)
     placements = placements_between(statement.id, stored, new, cause, at.offset)
     return Decision("accepted" if is_due else "pending", new, placements)
 
@@ -129,12 +129,12 @@ def release(name: str, stored: StoredDocument, offset: int) -> tuple[StoredDocum
     return new, placements_between(name, None, new, cause, offset)
 
 
-def _stored(
+def _stored_document(
     document: Document, at: Input, ruleset: Ruleset, scopes: tuple[str, ...], pending: Cause | None
 ) -> StoredDocument:
     type_name = document.type
     entry = Entry(document.id, document.revision, type_name, document.time, document.order, at.offset, at.append_time)
-    compared, elsewhere = ruleset.compared(scopes, document), ruleset.elsewhere(scopes, type_name)
+    compared, elsewhere = ruleset.compared_values(scopes, document), ruleset.counts_elsewhere(scopes, type_name)
     supersedes, superseded_by, amends = document.supersedes, document.superseded_by, document.amends
     records = document.records
     extras = None
@@ -187,7 +187,9 @@ def placements_between(
         scopes_before = _scopes(name, before, is_link)
         scopes_after = _scopes(name, after, is_link)
         placements += [
-            Placement(scope=s, id=name, entry=None, old=former, cause=_leaving(cause), offset=offset, is_link=is_link)
+            Placement(
+                scope=s, id=name, entry=None, old=former, cause=_cause_of_leaving(cause), offset=offset, is_link=is_link
+            )
             for s in scopes_before
             if s not in scopes_after
         ]
@@ -207,7 +209,7 @@ def placements_between(
     return tuple(placements)
 
 
-def _leaving(cause: Cause) -> Cause:
+def _cause_of_leaving(cause: Cause) -> Cause:
     """Return the cause that the scopes which a document leaves report."""
     if cause.kind == "retracted":
         return cause

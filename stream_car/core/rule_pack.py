@@ -13,7 +13,7 @@ Keys = tuple[str, ...]
 CaseFold = Literal["none", "lower", "upper"]
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Later documents of one type void (or amend) earlier documents of another in the same scope."""
 
     name: str
@@ -24,14 +24,14 @@ class Rule(Struct, frozen=True, kw_only=True):
     differ_on: tuple[str, ...] = ()
 
 
-class Key(Struct, frozen=True, kw_only=True):
+class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a scope key is read: the case folding of its values, and the name that rules use for it."""
 
     fold: CaseFold = "none"
     rename: str | None = None
 
 
-class RulePack(Struct, frozen=True, kw_only=True):
+class RulePack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A set of types and rules. Folding, renaming and fixed values apply to the types that it declares."""
 
     name: str

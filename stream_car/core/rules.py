@@ -69,8 +69,8 @@ class Ruleset:
             first, *others = keys.split(", ")
             self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), by_type))
         self._compares_nothing = {name for name in self.pack_of if not any(r.compared for r in self._all_rules(name))}
-        self._amendable = {name for name in self.pack_of if any(r.amended_by for r in self._all_rules(name))}
-        self.digest = hashlib.sha256(msgspec.json.encode(self.packs, order="sorted")).hexdigest()[:16]
+        self.amendable_types = {name for name in self.pack_of if any(r.amended_by for r in self._all_rules(name))}
+        self.digest = _digest(self.packs)
         self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
 
     def _key_sets(self, type_name: str) -> tuple[Keys, ...]:
@@ -138,27 +138,25 @@ class Ruleset:
         """Return what a type voids, and what voids it, in a scope of this name."""
         return self.rules_by_type(scope).get(type_name, NO_RULES)
 
-    def compared(self, scopes: Sequence[str], document: Document) -> tuple[tuple[str, ...], ...]:
+    def compared_values(self, scopes: Sequence[str], document: Document) -> tuple[tuple[str, ...], ...]:
         """Return for each scope the values, as canonical JSON, that rules compare there; empty if there are none."""
         if document.type in self._compares_nothing:
             return ()
         values = tuple(
-            tuple(canonical(document.attributes.get(name)) for name in self.type_rules(scope, document.type).compared)
+            tuple(
+                canonical_json(document.attributes.get(name)) for name in self.type_rules(scope, document.type).compared
+            )
             for scope in scopes
         )
         return values if any(values) else ()
 
-    def elsewhere(self, scopes: Sequence[str], type_name: str) -> tuple[int, ...]:
+    def counts_elsewhere(self, scopes: Sequence[str], type_name: str) -> tuple[int, ...]:
         """Return for each scope in how many of the others a rule could void this type; empty if in none."""
         if len(scopes) < 2 or type_name not in self._voidable:
             return ()
         voidable = [bool(self.type_rules(scope, type_name).superseded_by) for scope in scopes]
         total = sum(voidable)
         return tuple(total - own for own in voidable) if total else ()
-
-    def is_amendable(self, type_name: str) -> bool:
-        """Return whether some rule amends documents of this type."""
-        return type_name in self._amendable
 
     def anchor_types(self) -> frozenset[str]:
         """Return the types that Stage 1 may return."""
@@ -169,7 +167,7 @@ class Ruleset:
         for readings in self._key_names.values():
             if key in readings:
                 name, fold = readings[key]
-                return name, folded(value, fold)
+                return name, fold_case(value, fold)
         return key, value
 
     def scopes(self, document: Document) -> tuple[str, ...]:
@@ -202,7 +200,7 @@ def _parts_by_key(spec: ScopeSpec, scope_map: ScopeMap) -> PartsByKey:
     for key, values in scope_map.items():
         if key in spec.keys:
             name, fold = spec.keys[key]
-            parts = [part_name(name, folded(value, fold)) for value in values]
+            parts = [part_name(name, fold_case(value, fold)) for value in values]
             parts_by_key[name] = list(dict.fromkeys((*parts_by_key.get(name, ()), *parts)))
     return parts_by_key
 
@@ -222,7 +220,7 @@ def _scope_names(spec: ScopeSpec, scope_map: ScopeMap) -> list[str]:
             name, fold = reading
             if len(values) != 1 or name in part_of:
                 return _scope_names_of_product(spec, scope_map)
-            part_of[name] = part_name(name, values[0] if fold == "none" else folded(values[0], fold))
+            part_of[name] = part_name(name, values[0] if fold == "none" else fold_case(values[0], fold))
     names = [part_of[key] for key in spec.singles if key in part_of]
     for keys in spec.joined:
         parts = [part_of[key] for key in keys if key in part_of]
@@ -263,13 +261,45 @@ def _too_many_scopes(document: Document) -> InvalidDocument:
 _NO_TYPES: RulesByType = {}
 
 
-def folded(value: str, fold: CaseFold) -> str:
+def fold_case(value: str, fold: CaseFold) -> str:
     """Return the value in the case in which values of its key are compared."""
     if fold == "lower":
         return value.lower()
     return value.upper() if fold == "upper" else value
 
 
-def canonical(value: object) -> str:
+def canonical_json(value: object) -> str:
     """Return canonical JSON: one text for equal values."""
     return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _digest(packs: Sequence[RulePack]) -> str:
+    """Return the digest that names a rule set in cursors, in Redis and in Kafka, so its form must never change.
+
+    The names are spelled out here, so that a field can be renamed without a new digest. A field that is added later
+    must be left out at its default value.
+    """
+    form = [
+        {
+            "name": pack.name,
+            "types": pack.types,
+            "rules": [
+                {
+                    "name": rule.name,
+                    "superseding_type": rule.superseding_type,
+                    "superseded_type": rule.superseded_type,
+                    "scope_keys": rule.scope_keys,
+                    "effect": rule.effect,
+                    "differ_on": rule.differ_on,
+                }
+                for rule in pack.rules
+            ],
+            "anchor_types": pack.anchor_types,
+            "keys": {name: {"fold": key.fold, "rename": key.rename} for name, key in pack.keys.items()},
+            "fixed": pack.fixed,
+            "description": pack.description,
+            "type_descriptions": pack.type_descriptions,
+        }
+        for pack in packs
+    ]
+    return hashlib.sha256(msgspec.json.encode(form, order="sorted")).hexdigest()[:16]

@@ -16,7 +16,7 @@ SortKey = tuple[int, int, str]  # (time, order, id)
 Compared = tuple[str, ...]  # values that rules with `differ_on` compare, as canonical JSON
 
 
-class Entry(Struct, frozen=True, array_like=True, gc=False):
+class Entry(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """A document revision as a member of a scope.
 
     `offset` and `append_time` (microseconds UTC) say where and when the input came. `elsewhere` counts the other
@@ -39,7 +39,7 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
         return self.time, self.order
 
 
-class PageEntry(Struct, array_like=True, gc=False):
+class PageEntry(Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """A page, or a folder of pages, in the directory of a scope: its ends, and what is known without reading it.
 
     `voidable_elsewhere` counts the members that another scope could void. `shared_values` are the compared values if
@@ -58,7 +58,7 @@ class PageEntry(Struct, array_like=True, gc=False):
 EMPTY_DIRECTORY: dict[str, list[PageEntry]] = {}  # shared by all small scopes; never changed
 
 
-class Scope(Struct, array_like=True, gc=False):
+class Scope(Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """The header of a scope. `seq` counts its changes; `version` grows with every placement and every page written.
 
     `applied` alternates the intake shards with the input offset of the last placement applied from each. The members
@@ -79,7 +79,7 @@ Pages = Mapping[bytes, Page]
 EditablePages = MutableMapping[bytes, Page]
 
 
-class Extras(Struct, frozen=True, array_like=True, gc=False):
+class Extras(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """What most documents have nothing of, stored apart so that they do not pay for it.
 
     `compared` and `elsewhere` have one item per scope, or none if all are empty. `pending` is set until the document
@@ -99,7 +99,7 @@ class Extras(Struct, frozen=True, array_like=True, gc=False):
 NO_EXTRAS = Extras()
 
 
-class StoredDocument(Struct, frozen=True, array_like=True, gc=False):
+class StoredDocument(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """What an intake shard knows of an id. `scopes` are those that its rules give it, without link scopes.
 
     `entry` is the document as a member of a scope that compares nothing. A pending document is in no scope yet.

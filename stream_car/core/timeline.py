@@ -308,7 +308,7 @@ def _near(page_entries: list[PageEntry], member: SortKey, reach: int) -> list[Pa
     return page_entries[max(0, index - reach) : index + reach + 1]
 
 
-def share(scope: Scope, pages: EditablePages, entry: Entry) -> None:
+def share_entry(scope: Scope, pages: EditablePages, entry: Entry) -> None:
     """Replace the equal entry of the scope by this object, if it is in memory, so that only one copy remains."""
     try:
         for page in _pages_near(scope, pages, entry):

@@ -32,6 +32,7 @@ from stream_car.core.timeline import (
     require_all_pages,
     scope_key,
     size,
+    types,
 )
 
 T = TypeVar("T")
@@ -102,9 +103,12 @@ class WalkResult(Struct, gc=False):
 
     `nodes` are the documents that it visited. A controlling document may be reached without a visit: then `via` has
     the scope and type of the `reach` that contains it, otherwise `None`. `closure` is `cl({anchor})`. If a scope has
-    too many members to name, `closure_more` counts them; the latest of its controlling members are named, and
-    `controlling_more` counts the others. `superseded_by` lists the visited documents that were reached from the anchor
-    itself: id, rule, scope. `scopes` are the anchor's.
+    too many members of a type to name, `closure_counts` counts those that are reached, visited ones included; the
+    latest of its controlling members are named, and `controlling_more` counts the others. `superseded_by` lists the
+    visited documents that were reached from the anchor itself: id, rule, scope. `around` are the documents that share a
+    scope with the anchor (`D_sigma` of Definition 5), with the anchor itself; `large_scopes` has the number of members
+    of those scopes that have too many to name. `members_of_large_scopes` are the documents of `closure` that are known
+    to be in a scope with pages.
     """
 
     anchor: str
@@ -118,9 +122,10 @@ class WalkResult(Struct, gc=False):
     missing: tuple[str, ...]
     cycle: tuple[str, ...]
     closure: set[str]
-    closure_more: int
-    scopes: list[Scope]
-    as_of: int | None
+    closure_counts: dict[ScopeAndType, int]
+    around: set[str]
+    large_scopes: dict[str, int]
+    members_of_large_scopes: dict[ScopeAndType, dict[str, Precedence]]
     superseded_by: list[tuple[str, str, str]]
     over_budget: bool
 
@@ -142,20 +147,6 @@ class WalkResult(Struct, gc=False):
         if name in self.nodes:
             return self.nodes[name].entry
         return next((entry for entry in self.controlling if entry.id == name), None)
-
-    @property
-    def around(self) -> set[str]:
-        """The documents that share a scope with the anchor (`D_sigma` of Definition 5), with the anchor itself.
-
-        Scopes that have too many to name are left out; `around_more` counts their members.
-        """
-        entries = (entry for scope in self.scopes for entry in scope.entries)
-        return {self.anchor, *(entry.id for entry in entries if self.as_of is None or entry.time <= self.as_of)}
-
-    @property
-    def around_more(self) -> int:
-        """The number of members of the anchor's scopes that have too many to name."""
-        return sum(size(scope) for scope in self.scopes if scope.directory)
 
 
 class Walk:
@@ -193,6 +184,7 @@ class Walk:
         self.spans: dict[str, list[Span]] = {}
         self.link_edges: dict[str, list[str]] = {}
         self.missing: dict[str, None] = {}
+        self.members_of_large_scopes: dict[ScopeAndType, dict[str, Precedence]] = {}
         self.over_budget = False
 
     def run(self) -> Reads[WalkResult | None]:
@@ -204,7 +196,8 @@ class Walk:
         node = Node(self.anchor, document, entry_of(document, None), None, "", "")
         self._reach_node(node)
         if is_active:
-            return self._result(document, {self.anchor: (node.entry, None)}, 0, {self.anchor}, 0)
+            large_scopes = yield from self._large_scopes(document)
+            return self._result(document, {self.anchor: (node.entry, None)}, 0, {self.anchor}, {}, large_scopes)
         while self.next_level:
             level, self.next_level = self.next_level, []
             if len(self.nodes) > self.visits_max:
@@ -409,15 +402,19 @@ class Walk:
         for node in self.nodes.values():
             if node.id in self.visited and (yield from self._is_active(node)):
                 controlling[node.id] = (node.entry, None)
-        closure, closure_more, controlling_more = set(self.nodes), 0, 0
+        closure, controlling_more = set(self.nodes), 0
+        closure_counts: dict[ScopeAndType, int] = {}
         for (name, type_name), reach in self.reach.items():
             scope = scope_at(self.values, name)
             _, threshold = yield from self._threshold(scope, type_name)
             low = _after(reach.low)
             members, uncounted = yield from self._members_beyond(scope, type_name, low)
             closure.update(member.id for member in members)
-            closure_more += uncounted
+            if scope.directory:
+                precedences = {member.id: member.precedence for member in members}
+                self.members_of_large_scopes.setdefault((name, type_name), {}).update(precedences)
             if uncounted:
+                closure_counts[name, type_name] = uncounted
                 members, unnamed = yield from self._latest_members(scope, type_name, max(low, threshold.plain))
                 controlling_more += unnamed
             for member in members:
@@ -428,7 +425,22 @@ class Walk:
                     and self._is_in_effect(member.time)
                 ):
                     controlling.setdefault(member.id, (member, (name, type_name)))
-        return self._result(document, controlling, controlling_more, closure, closure_more)
+        large_scopes = yield from self._large_scopes(document)
+        return self._result(document, controlling, controlling_more, closure, closure_counts, large_scopes)
+
+    def _large_scopes(self, document: StoredDocument) -> Reads[dict[str, int]]:
+        """Return the number of members in effect of each of the anchor's scopes that have too many to name."""
+        large_scopes: dict[str, int] = {}
+        for name in document.scopes:
+            scope = scope_at(self.values, name)
+            if scope.directory:
+                if self.as_of is None:
+                    large_scopes[name] = size(scope)
+                    continue
+                large_scopes[name] = 0
+                for type_name in types(scope):
+                    large_scopes[name] += yield from self._count(scope, type_name, LOWEST, self._end())
+        return large_scopes
 
     def _result(
         self,
@@ -436,9 +448,11 @@ class Walk:
         controlling: dict[str, tuple[Entry, ScopeAndType | None]],
         controlling_more: int,
         closure: set[str],
-        closure_more: int,
+        closure_counts: dict[ScopeAndType, int],
+        large_scopes: dict[str, int],
     ) -> WalkResult:
         entries = [entry for entry, _ in controlling.values()]
+        self._note_members_of_large_scopes()
         return WalkResult(
             anchor=self.anchor,
             document=document,
@@ -451,12 +465,28 @@ class Walk:
             missing=tuple(self.missing),
             cycle=tuple(self._cycle()),
             closure=closure,
-            closure_more=closure_more,
-            scopes=[scope_at(self.values, name) for name in document.scopes],
-            as_of=self.as_of,
+            closure_counts=closure_counts,
+            around={self.anchor, *self._members_around(document)},
+            large_scopes=large_scopes,
+            members_of_large_scopes=self.members_of_large_scopes,
             superseded_by=[(n.id, n.rule, n.scope) for n in self.nodes.values() if n.parent == self.anchor],
             over_budget=self.over_budget,
         )
+
+    def _members_around(self, document: StoredDocument) -> Iterator[str]:
+        """Yield the members in effect of the anchor's scopes that can name them all."""
+        for name in document.scopes:
+            for entry in scope_at(self.values, name).entries:
+                if self._is_in_effect(entry.time):
+                    yield entry.id
+
+    def _note_members_of_large_scopes(self) -> None:
+        """Add the visited documents to `members_of_large_scopes`."""
+        for node in self.nodes.values():
+            for name in node.document.scopes if node.document is not None else (node.scope,):
+                if scope_at(self.values, name).directory:
+                    members = self.members_of_large_scopes.setdefault((name, node.entry.type), {})
+                    members[node.id] = node.entry.precedence
 
     def _members(
         self,

@@ -10,7 +10,7 @@ from io import BytesIO
 import msgspec
 from msgspec import Struct
 
-from stream_car.codec import documents_in
+from stream_car.codec import split_documents
 
 
 class DemoQuestion(Struct, frozen=True):
@@ -23,7 +23,7 @@ class DemoQuestion(Struct, frozen=True):
 
 def feed() -> tuple[bytes, ...]:
     """Return the documents as their publishers would send them."""
-    return tuple(documents_in(BytesIO(_packaged("feed.jsonl"))))
+    return tuple(split_documents(BytesIO(_packaged("feed.jsonl"))))
 
 
 def questions() -> tuple[DemoQuestion, ...]:

@@ -4,10 +4,11 @@ What decides. Record: `cveMetadata.cveId`. Order: arrival, because `dateUpdated`
 it. Time: `dateUpdated` as far as it agrees with that order (then `dateRejected`, then `datePublished`). Types:
 `cve_disclosed` while published, `cve_rejected` once rejected; a record that is published again voids its rejection.
 A rejected record is superseded by the records in `replacedBy`; names in the text of the reason are not links.
-Scope: the CVE with the products of all containers. An edition's id is `CVE@N`.
+Scope: the CVE with the products of all containers; without products if they are more than 1,000, which `left_out` then
+lists. An edition's id is `CVE@N`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
 from stream_car.feeds.fields import (
+    LEFT_OUT,
     decode_fields,
     first_sentence,
     fit_limits,
@@ -104,18 +106,22 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     is_rejected = metadata.state == "REJECTED"
     title = cna.title or first_sentence(descriptions[0] if descriptions else "")
     successors = dict.fromkeys(other.strip().upper() for other in cna.replacedBy) if is_rejected else ()
-    products = tuple(_products(record.containers))
+    products = _products(record.containers)
+    has_too_many_products = len(products) > PRODUCTS_MAX
     document = Document(
         id=f"{name}@{len(before.editions) + 1}",
         type=TYPES[metadata.state],
         time=edition.time,
         order=edition.order,
-        scope=scope_maps({"record": (name,)}, {"vulnerability": (name,), "package": products}),
+        scope=scope_maps(
+            {"record": (name,)}, {"vulnerability": (name,), "package": () if has_too_many_products else products}
+        ),
         superseded_by=tuple(other for other in successors if other and other != name),
         attributes={
             **other_fields(tree, CONVERTED),
             "state": metadata.state,
             **({"tags": cna.tags} if cna.tags else {}),
+            **({LEFT_OUT: ["products"]} if has_too_many_products else {}),
         },
         title=single_line(f"{name} is rejected" if is_rejected else f"{name}: {title}"),
         text=paragraphs(*(reasons if is_rejected else (cna.title, *descriptions))),
@@ -138,12 +144,12 @@ def _texts(texts: Sequence[Text]) -> list[str]:
     return [text.value for text in texts if text.lang.lower().startswith("en")] or [text.value for text in texts]
 
 
-def _products(containers: Containers) -> Iterator[str]:
+def _products(containers: Containers) -> tuple[str, ...]:
+    """Return the products of all containers, each once."""
     products = dict.fromkeys(
         name.strip()
         for container in (containers.cna, *containers.adp)
         for affected in container.affected
         if (name := affected.packageName or affected.product).strip().lower() not in NO_PRODUCT
     )
-    if len(products) <= PRODUCTS_MAX:
-        yield from products
+    return tuple(products)

@@ -74,7 +74,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     order = 0 if time is not None else edition.order
     is_tie = time is not None and new.nth > 0
     label = digest_of([subject, relation, tree["object"], edition.time, order])
-    text = f"{subject} {relation} {_shown(tree['object'])}"
+    text = f"{subject} {relation} {_format_value(tree['object'])}"
     document = Document(
         id=f"fact:{label.hex()}",
         type="fact",
@@ -107,7 +107,7 @@ def _scope_value(tree: dict[str, object], field: str) -> str:
     return scope_value(value)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

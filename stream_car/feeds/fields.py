@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from stream_car.codec import DEFAULTS, Limits, decode, encode, parse_time
+from stream_car.codec import DEFAULT_LIMITS, Limits, decode, encode, parse_time
 from stream_car.codec.json_scan import parse
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document, ScopeMap
@@ -99,7 +99,7 @@ def scope_values(texts: Iterable[str | None]) -> tuple[str, ...]:
     Values that exceed the limit are dropped: no other document could share them.
     """
     values = dict.fromkeys(scope_value(text) for text in texts if text and text.strip())
-    return tuple(value for value in values if len(value.encode()) <= DEFAULTS.scope_value)
+    return tuple(value for value in values if len(value.encode()) <= DEFAULT_LIMITS.scope_value)
 
 
 def scope_maps(*maps: Mapping[str, Iterable[str | None]]) -> tuple[ScopeMap, ...]:
@@ -117,6 +117,8 @@ def other_fields(tree: Mapping[str, object], known: Collection[str]) -> dict[str
 def fit_limits(document: Document) -> Document:
     """Return the document as the engine accepts it. Attributes that are too large are dropped and listed in `left_out`.
 
+    A list that the converter has already put there is extended.
+
     Raises:
         InvalidDocument: dropping attributes does not help.
     """
@@ -126,16 +128,25 @@ def fit_limits(document: Document) -> Document:
         if error.code not in ("size", "depth", "range", "number", "duplicate_key") or not document.attributes:
             raise
     attributes = dict(document.attributes)
+    left_out = _names_in(attributes.pop(LEFT_OUT, None))
     largest_first = sorted(attributes, key=lambda name: (-len(msgspec.json.encode(attributes[name])), name))
-    dropped: list[str] = []
     for name in largest_first:
-        dropped.append(name)
+        left_out.append(name)
         del attributes[name]
         try:
-            return _validate(msgspec.structs.replace(document, attributes={**attributes, LEFT_OUT: sorted(dropped)}))
+            return _validate(msgspec.structs.replace(document, attributes={**attributes, LEFT_OUT: sorted(left_out)}))
         except InvalidDocument:
             continue
-    return _validate(msgspec.structs.replace(document, attributes={LEFT_OUT: sorted(dropped)}))
+    return _validate(msgspec.structs.replace(document, attributes={LEFT_OUT: sorted(left_out)}))
+
+
+def _names_in(left_out: object) -> list[str]:
+    """Return what a converter has listed as left out. A publisher's own field of that name is itself left out."""
+    if left_out is None:
+        return []
+    if isinstance(left_out, list) and all(isinstance(name, str) for name in left_out):
+        return list(left_out)
+    return [LEFT_OUT]
 
 
 def _validate(document: Document) -> Document:

@@ -1,7 +1,6 @@
 """The formats by name: how each splits a file into pieces, and what converts them."""
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from functools import partial
 
 from msgspec import Struct
@@ -10,6 +9,7 @@ from stream_car.errors import InvalidRequest
 from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting
 from stream_car.feeds.editions import Conversion, FeedState
 from stream_car.feeds.splitting import BYTE_ORDER_MARK, LINE_SUFFIXES, PeekedStream, Piece, Readable, Start
+from stream_car.suggest import did_you_mean
 
 Split = Callable[[Readable, str, Start], Iterator[Piece]]
 Convert = Callable[[FeedState, bytes], Conversion]
@@ -122,7 +122,6 @@ def find_format(name: str) -> Format:
         InvalidRequest: there is none; the message lists the others.
     """
     if name not in FORMATS:
-        near = get_close_matches(name, FORMATS, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, FORMATS)
         raise InvalidRequest("format", f"Unknown format {name!r}.{hint} Choose from: {', '.join(FORMATS)}.")
     return FORMATS[name]

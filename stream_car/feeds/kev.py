@@ -68,7 +68,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     released = parse_date(catalogue.dateReleased, what="`dateReleased`")
     if released is None:
         raise InvalidDocument("time", "`dateReleased` must be a date.")
-    listed = _listed(catalogue)
+    listed = _cve_ids(catalogue)
     before = state.get(CATALOGUE) or EMPTY_STATE
     last = before.editions[-1] if before.editions else None
     digest = digest_of(tree)
@@ -102,7 +102,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     return Conversion(documents=statements, states=states, records=len(listed), known=known)
 
 
-def _listed(catalogue: Catalogue) -> list[str]:
+def _cve_ids(catalogue: Catalogue) -> list[str]:
     """Return the CVEs of the entries. Raises `InvalidDocument` if the catalogue is not consistent."""
     names = [entry.cveID for entry in catalogue.vulnerabilities]
     if catalogue.count is not None and catalogue.count != len(names):

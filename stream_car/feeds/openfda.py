@@ -133,7 +133,7 @@ def _convert_recall(state: FeedState, tree: dict[str, object], recall: Recall) -
         type="drug_recall",
         time=new.edition.time,
         order=new.edition.order,
-        scope=scope_maps({"record": (name,)}, _recalled(recall)),
+        scope=scope_maps({"record": (name,)}, _recalled_scope(recall)),
         attributes=other_fields(tree, RECALL_CONVERTED),
         title=single_line(f"Recall {name} ({recall.classification or recall.status}): {recall.product_description}"),
         text=paragraphs(recall.product_description, recall.reason_for_recall, status),
@@ -142,7 +142,7 @@ def _convert_recall(state: FeedState, tree: dict[str, object], recall: Recall) -
     return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, new.edition)})
 
 
-def _recalled(recall: Recall) -> Mapping[str, Sequence[str]]:
+def _recalled_scope(recall: Recall) -> Mapping[str, Sequence[str]]:
     """Return the narrowest scope that the report gives to what is recalled."""
     text, codes = recall.product_description, recall.openfda
     ndcs = _NDC.findall(text)

@@ -98,9 +98,9 @@ def _rfc(tree: dict[str, object]) -> Document:
         type="standard",
         time=time,
         scope=scope_maps({"record": (rfc.rfc,)}),
-        supersedes=_others(rfc.obsoletes, rfc.rfc),
-        superseded_by=_others(rfc.obsoleted_by, rfc.rfc),
-        amends=_others(rfc.updates, rfc.rfc),
+        supersedes=_without(rfc.obsoletes, rfc.rfc),
+        superseded_by=_without(rfc.obsoleted_by, rfc.rfc),
+        amends=_without(rfc.updates, rfc.rfc),
         attributes=other_fields(tree, RFC_CONVERTED),
         title=single_line(f"{rfc.rfc}: {rfc.title}"),
         text=paragraphs(rfc.title, rfc.abstract),
@@ -109,7 +109,7 @@ def _rfc(tree: dict[str, object]) -> Document:
     )
 
 
-def _others(names: list[str], own_name: str) -> tuple[str, ...]:
+def _without(names: list[str], own_name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name != own_name))
 
 

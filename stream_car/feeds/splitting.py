@@ -88,12 +88,15 @@ def _empty(end: int) -> Piece:
     return rejected_piece("file", end, InvalidDocument("empty", "The file is empty."))
 
 
+def _too_large(limit: int, end: int) -> Piece:
+    return rejected_piece("file", end, InvalidDocument("size", f"The file exceeds {limit >> 20} MiB; split it."))
+
+
 def whole_file(stream: Readable, name: str = "", start: Start = BEGINNING) -> Iterator[Piece]:
     """Yield the file as one piece."""
     data = stream.read(FILE_MAX + 1)
     if len(data) > FILE_MAX:
-        reason = f"The file exceeds {FILE_MAX >> 20} MiB; split it."
-        yield rejected_piece("file", start.at, InvalidDocument("size", reason))
+        yield _too_large(FILE_MAX, start.at)
     elif data.strip(_BLANK):
         yield Piece("file", data, start.at + len(data))
     else:
@@ -111,9 +114,9 @@ def records(
     if start.at or name.endswith(LINE_SUFFIXES):
         return lines(stream, start)
     if name.endswith(WHOLE_SUFFIXES):
-        return _members(stream.read(FILE_MAX), inside)
+        return _members(stream.read(FILE_MAX + 1), inside)
     peeked = PeekedStream(stream)
-    return lines(peeked) if _is_record(peeked.first) else _members(peeked.read(FILE_MAX), inside)
+    return lines(peeked) if _is_record(peeked.first) else _members(peeked.read(FILE_MAX + 1), inside)
 
 
 def lines(stream: Readable, start: Start = BEGINNING) -> Iterator[Piece]:
@@ -145,6 +148,9 @@ def _is_record(first: bytes) -> bool:
 
 def _members(data: bytes, inside: tuple[str, ...]) -> Iterator[Piece]:
     end = len(data)
+    if end > FILE_MAX:
+        yield _too_large(FILE_MAX, end)
+        return
     data = data.removeprefix(BYTE_ORDER_MARK)
     if not data.strip(_BLANK):
         yield _empty(end)
@@ -153,6 +159,9 @@ def _members(data: bytes, inside: tuple[str, ...]) -> Iterator[Piece]:
         data.decode()
         if data.lstrip(_BLANK).startswith(b"["):
             yield from _array_items("item", msgspec.json.decode(data, type=_Members), end)
+            return
+        if len(data) > PIECE_MAX and not inside:
+            yield _too_large(PIECE_MAX, end)
             return
         fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         for name in inside:

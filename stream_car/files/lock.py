@@ -22,13 +22,17 @@ class FileLock:
             raise StreamCarError(f"{what} cannot be opened: {error.strerror} ({path}).") from error
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             holder = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip()
             os.close(self._handle)
             raise Busy(
                 f"{what} is open in process {holder or 'unknown'}",
-                "end that process, or open another folder. To share this folder, run `stream-car up` and use --url.",
+                "End that process, or open another folder. To share this folder, run `stream-car serve` and use --url.",
             ) from error
+        except OSError as error:
+            os.close(self._handle)
+            cure = "Put it on a local disk: not every network file system has locks."
+            raise StreamCarError(f"{what} cannot be locked: {error.strerror} ({path}). {cure}") from error
         with suppress(OSError):  # on a full disk the lock still works, but its holder's process id is unknown
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, str(os.getpid()).encode(), 0)

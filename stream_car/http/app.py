@@ -1,43 +1,45 @@
 """The service over HTTP: JSON in, JSON out, errors as problem details.
 
-Promise: bodies, depth, lists and times are bounded; what an operation takes and answers is described at
-`/openapi.json`. Cost over the call itself: about half a millisecond.
+Promise: bodies, depth, lists and times are bounded; `/openapi.json` describes every request and its answer. Cost: about
+half a millisecond more than the request itself.
 """
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from time import perf_counter, thread_time
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from stream_car.api.json import pieces
-from stream_car.api.messages import Receipts, Subscribe
+from stream_car.api import requests as r
+from stream_car.api.json import encode_in_pieces
+from stream_car.api.operations import OPERATIONS, PATH_FIELD, PUBLISH_PATH, SUBSCRIBE_PATH, Operation
 from stream_car.api.service import Service
-from stream_car.codec import read_parameters
-from stream_car.errors import StreamCarError, TooMuch
+from stream_car.codec import read_parameters, read_request
+from stream_car.errors import Overloaded, StreamCarError
 from stream_car.http import bodies, static
 from stream_car.http.auth import Guard
-from stream_car.http.metrics import Measures
+from stream_car.http.metrics import CONTENT_TYPE, Metrics
 from stream_car.http.openapi import describe
-from stream_car.http.problems import Refused, problem, refusal
-from stream_car.http.routes import OPERATIONS, Operation, parts_of
+from stream_car.http.problems import HttpError, as_http_error, problem_response
 from stream_car.http.sse import EventStream
 from stream_car.processing.receipts import Receipt
+from stream_car.queries.answers import Published
 from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
-from stream_car.subscriptions.events import Filter
 
-TOKENLESS = "only a service with a token does this: start it with $STREAM_CAR_TOKEN or token_file, and send that along"
+TOKENLESS = (
+    "Only available when the service runs with a token: start it with $STREAM_CAR_TOKEN or token_file, and send it."
+)
 STREAM_MAX = 1 << 30
 REQUEST_MAX = 4 << 20
-TOO_MUCH_S = 0.5  # somebody is told later that it is too much: who does not heed it cannot ask more often
+OVERLOADED_S = 0.5  # an overloaded service answers later, so that a client which ignores it cannot ask more often
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -45,23 +47,23 @@ def application(
     service: Service,
     *,
     version: str,
-    measures: Measures | None = None,
+    metrics: Metrics | None = None,
     hosts: Collection[str] = (),
     token: str | None = None,
-    spare: SpareTime | None = None,
+    spare_time: SpareTime | None = None,
 ) -> Starlette:
-    """The ASGI application over a service. Without `hosts` the Host header is not looked at.
+    """Return the ASGI application over a service. Without `hosts`, the Host header is not checked.
 
-    Long answers are written in the time that `spare` gives; without it nobody rests.
+    Long answers are encoded in `spare_time`; without it, at once.
     """
-    measured = measures if measures is not None else Measures()
-    api = Api(service, measured, version, Turns(spare or SpareTime(lambda: False)), has_token=token is not None)
+    turns = Turns(spare_time or SpareTime(lambda: False))
+    api = Api(service, metrics or Metrics(), version, turns, has_token=token is not None)
     routes = [
-        Route("/v1/documents", api.publish, methods=["POST"], name="publish"),
-        *(Route(o.path, api.handler(o), methods=[o.method], name=o.name) for o in OPERATIONS),
-        Route("/v1/subscribe", api.subscribe, name="subscribe"),
+        Route(PUBLISH_PATH, api.publish, methods=["POST"], name="publish"),
+        *(_route(operation, api.handler(operation)) for operation in OPERATIONS),
+        Route(SUBSCRIBE_PATH, api.subscribe, name="subscribe"),
         Route("/openapi.json", api.description),
-        Route("/metrics", api.metrics),
+        Route("/metrics", api.metrics_page),
         Route("/livez", api.alive),
         Route("/readyz", api.ready),
         *static.routes(),
@@ -69,48 +71,64 @@ def application(
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, hosts=hosts, token=token)],
-        exception_handlers={HTTPException: _http, Refused: _refused, StreamCarError: _failed, Exception: _defect},
+        exception_handlers={
+            HTTPException: _unknown_page,
+            HttpError: _http_error,
+            StreamCarError: _failed,
+            Exception: _defect,
+        },
     )
+
+
+class AnythingConvertor(PathConvertor):
+    """The rest of a path, slashes and line ends included: an id may contain them."""
+
+    regex = "(?s:.+)"
+
+
+register_url_convertor("anything", AnythingConvertor())
+
+
+def _route(operation: Operation, handler: Handler) -> Route:
+    path = operation.path.replace("}", ":anything}")
+    return Route(path, handler, methods=[operation.method], name=operation.name)
 
 
 class Api:
     """The handlers."""
 
-    def __init__(self, service: Service, measures: Measures, version: str, writers: Turns, *, has_token: bool) -> None:
+    def __init__(self, service: Service, metrics: Metrics, version: str, turns: Turns, *, has_token: bool) -> None:
         self.service = service
         self.has_token = has_token
-        self.measures = measures
-        self.writers = writers
+        self.metrics = metrics
+        self.turns = turns
         self._description = msgspec.json.encode(describe(version))
 
     def handler(self, operation: Operation) -> Handler:
-        """The handler of one operation."""
+        """Return the handler of one operation."""
 
-        async def handle(request: Request) -> Response:
+        async def handle(http: Request) -> Response:
             if operation.needs_token and not self.has_token:
-                raise Refused(403, "no_token", TOKENLESS)
-            body = b""
-            if operation.method == "POST":
-                bodies.require_json(request)
-                body = await bodies.whole(request, REQUEST_MAX)
+                raise HttpError(403, "no_token", TOKENLESS)
+            request = await _read(http, operation)
             begin = perf_counter()
-            answer = await operation.run(self.service, request, body)
-            response = await as_json(answer, self.writers)
-            self.measures.requests.observe(perf_counter() - begin, operation=operation.name)
+            answer = await self.service.call(request)
+            response = await as_json(answer, self.turns)
+            self.metrics.observe_request(operation.name, perf_counter() - begin)
             return response
 
         return handle
 
-    async def publish(self, request: Request) -> Response:
-        """One document, a JSON array, or lines of JSON."""
-        if request.query_params:
-            raise Refused(400, "field", "publishing takes no parameters")
+    async def publish(self, http: Request) -> Response:
+        """Publish one document, a JSON array, or lines of JSON."""
+        if http.query_params:
+            raise HttpError(400, "field", "Publishing takes no parameters.")
         begin = perf_counter()
-        kind = bodies.media_type(request)
+        kind = bodies.media_type(http)
         if kind == bodies.LINES:
-            response = await self._publish_many(bodies.lines(request, STREAM_MAX))
+            response = await self._publish_many(bodies.lines(http, STREAM_MAX))
         elif kind in (bodies.JSON, bodies.EVENT, bodies.EVENTS):
-            body = await bodies.whole(request, bodies.ARRAY_MAX)
+            body = await bodies.whole(http, bodies.ARRAY_MAX)
             is_array = body.lstrip(b" \t\r\n")[:1] == b"["
             if is_array and kind != bodies.EVENT:
                 response = await self._publish_many(bodies.array(body))
@@ -118,106 +136,107 @@ class Api:
                 response = await self._publish_one(body)
         else:
             kinds = ", ".join((bodies.JSON, bodies.LINES, bodies.EVENT, bodies.EVENTS))
-            raise Refused(415, "content_type", f"send documents as one of {kinds}")
-        self.measures.requests.observe(perf_counter() - begin, operation="publish")
+            raise HttpError(415, "content_type", f"Send documents as one of {kinds}.")
+        self.metrics.observe_request("publish", perf_counter() - begin)
         return response
 
     async def _publish_one(self, body: bytes) -> Response:
-        [receipt] = (await self.service.publish([body])).receipts
+        published = await self.service.call(r.Publish(documents=(body,)))
+        [receipt] = published.receipts
         if receipt.outcome == "rejected":
-            raise Refused(
-                422, receipt.code or "rejected", receipt.reason or "the document was refused", receipt=receipt
+            raise HttpError(
+                422, receipt.code or "rejected", receipt.reason or "The document was rejected.", receipt=receipt
             )
-        return await as_json(_receipts([receipt]), self.writers)
+        return await as_json(published, self.turns)
 
     async def _publish_many(self, slices: AsyncIterator[list[bytes]]) -> Response:
         receipts: list[Receipt] = []
-        async for some in slices:
-            receipts += (await self.service.publish(some)).receipts
-        return await as_json(_receipts(receipts), self.writers)
+        async for documents in slices:
+            receipts += (await self.service.call(r.Publish(documents=tuple(documents)))).receipts
+        return await as_json(Published.of(receipts), self.turns)
 
-    async def subscribe(self, request: Request) -> Response:
-        """Server-sent events."""
-        asked = read_parameters(request.query_params.multi_items(), Subscribe)
-        parts = parts_of(asked.scope)
-        if parts is None:
-            raise Refused(400, "scope", "no scope has two values of one key; subscribe to each")
-        selection = Filter(
-            view=asked.view,
-            ids=frozenset(asked.id),
-            types=frozenset(asked.type),
-            domains=frozenset(asked.domain),
-            parts=frozenset(parts.items()),
-        )
-        after = request.headers.get("last-event-id") or asked.after
-        return EventStream(await self.service.subscribe(selection, after=after, snapshot=asked.snapshot))
+    async def subscribe(self, http: Request) -> Response:
+        """Stream the events of a subscription as server-sent events."""
+        request = read_parameters(http.query_params.multi_items(), r.Subscribe)
+        last = http.headers.get("last-event-id")
+        if last:
+            request = msgspec.structs.replace(request, after=last)
+        return EventStream(await self.service.subscribe(request))
 
     async def description(self, _: Request) -> Response:
-        """The description of all this."""
+        """Return the OpenAPI description."""
         return Response(self._description, media_type=bodies.JSON)
 
-    async def metrics(self, _: Request) -> Response:
-        """Numbers for Prometheus."""
-        standing = await self.service.status()
-        return PlainTextResponse(
-            self.measures.exposition(standing), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
+    async def metrics_page(self, _: Request) -> Response:
+        """Return the metrics for Prometheus."""
+        status = await self.service.call(r.GetStatus())
+        return Response(self.metrics.exposition(status), media_type=CONTENT_TYPE)
 
     async def alive(self, _: Request) -> Response:
-        """Whether the process works at all."""
+        """Return whether the process works at all."""
         return PlainTextResponse("alive\n")
 
     async def ready(self, _: Request) -> Response:
-        """Whether it publishes and answers."""
+        """Return whether it publishes and answers."""
         await self.service.require_ready()
         return PlainTextResponse("ready\n")
 
 
-async def as_json(answer: object, writers: Turns) -> Response:
-    """The answer, every field written out; those that take long are written one piece of one of them at a time."""
-    written: list[bytes] = []
-    rest = pieces(answer)
-    is_whole = _write(rest, written)
-    while not is_whole:
-        async with writers.next():
-            is_whole = _write(rest, written)
-    return Response(b"".join(written), media_type=bodies.JSON)
+async def _read(http: Request, operation: Operation) -> r.Request[object]:
+    """Return the request that a body, or parameters and a path, spell."""
+    if operation.method == "POST":
+        bodies.require_json(http)
+        return read_request(await bodies.whole(http, REQUEST_MAX), operation.request)
+    parameters = http.query_params.multi_items()
+    if operation.has_path_field:
+        if PATH_FIELD in http.query_params:
+            raise HttpError(400, "field", f"`{PATH_FIELD}` is part of the path.")
+        parameters.append((PATH_FIELD, str(http.path_params[PATH_FIELD])))
+    return read_parameters(parameters, operation.request)
 
 
-def _write(rest: Iterator[bytes], written: list[bytes]) -> bool:
-    """Write for as long as a piece of work may take; whether that was all."""
-    end = thread_time() + PIECE_S  # of computing: what is short stays so on a busy machine
-    for piece in rest:
-        written.append(piece)
+async def as_json(answer: object, turns: Turns) -> Response:
+    """Return the answer as JSON; what takes long is encoded in pieces, one piece of one answer at a time."""
+    encoded: list[bytes] = []
+    pieces = encode_in_pieces(answer)
+    is_complete = _encode(pieces, encoded)
+    while not is_complete:
+        async with turns.next():
+            is_complete = _encode(pieces, encoded)
+    return Response(b"".join(encoded), media_type=bodies.JSON)
+
+
+def _encode(pieces: Iterator[bytes], encoded: list[bytes]) -> bool:
+    """Encode for as long as a piece of work may take, and return whether that was all."""
+    end = thread_time() + PIECE_S  # of computing: what is short stays short on a busy machine
+    for piece in pieces:
+        encoded.append(piece)
         if thread_time() > end:
             return False
     return True
 
 
-def _receipts(receipts: Sequence[Receipt]) -> Receipts:
-    return Receipts(outcomes=dict(Counter(receipt.outcome for receipt in receipts)), receipts=tuple(receipts))
-
-
-async def _http(_: Request, error: Exception) -> Response:
+async def _unknown_page(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method"}.get(error.status_code, "http")
-    detail = {404: "see /openapi.json for what there is", 405: "see /openapi.json for what this page takes"}.get(
-        error.status_code, error.detail
-    )
-    return problem(Refused(error.status_code, code, detail, headers=error.headers))
+    detail = {
+        404: "This page does not exist; see /openapi.json.",
+        405: "This page does not accept this method; see /openapi.json.",
+    }.get(error.status_code, error.detail)
+    return problem_response(HttpError(error.status_code, code, detail, headers=error.headers))
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return problem(error)
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HttpError)
+    return problem_response(error)
 
 
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, StreamCarError)
-    if isinstance(error, TooMuch):
-        await asyncio.sleep(TOO_MUCH_S * random.uniform(1, 3))  # not all at once
-    return problem(refusal(error))
+    if isinstance(error, Overloaded):
+        await asyncio.sleep(OVERLOADED_S * random.uniform(1, 3))  # not all at once
+    return problem_response(as_http_error(error))
 
 
 async def _defect(_: Request, __: Exception) -> Response:
-    return problem(Refused(500, "internal", "this is a defect; the service's own log says more"))
+    return problem_response(HttpError(500, "internal", "The service has an internal error. Its log has the details."))

@@ -1,8 +1,8 @@
-"""Bodies of requests: bounded while they stream, cut into documents without judging them.
+"""Read request bodies with limits, and cut them into documents without decoding these.
 
-Promise: a body beyond the limit is refused before it is parsed, a compressed one at once, and one that
-comes slower than `RATE` after `PATIENCE_S` is given up. Of newline-delimited JSON one line is in memory
-at a time. Cost: a microsecond or so a line.
+Promise: a body that is too large is rejected before it is parsed, a compressed one at once, and one that is slower than
+`RATE` after `PATIENCE_S` is given up. Of newline-delimited JSON, one line is in memory at a time. Cost: about a
+microsecond per line.
 """
 
 import asyncio
@@ -12,43 +12,45 @@ from itertools import islice
 
 from starlette.requests import ClientDisconnect, Request
 
-from stream_car.codec import DEFAULTS, documents_in
-from stream_car.http.problems import Refused
+from stream_car.codec import DEFAULT_LIMITS, split_documents
+from stream_car.http.problems import HttpError
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
 EVENT = "application/cloudevents+json"
 EVENTS = "application/cloudevents-batch+json"
 PATIENCE_S = 10.0
-RATE = 16_384  # bytes a second that a body must bring on average, once patience is over
+RATE = 16_384  # bytes per second that a body must reach on average after `PATIENCE_S`
 ARRAY_MAX = 8 << 20
-BRACKETS_MAX = 2_000_000  # of an array: what cutting it up may cost
-SLICE = 256  # documents cut from an array before others get their turn
+BRACKETS_MAX = 2_000_000  # of an array; they determine the cost of cutting it
+SLICE = 256  # documents cut from an array before other requests run
 
 
 def media_type(request: Request) -> str:
-    """The body's kind, without parameters; refuses encodings, for their size is not bounded by the body's."""
+    """Return the media type without parameters. Raises `HttpError` for encodings, whose decoded size has no limit."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        raise Refused(415, "content_encoding", f"bodies in {encoding!r} are not read; send the body as it is")
+        raise HttpError(
+            415, "content_encoding", f"Bodies encoded as {encoding!r} are not accepted. Send the body without encoding."
+        )
     kind, _, parameters = request.headers.get("content-type", "").partition(";")
     charset = parameters.partition("charset=")[2].strip(' "').lower()
     if charset not in ("", "utf-8", "utf8"):
-        raise Refused(415, "content_type", "bodies are UTF-8; leave the charset out")
+        raise HttpError(415, "content_type", "Bodies are UTF-8. Omit the charset.")
     return kind.strip().lower()
 
 
 def require_json(request: Request) -> None:
-    """Refuse what is not JSON."""
+    """Raise `HttpError` unless the body is JSON."""
     if media_type(request) != JSON:
-        raise Refused(415, "content_type", f"send the body as {JSON}")
+        raise HttpError(415, "content_type", f"Send the body as {JSON}.")
 
 
-async def chunks(request: Request, most: int) -> AsyncIterator[bytes]:
-    """The body as it comes, within size and time."""
+async def chunks(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives, within the limits of size and time."""
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > most:
-        raise too_large(most)
+    if declared.isdecimal() and int(declared) > limit:
+        raise too_large(limit)
     loop = asyncio.get_running_loop()
     start, size = loop.time(), 0
     stream = aiter(request.stream())
@@ -57,49 +59,51 @@ async def chunks(request: Request, most: int) -> AsyncIterator[bytes]:
             async with asyncio.timeout_at(start + PATIENCE_S + size / RATE):
                 chunk = await anext(stream, None)
         except TimeoutError:
-            raise Refused(408, "slow_body", f"send the body faster than {RATE} bytes a second") from None
+            raise HttpError(408, "slow_body", f"Send the body faster than {RATE} bytes per second.") from None
         except ClientDisconnect:
-            raise Refused(400, "disconnected", "the body ended before it was complete; send it again") from None
+            raise HttpError(400, "disconnected", "The body ended before it was complete. Send it again.") from None
         if chunk is None:
             return
         size += len(chunk)
-        if size > most:
-            raise too_large(most)
+        if size > limit:
+            raise too_large(limit)
         yield chunk
 
 
-async def whole(request: Request, most: int) -> bytes:
-    """The body, complete."""
-    return b"".join([chunk async for chunk in chunks(request, most)])
+async def whole(request: Request, limit: int) -> bytes:
+    """Return the complete body."""
+    return b"".join([chunk async for chunk in chunks(request, limit)])
 
 
 async def array(body: bytes) -> AsyncIterator[list[bytes]]:
-    """The documents of a JSON array, in slices."""
+    """Yield the documents of a JSON array, in slices."""
     if body.count(b"[") + body.count(b"{") > BRACKETS_MAX:
-        raise Refused(413, "size", "the array has too many parts; send fewer documents at once, or a stream of lines")
-    documents = documents_in(BytesIO(body))
-    while some := list(islice(documents, SLICE)):
-        yield some
+        raise HttpError(
+            413, "size", "The array has too many parts. Send fewer documents at once, or newline-delimited JSON."
+        )
+    documents = split_documents(BytesIO(body))
+    while batch := list(islice(documents, SLICE)):
+        yield batch
         await asyncio.sleep(0)
 
 
-async def lines(request: Request, most: int) -> AsyncIterator[list[bytes]]:
-    """The lines of a body, in the slices in which they come; blank ones are left out.
+async def lines(request: Request, limit: int) -> AsyncIterator[list[bytes]]:
+    """Yield the lines of a body in the slices in which they arrive, without blank ones.
 
-    A line longer than a document may be is cut one byte behind, so that it is refused for its size.
+    A line longer than a document may be is cut one byte after the limit, so that it is rejected because of its size.
     """
-    longest = DEFAULTS.document + 1
+    longest = DEFAULT_LIMITS.document + 1
     rest = b""
-    async for chunk in chunks(request, most):
+    async for chunk in chunks(request, limit):
         whole_lines = (rest + chunk).split(b"\n")
         rest = whole_lines.pop()[:longest]
-        found = [line[:longest] for raw in whole_lines if (line := raw.strip(b" \t\r"))]
-        if found:
-            yield found
+        documents = [line[:longest] for raw in whole_lines if (line := raw.strip(b" \t\r"))]
+        if documents:
+            yield documents
     if rest.strip(b" \t\r"):
         yield [rest.strip(b" \t\r")]
 
 
-def too_large(most: int) -> Refused:
-    """The refusal of a body beyond its limit; the connection cannot be used on."""
-    return Refused(413, "size", f"a body may have {most} bytes; send less at once", headers={"Connection": "close"})
+def too_large(limit: int) -> HttpError:
+    """Return the error for a body beyond the limit. The connection cannot be used again."""
+    return HttpError(413, "size", f"A body may have {limit} bytes. Send less at once.", headers={"Connection": "close"})

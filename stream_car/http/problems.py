@@ -1,17 +1,25 @@
 """Errors as RFC 9457 problem details, with stable codes.
 
-Promise: every failed request gets one; its `code` names the reason, its `detail` says what to do, and
-nothing of the inside is shown.
+Promise: every failed request gets one; `code` names the reason, `detail` says what to do, and nothing internal is
+shown.
 """
 
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import Struct
 from starlette.responses import Response
 
-from stream_car.api.json import plain
-from stream_car.api.messages import Problem
-from stream_car.errors import Halted, InvalidRequest, InvalidRules, NotVisible, StreamCarError, TooMuch
+from stream_car.errors import (
+    Halted,
+    InvalidRequest,
+    InvalidRules,
+    NotVisible,
+    Overloaded,
+    StreamCarError,
+    Unavailable,
+    Unsupported,
+)
 from stream_car.processing.receipts import Receipt
 
 MEDIA_TYPE = "application/problem+json"
@@ -23,25 +31,41 @@ STATUS = {
     "rebuild_running": 409,
 }
 TITLES = {
-    400: "The request cannot be answered as put",
-    401: "A token is needed",
-    403: "This service does not do that for strangers",
-    404: "There is no such page",
-    405: "This method is not for this page",
-    408: "The body came too slowly",
-    409: "Not possible as things stand",
-    413: "The body is too large",
-    415: "The body is of a kind that is not read here",
-    421: "This host is not served here",
-    422: "The document was refused",
-    429: "Too many at once",
-    500: "A defect of the service",
-    503: "The service cannot do this now",
+    400: "Invalid request",
+    401: "Token required",
+    403: "Only available with a token",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "Body too slow",
+    409: "Not possible now",
+    413: "Body too large",
+    415: "Unsupported body type",
+    421: "Wrong host",
+    422: "Document or rules rejected",
+    429: "Too many requests",
+    500: "Internal error",
+    501: "Not supported here",
+    503: "Unavailable",
     504: "Not visible before the deadline",
 }
 
 
-class Refused(Exception):
+class Problem(Struct, frozen=True, kw_only=True):
+    """RFC 9457 problem details. `code` is stable; `detail` says what to do.
+
+    `problems` has one sentence for each reason why rule packs cannot be loaded.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    receipt: Receipt | None = None
+    problems: tuple[str, ...] = ()
+
+
+class HttpError(Exception):
     """A request that ends here, with a status and a code."""
 
     def __init__(
@@ -52,6 +76,7 @@ class Refused(Exception):
         *,
         headers: Mapping[str, str] | None = None,
         receipt: Receipt | None = None,
+        problems: tuple[str, ...] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -59,33 +84,35 @@ class Refused(Exception):
         self.detail = detail
         self.headers = headers or {}
         self.receipt = receipt
+        self.problems = problems
 
 
-def problem(refused: Refused) -> Response:
-    """The response that tells it."""
+def problem_response(error: HttpError) -> Response:
+    """Return the response that reports an error."""
     body = Problem(
-        type=f"urn:stream-car:problem:{refused.code}",
-        title=TITLES.get(refused.status, "The request failed"),
-        status=refused.status,
-        detail=refused.detail,
-        code=refused.code,
-        receipt=refused.receipt,
+        type=f"urn:stream-car:problem:{error.code}",
+        title=TITLES.get(error.status, "Request failed"),
+        status=error.status,
+        detail=error.detail,
+        code=error.code,
+        receipt=error.receipt,
+        problems=error.problems,
     )
-    return Response(
-        msgspec.json.encode(plain(body)), refused.status, media_type=MEDIA_TYPE, headers=dict(refused.headers)
-    )
+    return Response(msgspec.json.encode(body), error.status, media_type=MEDIA_TYPE, headers=dict(error.headers))
 
 
-def refusal(error: StreamCarError) -> Refused:
-    """What an error of the engine means to whoever asked."""
+def as_http_error(error: StreamCarError) -> HttpError:
+    """Return what an error of the service means to a client."""
     if isinstance(error, InvalidRequest):
         status = STATUS.get(error.code, 400)
-        return Refused(status, error.code, str(error), headers={"Retry-After": "1"} if status == 503 else None)
+        return HttpError(status, error.code, str(error), headers={"Retry-After": "1"} if status == 503 else None)
     if isinstance(error, NotVisible):
-        return Refused(STATUS[error.code], error.code, str(error))
-    if isinstance(error, TooMuch):
-        return Refused(429, "busy", str(error), headers={"Retry-After": "5"})
+        return HttpError(STATUS[error.code], error.code, str(error))
+    if isinstance(error, Overloaded):
+        return HttpError(429, "busy", str(error), headers={"Retry-After": "5"})
     if isinstance(error, InvalidRules):
-        return Refused(422, "rules", str(error))
-    code = error.code if isinstance(error, Halted) else "unavailable"
-    return Refused(503, code, str(error), headers={"Retry-After": "5"})
+        return HttpError(422, "rules", str(error), problems=error.problems)
+    if isinstance(error, Unsupported):
+        return HttpError(501, "unsupported", str(error))
+    code = error.code if isinstance(error, Halted | Unavailable) else "unavailable"
+    return HttpError(503, code, str(error), headers={"Retry-After": "5"})

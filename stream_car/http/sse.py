@@ -1,8 +1,8 @@
 """Subscriptions as server-sent events.
 
-Promise: each event is one `event`, one `data` line of JSON and, where the stream may be taken up behind it,
-an `id` that is its cursor. A client that takes nothing for `STALL_S` is let go; it comes back with its
-cursor. Nothing is queued for anybody: the next event is read when the last one has been taken.
+Promise: each event is one `event`, one `data` line of JSON and, where the stream can be continued after it, an `id`
+that is its cursor. A client that takes nothing for `STALL_S` is disconnected; it comes back with its cursor. No events
+are queued: the next one is read when the last one has been taken.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from stream_car.api.json import plain
-from stream_car.subscriptions.events import Event
+from stream_car.subscriptions.events import Event, Heartbeat
 
 STALL_S = 30.0
 RETRY_MS = 1000
@@ -25,25 +24,26 @@ HEADERS = [
 ]
 
 
-def as_event(said: Event) -> bytes:
-    """The text of an event; without data only its cursor is kept by clients."""
-    cursor = f"id: {said.cursor}\n" if said.cursor is not None else ""
-    if said.data is None:
-        return f": {said.event}\n{cursor}\n".encode()
-    return b"event: %b\n%bdata: %b\n\n" % (said.event.encode(), cursor.encode(), msgspec.json.encode(plain(said.data)))
+def encode_event(event: Event) -> bytes:
+    """Return the text of an event; a heartbeat is a comment, of which clients keep the cursor."""
+    cursor = f"id: {event.cursor}\n".encode() if event.cursor is not None else b""
+    if isinstance(event, Heartbeat):
+        return b": heartbeat\n%b\n" % cursor
+    kind = str(event.__struct_config__.tag).encode()
+    return b"event: %b\n%bdata: %b\n\n" % (kind, cursor, msgspec.json.encode(event))
 
 
 class EventStream(Response):
-    """A response that goes on until either side ends it."""
+    """A response that continues until either side ends it."""
 
-    def __init__(self, said: AsyncIterator[Sequence[Event]]) -> None:
+    def __init__(self, events: AsyncIterator[Sequence[Event]]) -> None:
         super().__init__()
-        self.said = said
+        self.events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send what is said until the client goes, stalls, or nothing more is said."""
+        """Send events until the client disconnects or stalls, or there are no more."""
         sending = asyncio.create_task(self._send(send))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(_disconnected(receive))
         _, pending = await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
@@ -56,12 +56,12 @@ class EventStream(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await _within(send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True}))
-            async for some in self.said:
-                body = b"".join([as_event(said) for said in some])
+            async for events in self.events:
+                body = b"".join([encode_event(event) for event in events])
                 await _within(send({"type": "http.response.body", "body": body, "more_body": True}))
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            closing = getattr(self.said, "aclose", None)
+            closing = getattr(self.events, "aclose", None)
             if closing is not None:
                 await closing()
 
@@ -71,6 +71,6 @@ async def _within(sending: Awaitable[None]) -> None:
         await sending
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,6 +1,6 @@
-"""The page at `/`: files of the package, read once, with nothing in them about any document.
+"""The page at `/`: files of the package, which are read once and contain no data.
 
-Promise: the page runs only its own scripts and styles, talks only to this service, and stands in no frame.
+Promise: the page runs only its own scripts and styles, connects only to this service, and cannot be framed.
 """
 
 from importlib.resources import files
@@ -31,18 +31,20 @@ HOME = "index.html"
 
 
 def routes() -> list[Route]:
-    """The page and the files that it is made of."""
-    found = {file.name: file.read_bytes() for file in files("stream_car").joinpath("http", "page").iterdir()}
-    return [Route("/" if name == HOME else f"/static/{name}", _Page(name, body).answer) for name, body in found.items()]
+    """Return the routes of the page and its files."""
+    contents = {file.name: file.read_bytes() for file in files("stream_car").joinpath("http", "page").iterdir()}
+    return [
+        Route("/" if name == HOME else f"/static/{name}", _StaticFile(name, body).answer)
+        for name, body in contents.items()
+    ]
 
 
-class _Page:
-    """One file."""
+class _StaticFile:
+    """One file of the page."""
 
     def __init__(self, name: str, body: bytes) -> None:
         self.body = body
         self.headers = {**HEADERS, "Content-Type": KINDS[name.rpartition(".")[2]]}
 
     async def answer(self, _: Request) -> Response:
-        """The file."""
         return Response(self.body, headers=self.headers)

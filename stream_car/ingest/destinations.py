@@ -7,18 +7,19 @@ service in a local folder that one process at a time may use. Cost: none beyond 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
-from stream_car.api.messages import Standing
 from stream_car.core.documents import Statement
 from stream_car.errors import InvalidRequest
 from stream_car.files.lock import FileLock
-from stream_car.local.engine import Engine
-from stream_car.queries.answers import Published
+from stream_car.queries.answers import Published, Status
+
+if TYPE_CHECKING:
+    from stream_car.local.engine import Engine
 
 LOCK = "feeds.lock"
 
@@ -36,7 +37,7 @@ class RemoteService(Sink, Protocol):
 
     url: str
 
-    def status(self) -> Standing:
+    def status(self) -> Status:
         """Return the state of the service, with the length of its log."""
         ...
 
@@ -49,9 +50,9 @@ class Destination(Struct, frozen=True):
     log_end: Callable[[], int]
 
 
-def for_engine(engine: Engine) -> Destination:
+def for_engine(engine: "Engine") -> Destination:
     """Return the destination for an engine on a data directory, which keeps positions beside its log."""
-    return Destination(engine, engine.path / POSITIONS, lambda: engine.next_offset)
+    return Destination(engine, engine.path / POSITIONS, lambda: engine.status().next_offset)
 
 
 @contextmanager
@@ -74,6 +75,6 @@ def for_service(service: RemoteService, folder: Path) -> Iterator[Destination]:
         lock.release()
 
 
-def folder_for(url: str, data: Path) -> Path:
+def positions_folder(url: str, data: Path) -> Path:
     """Return the default folder for positions of feeds into a service: beside the data directory."""
     return data.with_name(f"{data.name}.feeds") / quote(url, safe="")

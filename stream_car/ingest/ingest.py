@@ -17,9 +17,8 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
-from stream_car.adapters.sqlite.feed_positions import PositionFile
-from stream_car.errors import InvalidDocument
+from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS, FeedPositionFile
+from stream_car.errors import InvalidDocument, InvalidRequest
 from stream_car.feeds import Conversion, Format, RecordState
 from stream_car.feeds.splitting import Piece, Readable, Start
 from stream_car.ingest.destinations import Destination
@@ -56,7 +55,7 @@ class FeedStep(Struct, frozen=True, kw_only=True, gc=False):
 class FeedCheckpoint:
     """What a feed has seen: rows on disk, and what this run has added since the last commit."""
 
-    def __init__(self, feed: str, rows: PositionFile) -> None:
+    def __init__(self, feed: str, rows: FeedPositionFile) -> None:
         self._feed = feed
         self._rows = rows
         self._records: dict[str, RecordState] = {}
@@ -111,16 +110,16 @@ class _HashingStream:
         while self.bytes_read < size and self.read(min(PREFIX_CHUNK, size - self.bytes_read)):
             pass
 
-    def _hashed(self, data: bytes) -> bytes:
+    def _hash(self, data: bytes) -> bytes:
         self.hash.update(data)
         self.bytes_read += len(data)
         return data
 
     def read(self, size: int = -1, /) -> bytes:
-        return self._hashed(self.stream.read(size))
+        return self._hash(self.stream.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
-        return self._hashed(self.stream.readline(size))
+        return self._hash(self.stream.readline(size))
 
 
 class _ConcatenatedStream:
@@ -148,14 +147,21 @@ def read_steps(
     """Yield every new piece of every file, converted.
 
     The caller must `add` each step to the checkpoint before it takes the next. With `growing`, a last line without a
-    newline is left for later.
+    newline is left for later, and a file that is gone is skipped. Raises `InvalidRequest` (`source`) if a file cannot
+    be read.
     """
     for file in files:
-        if file.name == STANDARD_INPUT:
-            yield from _read_pipe(form, checkpoint, file, sys.stdin.buffer, growing=growing)
-            continue
-        with file.path.open("rb") as stream:
-            yield from _read_file(form, checkpoint, file, stream, growing=growing)
+        try:
+            if file.name == STANDARD_INPUT:
+                yield from _read_pipe(form, checkpoint, file, sys.stdin.buffer, growing=growing)
+            else:
+                with file.path.open("rb") as stream:
+                    yield from _read_file(form, checkpoint, file, stream, growing=growing)
+        except OSError as error:
+            if growing and isinstance(error, FileNotFoundError):
+                continue  # it was removed after it was listed
+            cure = "Check that it still exists and that you may read it."
+            raise InvalidRequest("source", f"{file.shown} cannot be read: {error.strerror or error}. {cure}") from error
 
 
 def _read_pipe(
@@ -259,7 +265,7 @@ def feed(
 
     With `growing`, a last line without a newline is left for later.
     """
-    rows = PositionFile(to.positions, end=to.log_end())
+    rows = FeedPositionFile(to.positions, end=to.log_end())
     try:
         checkpoint = FeedCheckpoint(form.name, rows)
         batch: list[FeedStep] = []
@@ -289,7 +295,7 @@ def _publish(to: Destination, checkpoint: FeedCheckpoint, batch: Sequence[FeedSt
 def convert(form: Format, files: Iterable[InputFile]) -> Iterator[FeedStep]:
     """Convert files from their beginning and publish nothing."""
     with tempfile.TemporaryDirectory(prefix="stream-car-") as folder:
-        rows = PositionFile(Path(folder) / POSITIONS, end=0)
+        rows = FeedPositionFile(Path(folder) / POSITIONS, end=0)
         try:
             checkpoint = FeedCheckpoint(form.name, rows)
             for step in read_steps(form, checkpoint, files):

@@ -23,7 +23,7 @@ class Watch:
         self._reported: dict[str, FileState] = {}
         self._last_seen: dict[str, FileState] = {}
 
-    def changed(self) -> list[InputFile]:
+    def changed_files(self) -> list[InputFile]:
         """Return the files that changed since they were last reported, in the order of their names."""
         changed = []
         for file in input_files(self._names, self._form.suffixes, may_be_empty=True):

@@ -1,65 +1,40 @@
-"""What subscribers of one folder subscribe to: its one shard of changes."""
+"""What subscribers of one data directory read: its one shard of changes."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 
-from stream_car.local.engine import Engine
-from stream_car.queries.fair_scheduling import SpareTime, Turns
-from stream_car.subscriptions.broadcast import Broadcast
-from stream_car.subscriptions.events import Event, Filter, Notice
-from stream_car.subscriptions.hub import SubscriptionHub
-from stream_car.subscriptions.subscription import Cursor, Subscription
+from stream_car.local.data_directory import DataDirectory
+from stream_car.queries.fair_scheduling import Turns
+from stream_car.subscriptions.events import Notice, Selection
+from stream_car.subscriptions.subscription import Numbers, SubscriptionReader
 
 
-class Folder:
-    """Implements `ChangeSource` over one folder. Listeners take pages in turn, so that many keep none waiting."""
+class LocalChangeFeed:
+    """Implements `hub.ChangeSource`. With `turns`, subscribers take pages in turn, so that many delay nobody else."""
 
-    def __init__(self, engine: Engine, pages: Turns) -> None:
-        self._engine = engine
-        self._pages = pages
+    def __init__(self, directory: DataDirectory, turns: Turns | None = None) -> None:
+        self._directory = directory
+        self._turns = turns
 
     @property
     def generation(self) -> str:
-        """That of the rules; a rebuild makes another."""
-        return self._engine.generation
+        return self._directory.generation
 
-    async def last(self) -> Cursor:
-        """There is one shard."""
-        return (self._engine.last_change(),)
+    async def last(self) -> Numbers:
+        return (self._directory.last_change(),)
 
-    async def deleted_up_to(self) -> Cursor:
-        """Likewise."""
-        return (self._engine.deleted_up_to(),)
+    async def deleted_up_to(self) -> Numbers:
+        return (self._directory.changes_deleted_up_to(),)
 
-    async def has_come_to(self, cursor: Cursor) -> bool:
-        """Nobody else tells changes."""
-        return cursor <= await self.last()
+    async def has_reached(self, numbers: Numbers) -> bool:
+        return numbers <= await self.last()
 
-    def subscription(self, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
-        """A place in the stream of changes."""
-        return self._engine.subscription(selection, cursor=cursor, with_snapshot=with_snapshot)
+    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> SubscriptionReader:
+        return self._directory.subscription(selection, cursor=cursor, with_snapshot=with_snapshot)
 
-    async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
-        """The next notices."""
-        async with self._pages.next():
-            if subscription.generation != self._engine.generation:
-                return [], False  # it is to begin anew
-            return self._engine.pull(subscription)
-
-
-def so_far(engine: Engine, selection: Filter, after: str | None, *, snapshot: bool) -> Iterator[Event]:
-    """What a subscriber would have heard by now: from a cursor on, else from the first change that is kept."""
-    beginning = f"{engine.generation}:{engine.deleted_up_to()}"
-    cursor = after if after is not None or snapshot else beginning
-    with asyncio.Runner() as runner:
-        everything = SubscriptionHub(Folder(engine, Turns(SpareTime(lambda: False))), Broadcast(), heartbeat_s=0.0)
-        all_of_it = runner.run(everything.subscribe(selection, cursor, snapshot or None))
-        while True:
-            for said in runner.run(_next(all_of_it)):
-                if said.event == "heartbeat":
-                    return
-                yield said
-
-
-async def _next(events: AsyncIterator[Sequence[Event]]) -> Sequence[Event]:
-    return await anext(events)
+    async def pull(self, reader: SubscriptionReader) -> tuple[list[Notice], bool]:
+        if self._turns is None:
+            return self._directory.pull(reader)
+        async with self._turns.next():
+            if reader.generation != self._directory.generation:
+                return [], False  # it must restart
+            return self._directory.pull(reader)

@@ -1,7 +1,8 @@
-"""Whether a folder is sound: rules, chain of the log, state against a replay, index against the state.
+"""Check a data directory: its rules, the hash chain of the log, the state against a replay, the index against the
+state.
 
-Promise: nothing is changed; the folder must not be in use. Cost: the log is read and folded once, in a
-folder that is removed again; memory does not grow with the log.
+Promise: nothing is changed. The folder must not be in use. Cost: the log is read and folded once, in a temporary
+folder; memory does not grow with the log.
 """
 
 import shutil
@@ -13,184 +14,199 @@ from typing import Literal
 
 from msgspec import Struct
 
-from stream_car.adapters.search.checksums import intact
+from stream_car.adapters.search.checksums import is_intact
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
-from stream_car.adapters.sqlite.read_only import Inspected
+from stream_car.adapters.sqlite.read_only import ReadOnlyState
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import SqliteStore
+from stream_car.adapters.system_clock import SystemClock
 from stream_car.core.revisions import document_key
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
-from stream_car.local.generation import FILE, Generation, following, remembered
-from stream_car.local.run_sync import at_once
-from stream_car.local.system_clock import SystemClock
+from stream_car.local.generation import FILE, Generation, read_generation, successor
+from stream_car.local.run_sync import run_sync
 from stream_car.processing.fold import Fold
 from stream_car.processing.shard import BATCH_MAX, Shard
 from stream_car.processing.state import decode_value
 
 LOG = "documents.sqlite"
-REBUILD = "remove the folder `built`; the next command builds it from the log"
-ROOM = 2  # times the log, to build beside it
-AT_ONCE = 256
+REBUILD = "Remove the folder `built`. The next command builds it from the log."
+DISK_FACTOR = 2  # times the size of the log: what a rebuild needs on disk
+NAMES_MAX = 256  # documents compared with the index at a time
 
-
-class Finding(Struct, frozen=True, kw_only=True):
-    """What one check found. `notice`: nothing is wrong, but worth knowing. `cure` says what to do."""
-
-    check: Literal["rules", "room", "log", "state", "index"]
-    verdict: Literal["sound", "notice", "wrong"]
-    said: str
-    cure: str = ""
-
-
+Check = Literal["rules", "disk", "log", "state", "index"]
 Progress = Callable[[int, int], None]
 
 
+class Finding(Struct, frozen=True, kw_only=True):
+    """The result of one check. `notice`: nothing is damaged, but worth knowing. `cure` tells what to do."""
+
+    check: Check
+    status: Literal["ok", "notice", "damaged"]
+    detail: str
+    cure: str = ""
+
+
 def examine(folder: Path, progress: Progress = lambda done, total: None) -> Iterator[Finding]:
-    """Every check, as far as those before it allow. Raises `StreamCarError` where the folder is in use."""
+    """Yield the finding of each check, as far as the checks before it allow.
+
+    `progress` is called with the number of records replayed and their total.
+
+    Raises:
+        InvalidRequest: the folder has no log (`no_data`).
+        Busy: another process has the folder open.
+    """
     if not (folder / LOG).is_file():
-        raise InvalidRequest("no_data", f"there is nothing at {folder} yet; publish something first")
-    generation, found = _rules(folder)
-    yield found
-    yield _room(folder)
+        raise InvalidRequest("no_data", f"There is nothing in {folder} yet. Publish something first.")
+    generation, finding = _check_rules(folder)
+    yield finding
+    yield _check_disk(folder)
     log: SqliteLog | None = None
     try:
-        log, found = _log(folder)
-        yield found
-        if log is not None and generation is not None and found.verdict == "sound":
-            state = _state(folder / generation.folder, log, generation, progress)
+        log, finding = _check_log(folder)
+        yield finding
+        if log is not None and generation is not None and finding.status == "ok":
+            state = _check_state(folder / generation.folder, log, generation, progress)
             yield state
-            if state.verdict == "sound":
-                yield _index(folder / generation.folder, log)
+            if state.status == "ok":
+                yield _check_index(folder / generation.folder, log)
     finally:
         if log is not None:
             log.close()
 
 
-def _rules(folder: Path) -> tuple[Generation | None, Finding]:
+def _check_rules(folder: Path) -> tuple[Generation | None, Finding]:
     try:
-        known = remembered(folder)
+        known = read_generation(folder)
     except Halted as halted:
-        return None, Finding(check="rules", verdict="wrong", said=str(halted), cure=f"restore {FILE} from a backup")
+        return None, _damaged("rules", str(halted), f"Restore {FILE} from a backup.")
     if known is None:
-        said = f"there is no {FILE}: the folder does not know its rules"
-        return None, Finding(check="rules", verdict="wrong", said=said, cure="name them with the next command: --rules")
-    names = known.called
+        detail = f"There is no {FILE}, so the rules of this folder are not known."
+        return None, _damaged("rules", detail, "Give them to the next command with --rules.")
+    names = known.description
     try:
-        now = following(known, None, None, None)
-    except InvalidRules as broken:
-        said = f"goes by {names} as they were read; they cannot be read again: {broken.problems[0]}"
-        return known, Finding(check="rules", verdict="notice", said=said, cure="mend the pack before the next rebuild")
-    if not now.is_like(known):
-        said = f"goes by {names} as they were read; they have changed since"
-        return known, Finding(check="rules", verdict="notice", said=said, cure="stream-car rebuild --dry-run")
-    return known, Finding(check="rules", verdict="sound", said=f"goes by {names}")
+        current = successor(known, None, None, None)
+    except InvalidRules as error:
+        detail = f"Built with {names}. These packs cannot be read again: {error.problems[0]}"
+        return known, _notice("rules", detail, "Correct the pack before the next rebuild.")
+    if not current.decides_like(known):
+        detail = f"Built with {names}, which have changed since."
+        return known, _notice("rules", detail, "Preview a rebuild: stream-car rebuild --dry-run")
+    return known, _ok("rules", f"Built with {names}.")
 
 
-def _room(folder: Path) -> Finding:
-    free, needed = shutil.disk_usage(folder).free, (folder / LOG).stat().st_size * ROOM
+def _check_disk(folder: Path) -> Finding:
+    free, needed = shutil.disk_usage(folder).free, (folder / LOG).stat().st_size * DISK_FACTOR
     if free < needed:
-        said = f"{free >> 20:,} MB are free on the disk, a rebuild may need {needed >> 20:,} MB"
-        return Finding(check="room", verdict="notice", said=said, cure="free some space before you rebuild")
-    return Finding(check="room", verdict="sound", said=f"{free >> 20:,} MB are free on the disk")
+        detail = f"{free >> 20:,} MB are free on the disk. A rebuild may need {needed >> 20:,} MB."
+        return _notice("disk", detail, "Free some space before you rebuild.")
+    return _ok("disk", f"{free >> 20:,} MB are free on the disk.")
 
 
-def _log(folder: Path) -> tuple[SqliteLog | None, Finding]:
-    cure = "restore a backup: stream-car restore"
+def _check_log(folder: Path) -> tuple[SqliteLog | None, Finding]:
+    cure = "Restore a backup: stream-car restore"
     try:
         log = SqliteLog(folder / LOG, SystemClock())
     except Halted as halted:
-        return None, Finding(check="log", verdict="wrong", said=str(halted), cure=cure)
+        return None, _damaged("log", str(halted), cure)
     try:
         [count] = log.verify()
     except Halted as halted:
-        return log, Finding(check="log", verdict="wrong", said=str(halted), cure=cure)
-    return log, Finding(check="log", verdict="sound", said=f"{count:,} records, every link of their chain holds")
+        return log, _damaged("log", str(halted), cure)
+    return log, _ok("log", f"The hash chain of all {count:,} records is intact.")
 
 
-def _state(built: Path, log: SqliteLog, generation: Generation, progress: Progress) -> Finding:
-    """Fold the log anew as far as the state goes, and compare every value and every change told."""
+def _check_state(built: Path, log: SqliteLog, generation: Generation, progress: Progress) -> Finding:
+    """Replay the log as far as the state goes, and compare every value and every change."""
     if not built.exists():  # after a restore
-        said = "it is not built yet; the next command builds it from the log"
-        return Finding(check="state", verdict="notice", said=said, cure="stream-car query ...")
+        return _notice("state", "It is not built yet.", "The next command builds it from the log.")
     if not (built / "state.sqlite").is_file():
-        return _wrong("state", "it is missing")
-    with tempfile.TemporaryDirectory(prefix="doctor-", dir=built.parent) as beside:
-        anew = StateFile(Path(beside) / "state.sqlite")
+        return _damaged("state", "It is missing.")
+    with tempfile.TemporaryDirectory(prefix="doctor-", dir=built.parent) as temporary:
+        rebuilt = StateFile(Path(temporary) / "state.sqlite")
         try:
-            with Inspected(built / "state.sqlite") as there:
-                upto = there.next_offset()
-                end = at_once(log.range(0))[1]
-                if upto > end:
-                    return _wrong("state", f"it has applied {upto:,} records, the log holds {end:,}")
-                _replay(anew, log, generation, upto, progress)
-                with Inspected(anew.path) as here:
-                    fault = _first_difference(there, here)
+            with ReadOnlyState(built / "state.sqlite") as stored:
+                up_to = stored.next_offset()
+                end = run_sync(log.range(0))[1]
+                if up_to > end:
+                    return _damaged("state", f"It has applied {up_to:,} records, but the log has {end:,}.")
+                _replay(rebuilt, log, generation, up_to, progress)
+                with ReadOnlyState(rebuilt.path) as expected:
+                    difference = _first_difference(stored, expected)
         except Halted as halted:
-            return _wrong("state", str(halted))
+            return _damaged("state", str(halted))
         finally:
-            anew.close()
-    if fault:
-        return _wrong("state", fault)
-    return Finding(check="state", verdict="sound", said=f"equals a replay of {upto:,} records, value by value")
+            rebuilt.close()
+    if difference:
+        return _damaged("state", difference)
+    return _ok("state", f"It equals a replay of {up_to:,} records, value by value.")
 
 
-def _wrong(check: Literal["state", "index"], said: str) -> Finding:
-    return Finding(check=check, verdict="wrong", said=said, cure=REBUILD)
-
-
-def _replay(anew: StateFile, log: SqliteLog, generation: Generation, upto: int, progress: Progress) -> None:
+def _replay(file: StateFile, log: SqliteLog, generation: Generation, up_to: int, progress: Progress) -> None:
     fold = Fold(generation.ruleset(), future=generation.future)
-    shard = Shard(shard=0, log=log, store=SqliteStore(anew), event_sink=SqliteJournal(anew), fold=fold)
-    at_once(shard.start())
-    while shard.next_offset < upto:
-        at_once(shard.run_once(min(BATCH_MAX, upto - shard.next_offset)))
-        progress(shard.next_offset, upto)
+    shard = Shard(shard=0, log=log, store=SqliteStore(file), event_sink=SqliteJournal(file), fold=fold)
+    run_sync(shard.start())
+    while shard.next_offset < up_to:
+        run_sync(shard.run_once(min(BATCH_MAX, up_to - shard.next_offset)))
+        progress(shard.next_offset, up_to)
 
 
-def _first_difference(there: Inspected, here: Inspected) -> str:
-    """What differs first; empty where nothing does."""
-    for value, expected in zip_longest(there.entries(), here.entries()):
-        if value != expected:
-            named = min(one[0] for one in (value, expected) if one is not None)
-            return f"the value of {named!r} is not what a replay gives"
-    first = there.first_change()
-    for event, told in zip_longest(there.changes(first), here.changes(first)):
-        if event != told:
-            number = min(one[0] for one in (event, told) if one is not None)
-            return f"event {number} is not what a replay gives"
+def _first_difference(stored: ReadOnlyState, expected: ReadOnlyState) -> str:
+    """Return the first difference as a sentence, or an empty string."""
+    for entry, expected_entry in zip_longest(stored.entries(), expected.entries()):
+        if entry != expected_entry:
+            key = min(item[0] for item in (entry, expected_entry) if item is not None)
+            return f"The value of {key!r} is not what a replay gives."
+    first = stored.first_change()
+    for change, expected_change in zip_longest(stored.changes(first), expected.changes(first)):
+        if change != expected_change:
+            number = min(item[0] for item in (change, expected_change) if item is not None)
+            return f"Change {number} is not what a replay gives."
     return ""
 
 
-def _index(built: Path, log: SqliteLog) -> Finding:
-    """Whether the index holds, of every document, the revision that stands, and nothing that was taken back."""
-    if not intact(built / "index" / "tantivy"):
-        return _wrong("index", "its files are missing or are not as they were written")
+def _check_index(built: Path, log: SqliteLog) -> Finding:
+    """Check that the index has the current revision of every document, and no retracted one."""
+    if not is_intact(built / "index" / "tantivy"):
+        return _damaged("index", "Its files are missing or have been changed.")
     index = TantivyIndex(built / "index")
     file = StateFile(built / "state.sqlite")
     try:
         store = SqliteStore(file)
-        position, end = at_once(index.position()), at_once(log.range(0))[1]
+        position, end = run_sync(index.position()), run_sync(log.range(0))[1]
         if position > end:
-            return _wrong("index", f"it has seen {position:,} records, the log holds {end:,}")
-        names, count = (key[len(document_key("")) :].decode() for key in store.keys(0, document_key(""))), 0
-        while some := list(islice(names, AT_ONCE)):
-            _, values = at_once(store.peek(0, [document_key(name) for name in some]))
-            found = at_once(index.documents(some))
-            for name in some:
-                held = decode_value(document_key(name), values.get(document_key(name)))
-                document = found.get(name)
-                if not isinstance(held, StoredDocument) or held.offset >= position:
+            return _damaged("index", f"It has {position:,} records, but the log has {end:,}.")
+        names = (key[len(document_key("")) :].decode() for key in store.keys(0, document_key("")))
+        count = 0
+        while batch := list(islice(names, NAMES_MAX)):
+            _, values = run_sync(store.peek(0, [document_key(name) for name in batch]))
+            indexed = run_sync(index.documents(batch))
+            for name in batch:
+                stored = decode_value(document_key(name), values.get(document_key(name)))
+                document = indexed.get(name)
+                if not isinstance(stored, StoredDocument) or stored.offset >= position:
                     continue
-                stands = None if held.retracted else held.revision
-                if (document.revision if document is not None else None) != stands:
-                    return _wrong("index", f"document {name!r} is not there as it stands")
-                count += stands is not None
-        return Finding(check="index", verdict="sound", said=f"has the text of {count:,} documents as they stand")
+                expected = None if stored.retracted else stored.revision
+                if (document.revision if document is not None else None) != expected:
+                    return _damaged("index", f"It does not have document {name!r} at its current revision.")
+                count += expected is not None
+        return _ok("index", f"It has the current text of {count:,} documents.")
     except StreamCarError as error:
-        return _wrong("index", str(error))
+        return _damaged("index", str(error))
     finally:
         file.close()
         index.close()
+
+
+def _ok(check: Check, detail: str) -> Finding:
+    return Finding(check=check, status="ok", detail=detail)
+
+
+def _notice(check: Check, detail: str, cure: str) -> Finding:
+    return Finding(check=check, status="notice", detail=detail, cure=cure)
+
+
+def _damaged(check: Check, detail: str, cure: str = REBUILD) -> Finding:
+    return Finding(check=check, status="damaged", detail=detail, cure=cure)

@@ -1,23 +1,23 @@
-"""Which rules a folder goes by, and where what was built with them lies.
+"""Which rules a data directory was built with, and where what was built lies.
 
-Promise: `generation.json` is replaced whole or not at all, and it alone decides: whoever crashes while
-something else is being built finds the old generation as it was. The packs are kept as they were read,
-so that neither an edited file nor a new release of a shipped pack changes answers unasked.
+Promise: `generation.json` is replaced whole or not at all, and it alone decides: a crash while something else is being
+built leaves the old generation as it was. Packs are kept as they were read, so that neither an edited file nor a new
+release of a shipped pack changes answers on its own.
 """
 
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stream_car import rule_packs as packs
+from stream_car import rule_packs
 from stream_car.core.rule_pack import RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest
+from stream_car.files.atomic import replace_file
 from stream_car.processing.effects import Future
 
 FORMAT = 1
@@ -25,155 +25,146 @@ FILE = "generation.json"
 BUILT = "built"
 
 
-class Generation(Struct, frozen=True, kw_only=True):
-    """The rules of a folder.
+class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rules of a data directory; stored under the names that are given as `name`.
 
-    `packs` are the names and files that can be read again, `given` names those that were handed over as they are;
-    neither means all shipped.
+    `rules` are names and files that can be read again, `given` the names of packs that were handed over as they are;
+    neither means all shipped packs.
     """
 
-    number: int = 1
-    packs: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
-    future: Future = "wait"
-    domains: tuple[RulePack, ...] = ()
-    format: int = FORMAT
+    number: int
+    rules: tuple[str, ...] = field(name="packs")
+    given: tuple[str, ...]
+    future: Future
+    packs: tuple[RulePack, ...] = field(name="domains")
+    format: int
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """The packs in words."""
-        return ", ".join((*self.packs, *self.given)) or "all shipped packs"
+        return ", ".join((*self.rules, *self.given)) or "all shipped packs"
 
     @property
     def folder(self) -> str:
-        """Where state and index lie, within the folder of the log."""
+        """Where state and index lie, within the data directory."""
         return f"{BUILT}/{self.number}"
 
     def ruleset(self) -> Ruleset:
         """The rules, compiled."""
-        return Ruleset(self.domains)
+        return Ruleset(self.packs)
 
-    def is_like(self, other: "Generation") -> bool:
+    def decides_like(self, other: "Generation") -> bool:
         """Whether both decide alike."""
         return self.future == other.future and self.ruleset().digest == other.ruleset().digest
 
 
-def read_packs(
+def read_rules(
     names: Sequence[str | Path], *, future: Future = "wait", number: int = 1, beside: Sequence[RulePack] = ()
 ) -> Generation:
     """The generation of these packs as they are now, and of others as they are. Raises `InvalidRules`."""
     return Generation(
         number=number,
-        packs=tuple(str(Path(name).resolve()) if Path(name).is_file() else str(name) for name in names),
-        given=tuple(domain.name for domain in beside),
+        rules=tuple(str(Path(name).resolve()) if Path(name).is_file() else str(name) for name in names),
+        given=tuple(pack.name for pack in beside),
         future=future,
-        domains=packs.load(names, beside).packs,
+        packs=rule_packs.load(names, beside).packs,
+        format=FORMAT,
     )
 
 
-def _given(
+def _from_ruleset(
     ruleset: Ruleset, future: Future, *, names: Sequence[str | Path] | None = None, number: int = 1
 ) -> Generation:
-    """The generation of rules that somebody holds in hand; those of these names can be read again."""
+    """The generation of rules in hand; those of these names can be read again."""
     again = tuple(str(name) for name in names or ())
-    given = tuple(domain.name for domain in ruleset.packs if domain.name not in again)
-    return Generation(number=number, packs=again, given=given, future=future, domains=ruleset.packs)
+    given = tuple(pack.name for pack in ruleset.packs if pack.name not in again)
+    return Generation(number=number, rules=again, given=given, future=future, packs=ruleset.packs, format=FORMAT)
 
 
-def wanted(
+def request(
     known: Generation | None, ruleset: Ruleset | None, names: Sequence[str | Path], future: Future | None
 ) -> Generation | None:
-    """What whoever opens a folder asks for; `None` where whatever it goes by will do."""
+    """What a caller asks for; `None` if it accepts whatever the directory was built with."""
     if ruleset is None and not names and future is None:
         return None
     decided = future if future is not None else known.future if known is not None else "wait"
     if ruleset is not None:
-        return _given(ruleset, decided)
+        return _from_ruleset(ruleset, decided)
     if not names and known is not None:
         return replace(known, future=decided)
-    return read_packs(names, future=decided)
+    return read_rules(names, future=decided)
 
 
-def following(
+def successor(
     known: Generation, ruleset: Ruleset | None, names: Sequence[str | Path] | None, future: Future | None
 ) -> Generation:
     """The generation after this one; without names its own packs are read again. Raises `InvalidRules`.
 
-    With a rule set the names are those of its packs that can be read again the next time.
+    With a ruleset, the names are those of its packs that can be read again next time.
     """
     decided, number = future if future is not None else known.future, known.number + 1
     if ruleset is not None:
-        return _given(ruleset, decided, names=names, number=number)
+        return _from_ruleset(ruleset, decided, names=names, number=number)
     if names is not None:
-        return read_packs(names, future=decided, number=number)
-    kept = [domain for domain in known.domains if domain.name in known.given]
-    return read_packs(known.packs, future=decided, number=number, beside=kept)
+        return read_rules(names, future=decided, number=number)
+    unchanged = [pack for pack in known.packs if pack.name in known.given]
+    return read_rules(known.rules, future=decided, number=number, beside=unchanged)
 
 
-def remembered(folder: Path) -> Generation | None:
-    """What the folder goes by; `None` where nothing was remembered. Raises `Halted`."""
+def read_generation(folder: Path) -> Generation | None:
+    """What a directory was built with; `None` if nothing is remembered. Raises `Halted`."""
     try:
         text = (folder / FILE).read_bytes()
     except FileNotFoundError:
         return None
     try:
-        found = msgspec.json.decode(text, type=Generation)
+        generation = msgspec.json.decode(text, type=Generation)
     except (msgspec.DecodeError, ValueError) as error:
-        cure = "restore it from a backup, or remove it and open the folder with its rules"
-        raise Halted("damaged", f"{FILE} cannot be read ({error}); {cure}") from error
-    if found.format != FORMAT:
-        raise Halted("format", f"{FILE} has format {found.format}, this release reads {FORMAT}; use its release")
-    return found
+        cure = "restore it from a backup, or remove it and open the directory with its rules"
+        raise Halted("damaged", f"{FILE} cannot be read ({error}); {cure}.") from error
+    if generation.format != FORMAT:
+        raise Halted("format", f"{FILE} has format {generation.format}, this release reads {FORMAT}; use its release.")
+    return generation
 
 
-def remember(folder: Path, generation: Generation) -> None:
-    """From now on the folder goes by this; on disk when it returns."""
-    new = folder / f"{FILE}.new"
-    with new.open("wb") as file:
-        os.chmod(new, 0o600)
-        file.write(msgspec.json.format(msgspec.json.encode(generation), indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, folder / FILE)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def write_generation(folder: Path, generation: Generation) -> None:
+    """From now on, the directory is built with this; on disk when it returns."""
+    replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(generation), indent=1))
 
 
-def agreed(known: Generation | None, wanted: Generation | None, *, is_empty: bool) -> Generation:
-    """What an engine over a folder goes by: what is remembered, unless there is nothing yet to go by it.
+def choose(known: Generation | None, requested: Generation | None, *, is_empty: bool) -> Generation:
+    """What an engine over a directory uses: what is remembered, unless nothing depends on it yet.
 
-    Raises `InvalidRequest` (`rules`) where other rules are wanted: only a rebuild changes them.
+    Raises `InvalidRequest` (`rules`) if other rules are requested: only a rebuild changes them.
     """
-    if known is None or (is_empty and wanted is not None):
-        return wanted if wanted is not None else read_packs(())
-    if wanted is not None and not wanted.is_like(known):
-        raise InvalidRequest("rules", _difference(known, wanted))
+    if known is None or (is_empty and requested is not None):
+        return requested if requested is not None else read_rules(())
+    if requested is not None and not requested.decides_like(known):
+        raise InvalidRequest("rules", _difference(known, requested))
     return known
 
 
-def _difference(known: Generation, wanted: Generation) -> str:
-    """What a folder has, what was asked for, and what to do about it."""
-    if known.ruleset().digest == wanted.ruleset().digest:
+def _difference(known: Generation, requested: Generation) -> str:
+    """What a directory has, what was asked for, and what to do about it."""
+    if known.ruleset().digest == requested.ruleset().digest:
         return (
-            f"This data directory was built with future={known.future}, but future={wanted.future} was asked for. "
+            f"This data directory was built with future={known.future}, but future={requested.future} was requested. "
             "Leave it out to use the data as it is, or preview the change with "
-            f"`stream-car rebuild --future {wanted.future} --dry-run`."
+            f"`stream-car rebuild --future {requested.future} --dry-run`."
         )
-    has, asked = known.called, wanted.called
-    if has == asked:
-        has, asked = f"{has}, as of digest {known.ruleset().digest}", f"the same names, now {wanted.ruleset().digest}"
+    has, names = known.description, requested.description
+    if has == names:
+        has = f"{has}, as of digest {known.ruleset().digest}"
+        names = f"the same names, now {requested.ruleset().digest}"
     return (
-        f"This data directory was built with different rules. It has: {has}. Asked for: {asked}. "
+        f"This data directory was built with different rules. It has: {has}. Requested: {names}. "
         "Omit --rules and STREAM_CAR_RULES to use the data as it is, or preview the change with "
         "`stream-car rebuild --rules ... --dry-run`."
     )
 
 
-def sweep(folder: Path, current: Generation) -> None:
-    """Remove what a rebuild that was never switched to has left."""
-    for left in (folder / BUILT).glob("*"):
-        if left != folder / current.folder:
-            shutil.rmtree(left, ignore_errors=True)
+def remove_abandoned(folder: Path, current: Generation) -> None:
+    """Remove what a rebuild left that was never switched to."""
+    for entry in (folder / BUILT).glob("*"):
+        if entry != folder / current.folder:
+            shutil.rmtree(entry, ignore_errors=True)

@@ -1,10 +1,9 @@
-"""Many publishers, one log: what arrives together is kept with one disk flush, then applied in small steps.
+"""Many publishers, one log: what arrives together is stored with one disk flush, then applied in small steps.
 
-Promise: a publication is answered when it is durable, applied and found by the next question; its
-receipts are in its order. The flush waits in a thread of its own; everything else happens on the loop,
-a few milliseconds' worth of documents at once, more while nobody asks, so that a question waits for one step
-and never for a bulk load.
-Whoever publishes faster than that waits for room.
+Promise: a publication is answered when it is durable, applied and found by the next question; its receipts are in
+order. The flush waits in a thread of its own; everything else happens on the event loop, a few milliseconds' worth of
+documents at a time, more while there are no questions, so that a question waits for one step and never for a bulk load.
+A publisher that is faster than that waits for room.
 """
 
 import asyncio
@@ -14,26 +13,26 @@ from contextlib import suppress
 from time import monotonic, thread_time
 
 from stream_car.errors import StreamCarError
-from stream_car.local.engine import Engine
+from stream_car.local.data_directory import DataDirectory
 from stream_car.ports import Message
 from stream_car.processing.fold import TICK
 from stream_car.processing.receipts import Receipt
-from stream_car.queries.read_options import StageTimer, untimed
+from stream_car.queries.read_options import StageTimer, no_timer
 
-COMMIT_MAX = 512  # messages kept with one flush
+COMMIT_MAX = 512  # messages stored with one flush
 COMMIT_BYTES_MAX = 2 << 20
-STEP_S = 0.005  # of computing, disks apart: documents are applied for so long before questions get their turn
-QUIET_STEP_S = 0.02  # the same while nobody asks: the first to ask waits a little longer
-ASKED_S = 2.0
-STEP_MIN, STEP_MAX = 16, 256  # as many documents
+STEP_S = 0.005  # of computing, without disks: how long documents are applied before questions get their turn
+QUIET_STEP_S = 0.02  # the same without questions: the first question waits a little longer
+QUESTION_S = 2.0  # for how long after a question another one is expected
+STEP_MIN, STEP_MAX = 16, 256  # documents per step
 TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
-ENDED = "publishing has stopped; restart the service, its own log says why, and send the documents again"
-TICK_S = 1.0  # how often the time of waiting documents is looked at
+ENDED = "Publishing has stopped; restart the service (its log tells why) and send the documents again."
+TICK_S = 1.0  # how often the times of pending documents are checked
 
 
 class _Publication:
-    """What one caller published, and its receipts so far."""
+    """What one caller publishes, and its receipts so far."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
@@ -41,7 +40,7 @@ class _Publication:
         self.receipts: list[Receipt] = []
         self.done: asyncio.Future[list[Receipt]] = asyncio.get_running_loop().create_future()
 
-    def hear(self, receipt: Receipt) -> None:
+    def add(self, receipt: Receipt) -> None:
         self.receipts.append(receipt)
         if len(self.receipts) == len(self.messages) and not self.done.done():
             self.done.set_result(self.receipts)
@@ -51,25 +50,25 @@ class _Publication:
             self.done.set_exception(error)
 
 
-class Publisher:
-    """Appends and applies for all; run it as one task beside the questions."""
+class GroupCommit:
+    """Appends and applies for all publishers; run it as one task beside the questions."""
 
-    def __init__(self, engine: Engine, still: asyncio.Lock, timed: StageTimer = untimed) -> None:
-        self.engine = engine
-        self._timed = timed
-        self.still = still  # held by whoever needs that nothing is applied
+    def __init__(self, directory: DataDirectory, writing: asyncio.Lock, timer: StageTimer = no_timer) -> None:
+        self.directory = directory
         self.waiting_bytes = 0
+        self.has_ended = False
+        self._timer = timer
+        self._writing = writing  # whoever holds it keeps anything from being applied
         self._queue: deque[_Publication] = deque()
         self._wake = asyncio.Event()
         self._room = asyncio.Condition()
         self._owners: dict[int, _Publication] = {}  # by offset
-        self.has_ended = False
         self._step = STEP_MIN
-        self._asked_at = -ASKED_S
-        self._early: dict[int, Receipt] | None = None  # heard while the offsets were not yet known
+        self._question_at = -QUESTION_S
+        self._early: dict[int, Receipt] | None = None  # receipts that came before their offsets were known
 
     async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
-        """Keep and apply; the receipts in order. Raises `StreamCarError` where the disk fails."""
+        """Store and apply; the receipts in order. Raises `StreamCarError` if the disk fails."""
         if not messages:
             return []
         self.require_alive()
@@ -92,35 +91,35 @@ class Publisher:
         return not self.waiting_bytes or self.waiting_bytes + size <= ROOM
 
     def require_alive(self) -> None:
-        """Raises `StreamCarError` where nothing can be published any more."""
+        """Raise `StreamCarError` if nothing can be published any more."""
         if self.has_ended:
             raise StreamCarError(ENDED)
 
-    def give_way(self) -> None:
-        """Somebody asks: take small steps for a while."""
-        self._asked_at = monotonic()
+    def expect_questions(self) -> None:
+        """Take small steps for a while: there was a question."""
+        self._question_at = monotonic()
 
     @property
-    def is_asked(self) -> bool:
-        """Whether somebody asked a moment ago, and may ask again."""
-        return monotonic() - self._asked_at < ASKED_S
+    def has_questions(self) -> bool:
+        """Whether there was a question a moment ago, and another one may come."""
+        return monotonic() - self._question_at < QUESTION_S
 
     @property
-    def is_wanted(self) -> bool:
-        """Whether somebody asks, or waits for what was published."""
-        return self.is_asked or bool(self.waiting_bytes)
+    def is_busy(self) -> bool:
+        """Whether there are questions, or publishers that wait."""
+        return self.has_questions or bool(self.waiting_bytes)
 
-    def hear(self, receipts: Sequence[Receipt]) -> None:
-        """Hand receipts to those who wait for them, whoever made the engine go on."""
+    def deliver(self, receipts: Sequence[Receipt]) -> None:
+        """Hand receipts to those who wait for them, whatever made the directory advance."""
         for receipt in receipts:
             owner = self._owners.pop(receipt.offset, None)
             if owner is not None:
-                owner.hear(receipt)
+                owner.add(receipt)
             elif self._early is not None:
                 self._early[receipt.offset] = receipt
 
     async def run(self) -> None:
-        """Work until cancelled. Whatever ends it, nobody goes on waiting: everyone is told."""
+        """Work until cancelled. Whatever ends it, nobody keeps waiting: everyone gets an error."""
         try:
             await self._work()
         finally:
@@ -134,20 +133,20 @@ class Publisher:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
             self._wake.clear()
-            while self._queue or self.engine.is_due():
+            while self._queue or self.directory.is_due():
                 await self._commit()
 
     async def _commit(self) -> None:
-        owners, messages = self._taken()
+        owners, messages = self._take()
         self._early = {}
         try:
-            with self._timed("append"):
-                first = await asyncio.to_thread(self.engine.append, messages)
+            with self._timer("append"):
+                first = await asyncio.to_thread(self.directory.append, messages)
             early, self._early = self._early, None
             self._owners.update(enumerate(owners, first))
-            self.hear([early[offset] for offset in sorted(early)])
-            while self.engine.next_offset < first + len(messages):
-                async with self.still:
+            self.deliver([early[offset] for offset in sorted(early)])
+            while self.directory.next_offset < first + len(messages):
+                async with self._writing:
                     self._advance()
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
@@ -159,18 +158,18 @@ class Publisher:
 
     def _advance(self) -> None:
         """Apply some documents, as many as seem to take `STEP_S`."""
-        begin, first = thread_time(), self.engine.next_offset
-        with self._timed("apply"):
-            self.engine.advance(self._step)
-        took, applied = thread_time() - begin, self.engine.next_offset - first
+        begin, first = thread_time(), self.directory.next_offset
+        with self._timer("apply"):
+            self.directory.advance(self._step)
+        took, applied = thread_time() - begin, self.directory.next_offset - first
         if applied < self._step:
-            return  # the end of the log: a few documents tell little of many
-        fair = STEP_S if self.is_asked else QUIET_STEP_S
+            return  # the end of the log: a few documents tell little about many
+        fair = STEP_S if self.has_questions else QUIET_STEP_S
         fitting = int(applied * fair / took) if took else STEP_MAX
         self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
 
-    def _taken(self) -> tuple[list[_Publication], list[Message]]:
-        """The next messages of those who wait, first come first served; a tick where nobody does."""
+    def _take(self) -> tuple[list[_Publication], list[Message]]:
+        """The next messages of those who wait, first come first served; a tick if there are none."""
         owners: list[_Publication] = []
         messages: list[Message] = []
         size = 0
@@ -189,7 +188,7 @@ class Publisher:
         return owners, messages or [Message(value=None, headers=(TICK,))]
 
     def _fail(self, owners: Sequence[_Publication], error: StreamCarError) -> None:
-        """Nobody waits for ever: what may be kept but is not applied is told as an error, and may be sent again."""
+        """Report an error to these. What may be stored but is not applied may be sent again."""
         self._early = None
         for publication in dict.fromkeys(owners):
             publication.fail(error)

@@ -1,7 +1,7 @@
 """What follows from the log under one rule set: state, changes and text index, in a folder of their own.
 
-Promise: `step` brings all of it on by some records; it can be stopped after any step, and whatever is
-missing, behind, damaged or made otherwise is built anew from the log. Nothing in the folder is original.
+Promise: `step` advances all of it by some records; it can be stopped after any step, and whatever is missing, out of
+date, damaged or made otherwise is built from the log. Nothing in the folder is original.
 """
 
 import shutil
@@ -14,18 +14,18 @@ from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import ShardKeys, SqliteStore
-from stream_car.core.documents import Document
 from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import StoredDocument
 from stream_car.core.walk import WalkResult
 from stream_car.errors import Halted
-from stream_car.local.prefetch import Ahead, Task, begun
-from stream_car.local.run_sync import at_once
-from stream_car.ports import Encoder, IndexedDocument, Record
+from stream_car.local.prefetch import Prefetch, Task, begin_prefetch
+from stream_car.local.run_sync import run_sync
+from stream_car.ports import Encoder, Record
 from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
+from stream_car.processing.index_feed import IndexBatch
 from stream_car.processing.shard import BATCH_MAX, AppliedRecord, Shard
 from stream_car.processing.state import HEADER, Value, decode_value
 from stream_car.queries.cache import AnswerCache
@@ -40,19 +40,11 @@ from stream_car.subscriptions.subscription import SubscriptionSources
 if TYPE_CHECKING:
     from stream_car.adapters.search.hybrid import HybridIndex
 
-ITEMS_AT_ONCE = 12  # of a snapshot: half a millisecond or so
-REPLAY_MAX = 2000
+SNAPSHOT_ITEMS = 12  # read at a time: half a millisecond or so
+CATCH_UP_MAX = 2000  # records indexed at a time that the state has already applied
 
 
-class Fed:
-    """What goes to the index together: the last word on each id, and every scope that any word gave."""
-
-    def __init__(self) -> None:
-        self.postings: dict[str, IndexedDocument | None] = {}
-        self.scopes: set[str] = set()
-
-
-class Built:
+class Projection:
     """One generation of everything derived."""
 
     def __init__(
@@ -71,8 +63,9 @@ class Built:
         self.ruleset = ruleset
         self.fold = Fold(ruleset, future=future)
         self._ranking = ranking
-        self._ahead: Ahead | None = None
-        self._words: dict[int, DocumentTerms] = {}  # of the records that somebody read ahead, by offset
+        self._prefetch: Prefetch | None = None
+        self._prefetched_terms: dict[int, DocumentTerms] = {}  # by offset
+        self._indexed = -1  # the next record to index; unknown until the index was read
         self._anchor_types = ruleset.anchor_types()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.file = StateFile(folder / "state.sqlite")
@@ -81,12 +74,10 @@ class Built:
         except BaseException:
             self.file.close()
             raise
-        self.journal = SqliteJournal(self.file)
-        self.facts = LookupCache()
+        self.change_log = SqliteJournal(self.file)
+        self.lookups = LookupCache()
         self.store = SqliteStore(self.file)
-        self.shard = Shard(
-            shard=0, log=log, store=self.store, event_sink=self.journal, fold=self.fold, decode=self._read
-        )
+        self.shard = Shard(shard=0, log=log, store=self.store, event_sink=self.change_log, fold=self.fold)
         self.queries = Queries(
             shards=OneShard(self.store),
             index=self.index,
@@ -95,7 +86,7 @@ class Built:
             cache=AnswerCache(cache_bytes, superseded_bonus=ranking.superseded_bonus) if cache_bytes else None,
             superseded_bonus=ranking.superseded_bonus,
         )
-        self.scopes = ScopeQueries(self.queries, change_log=self.journal, log=log)
+        self.scopes = ScopeQueries(self.queries, change_log=self.change_log, log=log)
 
     @property
     def next_offset(self) -> int:
@@ -105,176 +96,169 @@ class Built:
     @property
     def end(self) -> int:
         """How many records the log has."""
-        return at_once(self.log.range(0))[1]
+        return run_sync(self.log.range(0))[1]
 
     def begin(self) -> None:
-        """Take up what is there, or begin anew where it was made otherwise or is damaged; `step` does the rest."""
+        """Continue with what is stored, or start from nothing if that is of no use. `step` does the rest."""
         try:
-            at_once(self.shard.start())
+            run_sync(self.shard.start())
         except Halted as halted:
             if halted.code not in ("generation", "damaged", "foreign"):
                 raise
             self.reset()
-        if not self.next_offset or at_once(self.index.position()) > self.end:
+        if not self.next_offset or run_sync(self.index.position()) > self.end:
             self.index.reset()  # made with another state, or another log
-        self.read_ahead()
+        self.begin_prefetch()
 
     def reset(self) -> None:
-        """Forget everything that follows from the log."""
+        """Remove everything that follows from the log."""
         self.file.reset()
         self.index.reset()
-        self.facts = LookupCache()
-        at_once(self.shard.start())
+        self.lookups = LookupCache()
+        run_sync(self.shard.start())
 
     def reset_if_damaged(self, halted: Halted) -> None:
-        """Begin anew where that helps; otherwise the error stands."""
+        """Begin from nothing if that helps; otherwise raise the error again."""
         if halted.code != "damaged":
             raise halted
-        self.log.verify()  # nothing is given up for a log that could not replace it
+        self.log.verify()  # nothing is removed for a log that could not replace it
         self.reset()
-        self.read_ahead()
+        self.begin_prefetch()
 
-    def read_ahead(self) -> None:
-        """Have a process of its own read the log up to its end, if that is worth it."""
-        self.read_alone()
-        self._ahead = begun(
+    def begin_prefetch(self) -> None:
+        """Let a process of its own decode the log up to its end, if that is worth it."""
+        self.end_prefetch()
+        self._prefetch = begin_prefetch(
             Task(
                 log=str(self.log.path),
                 first=self.next_offset,
                 end=self.end,
-                domains=self.ruleset.packs,
+                packs=self.ruleset.packs,
                 future=self.fold.future,
                 settings=self._ranking,
             )
         )
+        if self._prefetch is not None:
+            self.shard.decode = self._decode
 
-    def read_alone(self) -> None:
-        """Have nobody read ahead any more."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            ahead.close()
+    def end_prefetch(self) -> None:
+        """End that process."""
+        prefetch, self._prefetch = self._prefetch, None
+        if prefetch is not None:
+            self.shard.decode = self.fold.read
+            prefetch.close()
 
-    def step(self, most: int = BATCH_MAX) -> list[AppliedRecord[DecodedRecord, Effects]]:
-        """Apply some of what the log holds beyond the state, and make it findable; nothing at the end of the log."""
-        if not self.shard.is_started:
-            at_once(self.shard.start())
-        self.catch_up_index(self.next_offset)
-        handled = at_once(self.shard.run_once(most))
-        self._take_in()
-        words, self._words = self._words, {}
-        fed = Fed()
-        for one in handled:
+    def step(self, limit: int = BATCH_MAX) -> list[AppliedRecord[DecodedRecord, Effects]]:
+        """Apply records that the state lacks and index them. An empty list means the end of the log.
+
+        Raises:
+            Halted: as `Shard.run_once` does.
+        """
+        return run_sync(self._step(limit))
+
+    async def _step(self, limit: int) -> list[AppliedRecord[DecodedRecord, Effects]]:
+        applied = await self.shard.run_once(limit)
+        first = applied[0].record.offset if applied else self.next_offset
+        if self._indexed != first:  # a step failed after its commit, or this is the first one
+            await self._catch_up_index(first)
+        if applied:
             if self.queries.cache is not None:
-                self.queries.cache.invalidate(one.record.offset, one.effects.touched)
-            said = one.decoded.statement
-            if one.effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-                fed.scopes.update(one.decoded.scopes)
-                fed.postings[said.id] = self.posting(said, one.decoded.scopes, words.get(one.record.offset))
-            elif one.effects.outcome == "retracted" and said is not None:
-                fed.postings[said.id] = None
-        if handled:
-            self._feed(fed, self.next_offset)
-        self._take_in()
-        return handled
+                for record in applied:
+                    self.queries.cache.invalidate(record.record.offset, record.effects.touched)
+            batch = IndexBatch(self._anchor_types)
+            batch.add_applied(applied, self._prefetched_terms)
+            if self._prefetch is not None:
+                self._prefetch.receive(applied[-1].record.offset + 1)  # makes room for more while this is indexed
+            await self._index(batch, applied[-1].record.offset + 1)
+        if self._prefetch is not None:
+            self._receive_prefetched(self._prefetch)
+        return applied
 
-    def catch_up_index(self, upto: int) -> None:
-        """Feed the index what it lacks of the records that the state has applied already."""
-        at = at_once(self.index.position())
-        while at < upto:
-            records = at_once(self.log.fetch(0, at, min(REPLAY_MAX, upto - at)))
-            fed = Fed()
+    async def _catch_up_index(self, up_to: int) -> None:
+        """Index records that the state has already applied."""
+        position = await self.index.position()
+        while position < up_to:
+            records = await self.log.fetch(0, position, min(CATCH_UP_MAX, up_to - position))
+            batch = IndexBatch(self._anchor_types)
             for record in records:
-                read = self.fold.read(record)
-                said = read.statement
-                if said is None:
-                    continue
-                fed.scopes.update(read.scopes)
-                held = self.held(said.id)
-                if held is not None and held.offset == record.offset:
-                    fed.postings[said.id] = self.posting(said, held.scopes) if isinstance(said, Document) else None
-            at = records[-1].offset + 1
-            self._feed(fed, at)
+                decoded = self.fold.read(record)
+                if decoded.statement is not None:
+                    batch.add_stored(decoded, self.stored(decoded.statement.id))
+            position = records[-1].offset + 1
+            await self._index(batch, position)
 
-    def _take_in(self) -> None:
-        if self._ahead is not None:
-            self._ahead.take_in(self.next_offset)
-            if self.next_offset >= self._ahead.end:
-                self.read_alone()
+    async def _index(self, batch: IndexBatch, position: int) -> None:
+        self._indexed = -1
+        await self.index.apply(batch.documents, batch.removed, position, batch.scopes)
+        self._indexed = position
 
-    def _read(self, record: Record) -> DecodedRecord:
-        known = self._ahead.read(record) if self._ahead is not None else None
-        if known is None:
+    def _receive_prefetched(self, prefetch: Prefetch) -> None:
+        self._prefetched_terms.clear()
+        prefetch.receive(self.next_offset)
+        if self.next_offset >= prefetch.end:
+            self.end_prefetch()
+
+    def _decode(self, record: Record) -> DecodedRecord:
+        prefetched = self._prefetch.decoded(record) if self._prefetch is not None else None
+        if prefetched is None:
             return self.fold.read(record)
-        read, self._words[record.offset] = known
-        return read
+        decoded, self._prefetched_terms[record.offset] = prefetched
+        return decoded
 
-    def posting(
-        self, document: Document, scopes: tuple[str, ...], words: DocumentTerms | None = None
-    ) -> IndexedDocument:
-        """What the index gets of a document."""
-        return IndexedDocument(
-            document=document, scopes=scopes, anchor=document.type in self._anchor_types, terms=words
-        )
-
-    def _feed(self, fed: Fed, position: int) -> None:
-        postings = [posting for posting in fed.postings.values() if posting is not None]
-        dropped = [name for name, posting in fed.postings.items() if posting is None]
-        at_once(self.index.apply(postings, dropped, position, fed.scopes))
-
-    def held(self, name: str) -> StoredDocument | None:
-        """What is known of an id: the revision that stands, whether it is retracted or waits."""
+    def stored(self, name: str) -> StoredDocument | None:
+        """What is known of an id: its current revision, and whether it is retracted or pending."""
         value = self.value(document_key(name))
         return value if isinstance(value, StoredDocument) else None
 
     def header(self) -> Header:
-        """What the state counts: documents, those that wait, outcomes."""
+        """The counts of the state: documents, pending ones, outcomes."""
         value = self.value(HEADER)
         return value if isinstance(value, Header) else Header()
 
     def value(self, key: bytes) -> Value:
         """One value of the state."""
-        _, found = at_once(self.store.peek(0, [key]))
-        return decode_value(key, found.get(key))
+        _, values = run_sync(self.store.peek(0, [key]))
+        return decode_value(key, values.get(key))
 
     def sources(self) -> SubscriptionSources:
         """What a subscription reads."""
         return SubscriptionSources(
             shards=OneShard(self.store),
             listing=ShardKeys(self.store),
-            change_log=self.journal,
+            change_log=self.change_log,
             index=self.index,
             ruleset=self.ruleset,
             generation=self.shard.generation,
-            lookups=self.facts,
-            items=ITEMS_AT_ONCE,
+            lookups=self.lookups,
+            items_per_step=SNAPSHOT_ITEMS,
         )
 
     def names(self) -> Iterator[str]:
-        """Every id that the state knows, retracted and waiting ones too, in order of their bytes."""
+        """Every id that the state knows, retracted and pending ones too, in order of their bytes."""
         prefix = document_key("")
         for key in self.store.keys(0, prefix):
             yield key[len(prefix) :].decode()
 
     async def walks(self, names: Sequence[str]) -> list[WalkResult | None]:
         """Stage 2 from each of these, as of one moment."""
-        return await self.queries.reader().walk(names, named_max=0)
+        return await self.queries.snapshot().walk(names, named_max=0)
 
     def close(self) -> None:
-        """Let the files go; again is harmless."""
-        self.read_alone()
+        """Close the files; closing again is harmless."""
+        self.end_prefetch()
         try:
             self.index.close()
         finally:
             self.file.close()
 
     def remove(self) -> None:
-        """Let the files go and delete them."""
+        """Close the files and delete them."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _index(folder: Path, ranking: Settings, encoder: Encoder | None) -> "TantivyIndex | HybridIndex":
-    """The text index, with vectors beside it where there is an encoder; only then are its libraries needed."""
+    """The text index, with vectors beside it if there is an encoder; only then are its libraries needed."""
     texts = TantivyIndex(folder, settings=ranking)
     if encoder is None:
         return texts

@@ -1,4 +1,4 @@
-"""The synchronous face of the engine: its coroutines run to their end at once, because embedded adapters never wait."""
+"""Run coroutines that never suspend, without an event loop."""
 
 from collections.abc import Coroutine
 from typing import TypeVar
@@ -6,12 +6,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def at_once(work: Coroutine[object, object, T]) -> T:
-    """The result of a coroutine that never suspends, as those of the embedded adapters are."""
+def run_sync(coroutine: Coroutine[object, object, T]) -> T:
+    """Return the result of a coroutine that never suspends, as those of local adapters do."""
     try:
-        work.send(None)
+        coroutine.send(None)
     except StopIteration as stop:
         result: T = stop.value
         return result
-    work.close()
-    raise RuntimeError("an embedded adapter waited for something")
+    coroutine.close()
+    raise RuntimeError("a local adapter suspended")

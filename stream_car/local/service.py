@@ -1,283 +1,155 @@
-"""The service over the embedded engine: one process, one event loop, no server beside it.
+"""The service of one process: every request, answered from a data directory.
 
-Promise: calls are those of the engine, and what one sees is of one moment. Questions are answered on
-the loop, the short ones each at once: SQLite and tantivy answer in a millisecond or so, and Python would not run two at
-a time anyway. Long ones go on in a lane of their own, see `lane`.
+Promise: nothing here suspends, so the synchronous library runs it without an event loop. `ConcurrentService` shares a
+directory among many callers.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-from stream_car.api.messages import PackText, Progress, Rules, Seen, Standing, Waiting
-from stream_car.errors import NotVisible, StreamCarError
-from stream_car.local.background_rebuild import Rebuilding
-from stream_car.local.change_feed import Folder
-from stream_car.local.engine import Engine
-from stream_car.local.group_commit import Publisher
-from stream_car.local.long_queries import Lane
-from stream_car.local.questions import Question
+from stream_car.api import requests as r
+from stream_car.api.base_service import BaseService, Question, View, answers
+from stream_car.api.replay_plan import ReplayPlan
+from stream_car.core.rules import Ruleset
+from stream_car.errors import Halted, InvalidRequest, NotVisible
+from stream_car.local.change_feed import LocalChangeFeed
+from stream_car.local.data_directory import DataDirectory
+from stream_car.local.rebuild import NewGeneration, RebuildRun
 from stream_car.ports import Message
-from stream_car.processing.effects import Future
 from stream_car.processing.receipts import Receipt
-from stream_car.queries.answers import (
-    Answer,
-    Audit,
-    Evidence,
-    Explanation,
-    Frontier,
-    History,
-    Published,
-    Rejected,
-    Replayed,
-    Resolution,
-    Told,
-)
-from stream_car.queries.fair_scheduling import SpareTime, Turns
-from stream_car.queries.limits import DEPTH
-from stream_car.queries.read_options import StageTimer, untimed
+from stream_car.queries import answers as a
+from stream_car.queries.read_options import MinRevision
+from stream_car.rule_packs import load_texts
 from stream_car.subscriptions.broadcast import Broadcast
-from stream_car.subscriptions.events import Event, Filter
-from stream_car.subscriptions.hub import SubscriptionHub
+from stream_car.subscriptions.cursor import Cursor
+from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
 from stream_car.version import __version__
-
-NAMES_SHORT = 32
-TEXT_SHORT = 500  # characters; a question beyond one of these goes into the lane at once
-K_SHORT = 20
-FORGET_S = 10.0
-FORGET_AT_ONCE = 1000
 
 T = TypeVar("T")
 
 
-class EmbeddedService:
-    """Implements `api.service.Service`. Use it as an asynchronous context manager."""
+class LocalService(BaseService):
+    """Implements `api.service.Service` for one caller at a time."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        subscriptions_max: int = 1000,
-        heartbeat_s: float = 15.0,
-        changes_kept: int = 1_000_000,
-        timed: StageTimer = untimed,
-    ) -> None:
-        self.engine = engine
-        self.bell = Broadcast()
-        self._replaying = asyncio.Lock()
-        still = asyncio.Lock()
-        spare = SpareTime(lambda: self.publisher.is_wanted)
-        self.lane = Lane(spare, still)
-        self.publisher = Publisher(engine, still, timed)
-        self._timed = timed
-        changing = Folder(engine, Turns(spare))
-        self.subscriptions = SubscriptionHub(changing, self.bell, limit=subscriptions_max, heartbeat_s=heartbeat_s)
-        self.rebuilds = Rebuilding(engine, self.bell, still, lambda: self.publisher.is_asked)
-        self.changes_kept = changes_kept
-        self._tasks: list[asyncio.Task[None]] = []
+    def __init__(self, directory: DataDirectory) -> None:
+        self.directory = directory
+        self.broadcast = Broadcast()
+        self.hub = SubscriptionHub(LocalChangeFeed(directory), self.broadcast)
+        self.rebuilding = RebuildRun()
 
-    async def __aenter__(self) -> "EmbeddedService":
-        self.engine.heard = self._hear
-        self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self._forget())]
-        return self
+    @property
+    def ruleset(self) -> Ruleset:
+        return self.directory.ruleset
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.rebuilds.stop()
-        self.engine.heard = None
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _forget(self) -> None:
-        """Let go of changes that are older than what is kept, a few at a time; what a disk refuses is tried again."""
-        while True:
-            await asyncio.sleep(FORGET_S)
-            with suppress(StreamCarError):
-                while self.engine.forget_changes(self.changes_kept, FORGET_AT_ONCE):
-                    await asyncio.sleep(0)
-
-    def _hear(self, receipts: Sequence[Receipt]) -> None:
-        self.publisher.hear(receipts)
-        self.bell.notify()
-
-    async def replay(
-        self, only: Sequence[int], mended: Mapping[int, bytes], *, trial: bool = False
-    ) -> tuple[Replayed, ...]:
-        """Send refused input again, each at most once: as it came, or with mended bytes by offset."""
-        if not only and not mended:
-            return ()
-        async with self._replaying:  # or two would send the same
-            plan = self.engine.replaying(mended, only)
-            sent = {} if trial else plan.sent
-            receipts = await self.publisher.publish(list(sent.values()))
-        return plan.told(dict(zip(sent, receipts, strict=True)))
-
-    async def rebuild(
-        self,
-        packs: Sequence[str] = (),
-        texts: Sequence[PackText] = (),
-        *,
-        future: Future | None = None,
-        dry_run: bool = False,
-    ) -> Progress:
-        """Begin to build under other rules, beside the old ones, and to switch to them at once in the end."""
-        return self.rebuilds.begin(packs, texts, future, dry_run=dry_run)
-
-    async def rebuilding(self) -> Progress:
-        """How far a rebuild is, or how the last one ended."""
-        return self.rebuilds.progress()
+    @property
+    def generation(self) -> str:
+        return self.directory.generation
 
     async def require_ready(self) -> None:
-        """Raises `StreamCarError` where it does not publish and answer."""
-        self.publisher.require_alive()
-        self.engine.header()
+        self.directory.require_open()
 
-    async def publish(self, documents: Sequence[bytes]) -> Published:
-        """Keep documents durably and apply them; a receipt for each, in order. Bad input is no error."""
-        return Published(receipts=tuple(await self.publisher.publish([Message(value=value) for value in documents])))
+    def close(self) -> None:
+        """Abandon a rebuild that is running. The directory stays open."""
+        self.rebuilding.stop()
 
-    async def _see(self, after: Sequence[Seen], timeout_ms: int) -> None:
-        """Wait until these revisions are visible. Raises `NotVisible`."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
-        heard = self.bell.listen()
-        lacking = [seen for seen in after if not self._is_visible(seen)]
-        while lacking:
-            left = deadline - loop.time()
-            if left <= 0:
-                named = ", ".join(f"revision {seen.revision} of {seen.id}" for seen in lacking[:3])
-                raise NotVisible("not_visible", f"{named} did not become visible in {timeout_ms} ms; was it accepted?")
-            await self.bell.wait(heard, left)
-            heard = self.bell.listen()
-            lacking = [seen for seen in lacking if not self._is_visible(seen)]
+    async def read(
+        self,
+        question: Question[T],
+        *,
+        min_revisions: Sequence[MinRevision] = (),
+        timeout_ms: int = 0,
+        is_long: bool = False,
+    ) -> T:
+        projection = self.directory.prepare_read()
+        for missing in self.invisible(min_revisions):
+            raise not_visible([missing], 0)
+        try:
+            return await question(View(projection.queries, projection.scopes))
+        except Halted as halted:
+            projection = self.directory.recover(halted)
+            return await question(View(projection.queries, projection.scopes))
 
-    def _is_visible(self, seen: Seen) -> bool:
-        standing = self.engine.standing(seen.id)
-        if standing is None or standing.revision < seen.revision:
+    def invisible(self, min_revisions: Sequence[MinRevision]) -> list[MinRevision]:
+        """The revisions that are not visible yet. Raises `NotVisible` for one that waits for its time."""
+        return [wanted for wanted in min_revisions if not self._is_visible(wanted)]
+
+    def _is_visible(self, wanted: MinRevision) -> bool:
+        stored = self.directory.stored(wanted.id)
+        if stored is None or stored.revision < wanted.revision:
             return False
-        if standing.pending is not None:
+        if stored.pending is not None:
             raise NotVisible(
-                "pending", f"revision {standing.revision} of {seen.id} waits for its time; see /v1/pending"
+                "pending", f"Revision {stored.revision} of {wanted.id} waits for its time; `pending` lists what does."
             )
         return True
 
-    async def _ask(self, question: Question[T], *, is_long: bool = False) -> T:
-        """The answer: at once if it is short, in the lane if it is long."""
-        if not is_long:
-            self.publisher.give_way()
-        async with self.lane.turn(is_long=is_long) as turn:
-            return await self.engine.gently(question, turn.give_way, self._timed)
+    async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
+        self.directory.require_open()
+        return self.directory.publish(messages) if messages else []
 
-    async def query(
-        self,
-        text: str,
-        *,
-        k: int = 5,
-        depth: int = DEPTH,
-        as_of: int | None = None,
-        budget: int | None = None,
-        after: Sequence[Seen] = (),
-        timeout_ms: int = 5000,
-    ) -> Answer:
-        """The documents in force for a question, best first, each with the path that leads to it."""
-        await self._see(after, timeout_ms)
-        return await self._ask(
-            lambda built, waiting: built.queries.query(
-                text, k=k, depth=depth, as_of=as_of, budget=budget, options=waiting
-            ),
-            is_long=_is_long(text, k, depth),
-        )
+    async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
+        return self.directory.plan_replay(corrected, offsets)
 
-    async def relevance(self, text: str, k: int = 5) -> tuple[Evidence, ...]:
-        """What plain search would answer, void or not."""
-        return await self._ask(
-            lambda built, waiting: built.queries.search(text, k, options=waiting), is_long=_is_long(text, k)
-        )
+    @answers(r.GetRejected)
+    async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]:
+        return await self.read(lambda view: view.scopes.rejected(after=request.after, limit=request.limit))
 
-    async def resolve(
-        self, names: Sequence[str], *, as_of: int | None = None, after: Sequence[Seen] = (), timeout_ms: int = 5000
-    ) -> tuple[Resolution, ...]:
-        """What controls these now."""
-        await self._see(after, timeout_ms)
-        return await self._ask(
-            lambda built, waiting: built.queries.resolve(names, as_of=as_of, options=waiting),
-            is_long=len(names) > NAMES_SHORT,
-        )
+    @answers(r.Rebuild)
+    async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus:
+        if self.rebuilding.status.is_running:
+            raise InvalidRequest("rebuild_running", "Another rebuild is running; its status tells how far it is.")
+        self.rebuilding.begin(self.begin_rebuild(request), dry_run=request.dry_run)
+        return self.rebuilding.status
 
-    async def check(
-        self,
-        ids: Sequence[str],
-        *,
-        question: str | None = None,
-        depth: int = 20,
-        as_of: int | None = None,
-        after: Sequence[Seen] = (),
-        timeout_ms: int = 5000,
-    ) -> Audit:
-        """Whether a retrieved set is safe by Theorem 4, and what would repair it."""
-        await self._see(after, timeout_ms)
-        return await self._ask(
-            lambda built, waiting: built.queries.check(
-                ids, question=question, depth=depth, as_of=as_of, options=waiting
-            ),
-            is_long=len(ids) > NAMES_SHORT or _is_long(question or "", 1, depth),
-        )
+    def begin_rebuild(self, request: r.Rebuild) -> NewGeneration:
+        names = [pack for pack in request.rules if isinstance(pack, str)]
+        texts = {pack.name: pack.text for pack in request.rules if isinstance(pack, r.RuleText)}
+        ruleset = load_texts(names, texts) if texts else None
+        return self.directory.rebuild(names or None, ruleset=ruleset, future=request.future)
 
-    async def frontier(self, parts: Mapping[str, str], *, as_of: int | None = None) -> tuple[Frontier, ...]:
-        """The active members of every scope that has these `key=value` pairs."""
-        return await self._ask(lambda built, waiting: built.scopes.frontier(parts, as_of=as_of, options=waiting))
+    @answers(r.GetRebuildStatus)
+    async def rebuild_status(self, request: r.GetRebuildStatus) -> a.RebuildStatus:
+        """Do the next step of the rebuild, and report its progress: nothing else drives it here."""
+        run = self.rebuilding
+        if run.status.is_running:
+            try:
+                if run.status.state == "building" and run.build():
+                    return run.status
+                if run.status.dry_run:
+                    if run.compare():
+                        return run.status
+                else:
+                    run.switch()
+            except BaseException as error:
+                run.finish(error)
+                raise
+            run.finish()
+        return run.status
 
-    async def history(self, parts: Mapping[str, str]) -> tuple[History, ...]:
-        """The timeline of every scope that has these pairs."""
-        return await self._ask(lambda built, waiting: built.scopes.history(parts, options=waiting))
+    async def open_subscription(self, request: r.Subscribe) -> Subscriber:
+        self.directory.prepare_read()
+        return await super().open_subscription(request)
 
-    async def changes(
-        self, parts: Mapping[str, str] | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
-    ) -> tuple[Told, ...]:
-        """Frontier changes in the order in which they happened, from the one after `min_revisions` on."""
-        return self.engine.changes(parts, after=after, limit=limit, behind=behind)
-
-    async def explain(self, name: str, *, as_of: int | None = None) -> Explanation:
-        """Why a document is or is not active, and what controls it."""
-        return await self._ask(lambda built, waiting: built.scopes.explain(name, as_of=as_of, options=waiting))
-
-    async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
-        """Input that was refused, with its bytes, oldest first."""
-        return self.engine.rejected(after=after, limit=limit)
-
-    async def pending(self) -> tuple[Waiting, ...]:
-        """Documents that wait for their time, the next one due first."""
-        return tuple(Waiting(id=name, revision=revision, time=time) for name, revision, time in self.engine.pending())
-
-    async def subscribe(
-        self, selection: Filter, *, after: str | None = None, snapshot: bool | None = None
-    ) -> AsyncIterator[Sequence[Event]]:
-        """What is in force now, then every change of it; from a cursor on without the former."""
-        return await self.subscriptions.subscribe(selection, after, snapshot)
-
-    async def rules(self) -> Rules:
-        """The rules in force."""
-        return Rules(generation=self.engine.generation, domains=self.engine.ruleset.packs)
-
-    async def status(self) -> Standing:
-        """Where the service stands."""
-        engine = self.engine
-        header = engine.header()
-        return Standing(
+    @answers(r.GetStatus)
+    async def status(self, request: r.GetStatus) -> a.Status:
+        directory = self.directory
+        directory.prepare_read()
+        header = directory.header()
+        return a.Status(
             version=__version__,
-            generation=engine.generation,
-            next_offset=engine.next_offset,
-            cursor=f"{engine.generation}:{engine.last_change()}",
-            changes_from=engine.deleted_up_to() + 1,
+            generation=directory.generation,
+            next_offset=directory.next_offset,
+            cursor=str(Cursor(directory.generation, (directory.last_change(),))),
+            changes_from=directory.changes_deleted_up_to() + 1,
             documents=header.documents,
-            waiting=header.pending,
+            pending=header.pending,
             outcomes=dict(sorted(header.counts.items())),
-            subscriptions=len(self.subscriptions),
-            lag=await self.subscriptions.lag(),
+            subscriptions=len(self.hub),
+            lag=await self.hub.lag(),
         )
 
 
-def _is_long(text: str, k: int, depth: int = DEPTH) -> bool:
-    """Whether a question asks for so much that it may keep others waiting."""
-    return len(text) > TEXT_SHORT or k > K_SHORT or depth > DEPTH
+def not_visible(missing: Sequence[MinRevision], timeout_ms: int) -> NotVisible:
+    """The error that these revisions did not become visible in time."""
+    names = ", ".join(f"revision {wanted.revision} of {wanted.id}" for wanted in missing[:3])
+    return NotVisible("not_visible", f"{names} did not become visible in {timeout_ms} ms; was it accepted?")

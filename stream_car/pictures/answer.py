@@ -13,7 +13,7 @@ def draw_answer(answer: Answer) -> str:
     texts = {
         evidence.id: f"{evidence.title} {evidence.text}"
         for group in answer.groups
-        for evidence in (group.anchor, *(item.document for item in group.controlling), *group.passed)
+        for evidence in (group.anchor, *(item.document for item in group.controlling), *group.superseded)
     }
     lexical = bm25(texts)
     scores = lexical.scores(answer.question)
@@ -22,7 +22,7 @@ def draw_answer(answer: Answer) -> str:
             x=lexical.best(scores, [group.anchor.id]),
             y=lexical.best(scores, [item.document.id for item in group.controlling]),
             name=f"{group.anchor.id} -> {', '.join(item.document.id for item in group.controlling) or 'nothing'}",
-            tint=2 if group.anchor.active else 0,
+            tint=2 if group.anchor.status == "in_force" else 0,
         )
         for group in answer.groups
     ]
@@ -31,6 +31,6 @@ def draw_answer(answer: Answer) -> str:
         points,
         x_label="BM25 score of the anchor",
         y_label="best score of what controls it",
-        note="Below the diagonal the anchor is void, and what controls it has fewer of your words.",
+        note="Below the diagonal the anchor is superseded, and what controls it has fewer of your words.",
         numbered=True,
     )

@@ -1,11 +1,10 @@
-"""The chain of an answer: the anchor, what voided it, what voided that, and what is in force now.
+"""The chain of an answer: the anchor, what superseded it, what superseded that, and what is in force now.
 
-Promise: one row per path, left to right. What is in force is green; what is void is struck out.
+Promise: one row per path, left to right. What is in force is green; everything else is struck out.
 """
 
-from stream_car.codec import format_time
 from stream_car.pictures import svg
-from stream_car.queries.answers import Controlling, Evidence, Explanation, Group, Step
+from stream_car.queries.answers import Controlling, DocumentStatus, Evidence, Explanation, Group, Step
 
 LETTERS = 30
 BOX_WIDTH = 232
@@ -20,14 +19,14 @@ PATHS_MAX = 20
 def draw_explanation(explanation: Explanation) -> str:
     """Draw why a document is or is not in force."""
     if explanation.group is None:
-        return _words(f"{explanation.asked}: {explanation.status}", "No chain leads from this document.")
+        return _words(f"{explanation.name}: {_in_words(explanation.status)}", "No chain leads from this document.")
     return draw_chain(explanation.group)
 
 
 def draw_chain(group: Group) -> str:
     """Draw an anchor and each path to what controls it."""
     shown = group.controlling[:PATHS_MAX]
-    documents = (*group.passed, *(item.document for item in group.controlling), group.anchor)
+    documents = (*group.superseded, *(item.document for item in group.controlling), group.anchor)
     by_id = {document.id: document for document in documents}
     longest = max((len(item.path) for item in shown), default=0)
     more = len(group.controlling) - len(shown)
@@ -65,39 +64,46 @@ def _arrow(step: Step, x: float, y: float) -> str:
 
 def _box(document: Evidence | None, x: float, y: float, name: str = "") -> str:
     if document is None:
-        return svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "void") + svg.text(x + 12, y + 26, svg.truncate(name, LETTERS))
+        return svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "superseded") + svg.text(
+            x + 12, y + 26, svg.truncate(name, LETTERS)
+        )
     title = document.title or document.id
-    facts = svg.truncate(f"{document.type} · {format_time(document.time)[:10]}", 36)
-    status = svg.truncate(("in force · " if document.active else "void · ") + document.id, 36)
+    facts = svg.truncate(f"{document.type} · {document.time.date()}", 36)
+    is_in_force = document.status == "in_force"
+    status = svg.truncate(f"{_in_words(document.status)} · {document.id}", 36)
     return "".join(
         [
-            svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "force" if document.active else "void", title),
-            svg.text(x + 12, y + 20, svg.truncate(title, LETTERS), "" if document.active else "struck"),
+            svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "in-force" if is_in_force else "superseded", title),
+            svg.text(x + 12, y + 20, svg.truncate(title, LETTERS), "" if is_in_force else "struck"),
             svg.text(x + 12, y + 37, facts, "small", "faint"),
             svg.text(x + 12, y + 54, status, "small"),
         ]
     )
 
 
+def _in_words(status: DocumentStatus) -> str:
+    return status.replace("_", " ")
+
+
 def _why_nothing_controls(group: Group) -> str:
     if group.cycle:
-        return f"void: these documents void one another: {', '.join(group.cycle[:3])}"
+        return f"these documents supersede one another: {', '.join(group.cycle[:3])}"
     if group.missing:
-        return f"void: its successor {group.missing[0]} is missing"
-    return "nothing controls it"
+        return f"its successor {group.missing[0]} was never published"
+    return "nothing in force controls it"
 
 
 def _description(group: Group) -> str:
     """Describe the picture in words."""
     if not group.controlling:
-        return f"{group.anchor.id} is void; {_why_nothing_controls(group)}."
+        return f"{group.anchor.id}: {_why_nothing_controls(group)}."
     return " ".join(_describe(item, group.anchor) for item in group.controlling[:PATHS_MAX])
 
 
 def _describe(item: Controlling, anchor: Evidence) -> str:
     if not item.path:
         return f"{anchor.id} is in force."
-    steps = ", ".join(f"is voided by {step.id} ({step.rule})" for step in item.path)
+    steps = ", ".join(f"is superseded by {step.id} ({step.rule})" for step in item.path)
     return f"{anchor.id} {steps}, which is in force."
 
 

@@ -11,15 +11,15 @@ LETTER_WIDTH = 7.3  # about, at 13 pixels
 STYLE = """
 text{font:13px system-ui,sans-serif;fill:#1b1f24}
 .small{font-size:11px}.faint{fill:#57606a}.head{font-weight:600;font-size:15px}
-.paper{fill:#ffffff}.box{fill:#f6f8fa;stroke:#8c959f}.force{fill:#dafbe1;stroke:#1a7f37}.void{fill:#f6f8fa;stroke:#8c959f}
+.paper{fill:#ffffff}.box{fill:#f6f8fa;stroke:#8c959f}.in-force{fill:#dafbe1;stroke:#1a7f37}.superseded{fill:#f6f8fa;stroke:#8c959f}
 .struck{text-decoration:line-through;fill:#57606a}.line{stroke:#57606a;fill:none}.grid{stroke:#d0d7de}
 .tip{fill:#57606a}.one{fill:#0969da}.two{fill:#bf8700}.three{fill:#1a7f37}.four{fill:#8250df}.bar{fill:#8c959f}
 .one,.two,.three,.four{fill-opacity:.75}
-.held{fill:#1a7f37}.mark{stroke:#cf222e;fill:none}
+.current{fill:#1a7f37}.mark{stroke:#cf222e;fill:none}
 @media (prefers-color-scheme:dark){
-text{fill:#e6edf3}.faint,.struck{fill:#9198a1}.paper{fill:#0d1117}.box,.void{fill:#161b22;stroke:#6e7681}
-.force{fill:#0f2d1a;stroke:#3fb950}.line{stroke:#9198a1}.grid{stroke:#30363d}.tip{fill:#9198a1}
-.one{fill:#58a6ff}.two{fill:#d29922}.three,.held{fill:#3fb950}.four{fill:#bc8cff}.bar{fill:#6e7681}.mark{stroke:#f85149}}
+text{fill:#e6edf3}.faint,.struck{fill:#9198a1}.paper{fill:#0d1117}.box,.superseded{fill:#161b22;stroke:#6e7681}
+.in-force{fill:#0f2d1a;stroke:#3fb950}.line{stroke:#9198a1}.grid{stroke:#30363d}.tip{fill:#9198a1}
+.one{fill:#58a6ff}.two{fill:#d29922}.three,.current{fill:#3fb950}.four{fill:#bc8cff}.bar{fill:#6e7681}.mark{stroke:#f85149}}
 """.replace("\n", "")
 
 

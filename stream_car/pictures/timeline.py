@@ -1,14 +1,14 @@
 """The timeline of a scope: from when to when each document was in force, and what ended it.
 
-Promise: one row per member, oldest first. A bar runs from the time a member takes effect to the time it was voided;
+Promise: one row per member, oldest first. A bar runs from the time a member takes effect to the time it was superseded;
 the bar of a member in force is green and runs to the edge. Widths are proportional to time.
 """
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-from stream_car.codec import format_time
 from stream_car.pictures import svg
-from stream_car.queries.answers import Held, History
+from stream_car.queries.answers import History, TimelineMember
 
 ROW_HEIGHT = 38
 TOP = 70
@@ -17,7 +17,7 @@ NAME_WIDTH = 250
 BAR_WIDTH = 560
 ROWS_MAX = 60
 TICKS = 4
-DAY = 86_400 * 1_000_000  # microseconds
+DAY = timedelta(days=1)
 
 
 def draw_timelines(histories: Sequence[History]) -> str:
@@ -55,25 +55,25 @@ def _scope(history: History, y: float) -> list[str]:
     return parts
 
 
-def _span(members: Sequence[Held]) -> tuple[int, int]:
+def _span(members: Sequence[TimelineMember]) -> tuple[datetime, datetime]:
     """Return the times at the two edges, with some room after the last event for what is in force."""
     times = [member.time for member in members]
     times += [member.ended.time for member in members if member.ended is not None]
     first, last = min(times), max(times)
-    return first, last + max((last - first) // 6, DAY)
+    return first, last + max((last - first) / 6, DAY)
 
 
-def _x(time: int, first: int, last: int) -> float:
+def _x(time: datetime, first: datetime, last: datetime) -> float:
     return EDGE + NAME_WIDTH + BAR_WIDTH * (time - first) / (last - first)
 
 
-def _ticks(first: int, last: int, top: float, bottom: float) -> list[str]:
+def _ticks(first: datetime, last: datetime, top: float, bottom: float) -> list[str]:
     parts = []
     previous = ""
     for at in range(TICKS):
-        time = first + (last - first) * at // TICKS
+        time = first + (last - first) * at / TICKS
         x = _x(time, first, last)
-        day = format_time(time)[:10]
+        day = str(time.date())
         parts.append(svg.line(x, top + TOP - 12, x, bottom, "grid"))
         if day != previous:
             parts.append(svg.text(x, top + TOP - 16, day, "small", "faint"))
@@ -81,14 +81,14 @@ def _ticks(first: int, last: int, top: float, bottom: float) -> list[str]:
     return parts
 
 
-def _row(member: Held, y: float, first: int, last: int) -> list[str]:
+def _row(member: TimelineMember, y: float, first: datetime, last: datetime) -> list[str]:
     start = _x(member.time, first, last)
     end = _x(member.ended.time if member.ended is not None else last, first, last)
     is_in_force = member.ended is None
     parts = [
         svg.text(EDGE, y + 14, svg.truncate(member.title or member.id, 32), "" if is_in_force else "struck"),
         svg.text(EDGE, y + 29, svg.truncate(f"{member.type} · {member.id}", 40), "small", "faint"),
-        svg.box(start, y + 6, max(end - start, 3), 14, "held" if is_in_force else "bar", _period(member), radius=3),
+        svg.box(start, y + 6, max(end - start, 3), 14, "current" if is_in_force else "bar", _period(member), radius=3),
     ]
     if member.ended is not None:
         label = svg.truncate(f"{member.ended.rule}: {member.ended.id}", 44)
@@ -103,11 +103,11 @@ def _row(member: Held, y: float, first: int, last: int) -> list[str]:
     return parts
 
 
-def _period(member: Held) -> str:
-    period = f"{member.id} is in force from {format_time(member.time)[:10]}"
+def _period(member: TimelineMember) -> str:
+    period = f"{member.id} is in force from {member.time.date()}"
     if member.ended is None:
         return period
-    return f"{period} to {format_time(member.ended.time)[:10]}, ended by {member.ended.id} ({member.ended.rule})"
+    return f"{period} to {member.ended.time.date()}, ended by {member.ended.id} ({member.ended.rule})"
 
 
 def _describe(history: History) -> str:

@@ -16,14 +16,12 @@ Outcome = Literal[
 
 
 class Effects(Struct, gc=False):
-    """What a record did. `touched` are the keys to write, and `ids` the documents that changed."""
+    """What a record did. `touched` are the keys to write."""
 
     outcome: Outcome
     changes: list[FrontierChange]
     touched: list[bytes]
-    ids: list[str]
     rejection: Rejection | None = None
-    scopes: int = 0
     placements: tuple[Placement, ...] = ()  # for the next hop, in the two-hop form
 
 

@@ -14,7 +14,7 @@ from stream_car.codec import content_digest, decode
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import place
-from stream_car.core.pages import add, drop
+from stream_car.core.pages import insert_member, remove_member
 from stream_car.core.revisions import SKEW, Decision, Input, Placement, decide, document_key, release
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Entry, Scope, StoredDocument
@@ -122,7 +122,7 @@ class Fold:
             yield [HEADER]
         header = _header(state)
         header.clock = max(header.clock, at.append_time)
-        effects = Effects("control", [], [HEADER], [])
+        effects = Effects("control", [], [HEADER])
         if header.pending:
             yield from self._release(state, header, at, effects)
         if isinstance(content, InvalidDocument):
@@ -133,7 +133,6 @@ class Fold:
             old = state.documents.get(content.id)
             decision = self._decide(state, header, old, content, scopes, at, effects)
             if decision is not None and decision.document is not None:
-                effects.scopes = len(scopes)
                 yield from self._carry_out(state, header, old, decision.document, decision.placements, effects)
         counts = header.counts
         counts[effects.outcome] = counts.get(effects.outcome, 0) + 1
@@ -151,7 +150,7 @@ class Fold:
     ) -> Decision | None:
         is_due = not isinstance(statement, Document) or self._is_due(statement.time, header)
         is_repeat = old is not None and old.digest == at.digest
-        names = state.names(scopes) if scopes and not is_repeat else scopes
+        names = state.shared_names(scopes) if scopes and not is_repeat else scopes
         try:
             decision = decide(old, statement, at=at, ruleset=self.ruleset, scopes=names, is_due=is_due)
         except InvalidDocument as conflict:
@@ -181,10 +180,9 @@ class Fold:
                 yield missing
         if new.optional is not None or (old is not None and old.optional is not None):
             yield from self._update_queue(state, header, old, new, effects)
-        state.keep(new)
+        state.put(new)
         header.documents += (not new.retracted) - (old is not None and not old.retracted)
         effects.touched.append(document_key(new.entry.id))
-        effects.ids.append(new.entry.id)
 
     def _place(self, state: State, remaining: list[Placement], effects: Effects) -> list[bytes]:
         """Pass the placements from the intake to the frontier. The two-hop form has a log between the two.
@@ -240,9 +238,9 @@ class Fold:
         while True:
             try:
                 if removed is not None:
-                    effects.touched += drop(queue, state.pages, "", removed)
+                    effects.touched += remove_member(queue, state.pages, "", removed)
                 if added is not None:
-                    effects.touched += add(queue, state.pages, added)
+                    effects.touched += insert_member(queue, state.pages, added)
                 break
             except MissingPages as error:
                 missing = error.keys

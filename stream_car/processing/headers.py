@@ -6,7 +6,7 @@ This module is never compiled, because mypyc drops the options of a class.
 from msgspec import Struct
 
 
-class Header(Struct, array_like=True, gc=False):
+class Header(Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """The counters of an intake shard.
 
     `clock` is the greatest append time so far. `links` is the number of placements by explicit link, `pending` of
@@ -21,7 +21,7 @@ class Header(Struct, array_like=True, gc=False):
     counts: dict[str, int] = {}
 
 
-class FrontierHeader(Struct, array_like=True, gc=False):
+class FrontierHeader(Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """The counters of a frontier shard in the two-hop form. Both lists are indexed by intake shard.
 
     `oseqs` has the last emission applied, and `watermarks` the input before which everything has been applied.
@@ -40,7 +40,7 @@ class FrontierHeader(Struct, array_like=True, gc=False):
     changes: int = 0
 
 
-class ForwardedOffsets(Struct, array_like=True, gc=False):
+class ForwardedOffsets(Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """Per intake shard, the offset after the last record that it forwarded to this shard."""
 
     next_offsets: list[int]

@@ -15,10 +15,10 @@ from stream_car.processing.effects import Effects
 from stream_car.processing.fold import REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
-from stream_car.processing.two_hop import DOCUMENTS, PLACEMENTS, IntakeRecord, message_of_emission
+from stream_car.processing.two_hop import DOCUMENTS, PLACEMENTS, IntakeRecord, emission_message
 
 
-async def sequentially(*requests: Callable[[], Awaitable[object]]) -> None:
+async def run_sequentially(*requests: Callable[[], Awaitable[object]]) -> None:
     """Implement `ports.Concurrency` for logs that do not wait: run one request after another."""
     for request in requests:
         await request()
@@ -34,7 +34,7 @@ class IntakeOutbox:
         placements: Log,
         documents: Log,
         rejected: Log,
-        concurrently: Concurrency = sequentially,
+        concurrently: Concurrency = run_sequentially,
     ) -> None:
         self.partitions = partitions
         self.logs = {PLACEMENTS: placements, DOCUMENTS: documents, REJECTED: rejected}
@@ -44,7 +44,7 @@ class IntakeOutbox:
         """Append each emission to its partition, and return when all are acknowledged."""
         batches: dict[tuple[str, int], list[Message]] = {}
         for event in events:
-            batches.setdefault((event.stream, self._partition(event)), []).append(message_of_emission(event))
+            batches.setdefault((event.stream, self._partition(event)), []).append(emission_message(event))
         await self.concurrently(
             *(partial(self.logs[stream].append, partition, batch) for (stream, partition), batch in batches.items())
         )
@@ -83,7 +83,7 @@ class WatermarkEmitter:
 
         Return whether one was written.
         """
-        settled = self.shard.settled
+        settled = self.shard.published_offset
         if settled is None or settled == self.emitted:
             return False
         await self.outbox.emit_watermark(

@@ -1,14 +1,17 @@
 """Receipts: the outcome of one published record, as the fold decided it, for its publisher."""
 
-from difflib import get_close_matches
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
-from stream_car.core.documents import Document, Statement
+from stream_car.core.changes import Rejection
+from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
-from stream_car.processing.effects import Effects, Outcome
+from stream_car.processing.effects import DecodedRecord, Effects, Outcome
+from stream_car.processing.shard import AppliedRecord
+from stream_car.suggest import suggest
 
 
 class LikelyTypo(Struct, frozen=True, kw_only=True):
@@ -18,11 +21,11 @@ class LikelyTypo(Struct, frozen=True, kw_only=True):
     field: str
 
 
-class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Receipt(Struct, frozen=True, kw_only=True):
     """The outcome of one published message.
 
-    `lacking` are the keys that the rules of the document's type need, if it joins no scope. `misspelt` are attributes
-    that were probably meant as fields; they are kept as attributes and void nothing.
+    `missing_keys` are the keys that the rules of the document's type need, if it joins no scope. `likely_typos` are
+    attributes that were probably meant as fields; they are kept as attributes and void nothing.
     """
 
     offset: int
@@ -33,27 +36,41 @@ class Receipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str | None = None
     reason: str | None = None
     scopes: int = 0
-    lacking: tuple[str, ...] = ()
-    misspelt: tuple[LikelyTypo, ...] = ()
+    missing_keys: tuple[str, ...] = ()
+    likely_typos: tuple[LikelyTypo, ...] = ()
 
 
-def receipt_of(offset: int, statement: Statement | None, effects: Effects, ruleset: Ruleset) -> Receipt:
-    """Return the receipt of a record. `statement` is `None` if the record could not be decoded."""
+def receipt_of(
+    offset: int, decoded: DecodedRecord, outcome: Outcome, rejection: Rejection | None, ruleset: Ruleset
+) -> Receipt:
+    """Return the receipt of a record that had this outcome."""
+    statement = decoded.statement
     document = statement if isinstance(statement, Document) else None
-    rejection = effects.rejection
-    accepted = document if effects.outcome in ("accepted", "pending") else None
+    accepted = document if outcome in ("accepted", "pending") else None
+    scopes = len(decoded.scopes) if accepted is not None else 0
     return Receipt(
         offset=offset,
-        outcome=effects.outcome,
+        outcome=outcome,
         id=statement.id if statement is not None else (rejection.id if rejection is not None else None),
         revision=statement.revision if statement is not None else None,
         type=document.type if document is not None else None,
         code=rejection.code if rejection is not None else None,
         reason=rejection.reason if rejection is not None else None,
-        scopes=effects.scopes,
-        lacking=ruleset.missing_keys(accepted) if accepted is not None and not effects.scopes else (),
-        misspelt=likely_typos(accepted, ruleset) if accepted is not None else (),
+        scopes=scopes,
+        missing_keys=ruleset.missing_keys(accepted) if accepted is not None and not scopes else (),
+        likely_typos=likely_typos(accepted, ruleset) if accepted is not None else (),
     )
+
+
+def receipts_of(
+    applied: Iterable[AppliedRecord[DecodedRecord, Effects]], ruleset: Ruleset, *, first: int = 0
+) -> list[Receipt]:
+    """Return the receipts of records that were applied, from offset `first` on."""
+    return [
+        receipt_of(item.record.offset, item.decoded, item.effects.outcome, item.effects.rejection, ruleset)
+        for item in applied
+        if item.record.offset >= first
+    ]
 
 
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Document)}
@@ -66,7 +83,7 @@ def likely_typos(document: Document, ruleset: Ruleset) -> tuple[LikelyTypo, ...]
 
     An attribute that some rule compares is not reported, nor one that resembles a field which the document also has.
     """
-    candidates = [(name, field) for name in document.attributes if (field := _field_like(name)) is not None]
+    candidates = [(name, field) for name in document.attributes if (field := _similar_field(name)) is not None]
     if not candidates:
         return ()
     compared = {name for rule in ruleset.rules.values() for name in rule.differ_on}
@@ -83,6 +100,5 @@ def _is_set(document: Document, field: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _field_like(name: str) -> str | None:
-    matches = get_close_matches(name.lower().replace("-", "_"), _FIELDS, n=1, cutoff=_SIMILARITY_MIN)
-    return matches[0] if matches else None
+def _similar_field(name: str) -> str | None:
+    return suggest(name.lower().replace("-", "_"), _FIELDS, similarity_min=_SIMILARITY_MIN)

@@ -83,9 +83,9 @@ class Shard(Generic[R, E]):
         self.shard = shard
         self.log = log
         self.store = store
-        self.change_log = event_sink
+        self.event_sink = event_sink
         self.fold = fold
-        self._read = decode or fold.read
+        self.decode = decode or fold.read
         self.cache_max = cache_max
         self.generation = fold.generation
         self._state = State()
@@ -103,7 +103,7 @@ class Shard(Generic[R, E]):
         return self._claim is not None
 
     @property
-    def settled(self) -> int | None:
+    def published_offset(self) -> int | None:
         """The next offset, or `None` if some emission before it is not published or the shard has no claim."""
         claim = self._claim
         return claim.next_offset if claim is not None and claim.trimmed + 1 == claim.next_oseq else None
@@ -142,7 +142,7 @@ class Shard(Generic[R, E]):
             if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != digest_of(last[0]):
                 raise Halted("foreign", "The state was built from another log. Rebuild it from this one.")
         self._state.is_whole = not claim.next_offset
-        self._published_up_to = await self.change_log.last(self.shard)
+        self._published_up_to = await self.event_sink.last(self.shard)
         unpublished = await self.store.outbox(claim)
         self._claim = await self._publish(claim, unpublished) if unpublished else claim
 
@@ -170,7 +170,7 @@ class Shard(Generic[R, E]):
         self._state.shrink(self.cache_max)
         return applied
 
-    async def beat(self) -> None:
+    async def check_claim(self) -> None:
         """Check that the claim is still good. Call it for a shard whose log is quiet.
 
         Raises:
@@ -190,7 +190,8 @@ class Shard(Generic[R, E]):
 
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         fold = self.fold
-        batch = [self._read(record) for record in records]
+        decode = self.decode
+        batch = [decode(record) for record in records]
         if not self._state.is_whole:
             needed = {key for decoded in batch for key in fold.keys_needed(decoded)}
             await self._load(claim, [key for key in needed if key not in self._state])
@@ -242,7 +243,7 @@ class Shard(Generic[R, E]):
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         last = events[-1].oseq
         if last > self._published_up_to:
-            await self.change_log.publish(self.shard, [event for event in events if event.oseq > self._published_up_to])
+            await self.event_sink.publish(self.shard, [event for event in events if event.oseq > self._published_up_to])
         return await self.store.trim(claim, last)
 
 

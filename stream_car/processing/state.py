@@ -16,9 +16,10 @@ from msgspec.structs import force_setattr
 
 from stream_car.core.revisions import document_key
 from stream_car.core.stored import EMPTY_DIRECTORY, Entry, Folder, Page, PageEntry, Scope, StoredDocument
-from stream_car.core.timeline import FOLDER, scope_key, share
+from stream_car.core.timeline import FOLDER, scope_key, share_entry
 from stream_car.errors import Halted
 from stream_car.processing.headers import ForwardedOffsets, FrontierHeader, Header
+from stream_car.processing.outcomes import OUTCOMES, OutcomePage
 
 HEADER = b"h"
 PENDING = b"w"
@@ -28,13 +29,14 @@ _SCOPE = scope_key("")
 
 K = TypeVar("K")
 V = TypeVar("V")
-Value = Header | FrontierHeader | ForwardedOffsets | StoredDocument | Scope | Page | Folder | None
+Value = Header | FrontierHeader | ForwardedOffsets | OutcomePage | StoredDocument | Scope | Page | Folder | None
 
 
 class State(MutableMapping[bytes, Value]):
     """The values that a shard has loaded: `documents` by id, `scopes` by name, and `pages` and `others` by key.
 
-    `others` are the header and the queue. While `is_whole` is true, the store has no value that is missing here.
+    `others` are the headers, the queue and the outcomes. While `is_whole` is true, the store has no value that is
+    missing here.
     """
 
     def __init__(self, *, is_whole: bool = False) -> None:
@@ -51,7 +53,7 @@ class State(MutableMapping[bytes, Value]):
         keys = [document_key(name)] if name not in self.documents else []
         return keys + [scope_key(scope) for scope in scopes if scope not in self.scopes]
 
-    def keep(self, stored: StoredDocument) -> None:
+    def put(self, stored: StoredDocument) -> None:
         """Set the document of an id. The key is the document's own `id` object, so that it is in memory once."""
         name = stored.entry.id
         if not self.is_whole and self.documents.get(name) is None:
@@ -66,7 +68,7 @@ class State(MutableMapping[bytes, Value]):
             scope = self.scopes[name] = Scope(name)
         return scope
 
-    def names(self, scopes: Sequence[str]) -> tuple[str, ...]:
+    def shared_names(self, scopes: Sequence[str]) -> tuple[str, ...]:
         """Return the same names as objects that are already in memory: a member's tuple, or the scopes' own names."""
         if len(scopes) == 1 and (scope := self.scopes.get(scopes[0])) is not None and scope.entries:
             member = self.documents.get(scope.entries[0].id)
@@ -93,7 +95,7 @@ class State(MutableMapping[bytes, Value]):
 
     def __setitem__(self, key: bytes, value: Value) -> None:
         if isinstance(value, StoredDocument):
-            self.keep(value)
+            self.put(value)
             self._share(value)
         elif isinstance(value, list):
             self.pages[key] = page = cast(Page, value)
@@ -112,12 +114,12 @@ class State(MutableMapping[bytes, Value]):
 
     def _share(self, stored: StoredDocument) -> None:
         """Make the scopes of a document that was just loaded share its entry."""
-        force_setattr(stored, "scopes", self.names(stored.scopes))
+        force_setattr(stored, "scopes", self.shared_names(stored.scopes))
         force_setattr(stored.entry, "type", intern(stored.entry.type))
         for name in stored.scopes:
             scope = self.scopes.get(name)
             if scope is not None:
-                share(scope, self.pages, stored.entry)
+                share_entry(scope, self.pages, stored.entry)
 
     def _share_all(self, members: list[Entry]) -> None:
         """Replace members that were just loaded by the equal entries of documents that are in memory."""
@@ -125,7 +127,7 @@ class State(MutableMapping[bytes, Value]):
             stored = self.documents.get(member.id)
             if stored is not None and stored.entry == member:
                 members[index] = stored.entry
-                force_setattr(stored, "scopes", self.names(stored.scopes))
+                force_setattr(stored, "scopes", self.shared_names(stored.scopes))
             else:
                 force_setattr(member, "type", intern(member.type))
 
@@ -169,6 +171,7 @@ _DECODERS: dict[bytes, Callable[[bytes], Value]] = {
     b"s:": msgspec.msgpack.Decoder(Scope).decode,
     b"w": msgspec.msgpack.Decoder(Scope).decode,
     b"p:": msgspec.msgpack.Decoder(list[Entry]).decode,
+    OUTCOMES: msgspec.msgpack.Decoder(OutcomePage).decode,
     FOLDER: msgspec.msgpack.Decoder(list[PageEntry]).decode,
 }
 

@@ -21,6 +21,7 @@ from stream_car.ports import Emission, Message, Record
 from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.fold import CHANGES, FORMAT, REJECTED, Fold, Steps, place_all
 from stream_car.processing.headers import ForwardedOffsets, FrontierHeader
+from stream_car.processing.outcomes import OutcomePage, outcome_key, page_number
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import State
 
@@ -40,7 +41,7 @@ def generation_of(ruleset: Ruleset, partitions: Partitions, future: Future = "wa
     return f"{ruleset.digest}-{FORMAT}-{partitions.name}{'' if future == 'wait' else '-' + future}"
 
 
-def message_of_emission(event: Emission) -> Message:
+def emission_message(event: Emission) -> Message:
     """Return the message for an intake emission: a placement, a forwarded document or a rejected record."""
     return Message(value=event.value, key=event.key) if event.stream == PLACEMENTS else _decode_message(event.value)
 
@@ -91,6 +92,20 @@ class IntakeFold:
         return [document_key(name)] if decoded.is_home and name is not None else []
 
     def apply(self, state: State, decoded: IntakeRecord) -> Generator[list[bytes], None, Effects]:
+        """Apply one record, or forward it if it is in the wrong partition, and keep the outcome for its publisher."""
+        effects = yield from self._apply(state, decoded)
+        offset = decoded.record.offset
+        key = outcome_key(offset)
+        if key not in state.others:
+            yield [key]
+        page = state.others[key]
+        if not isinstance(page, OutcomePage) or page.number != page_number(offset):
+            page = state.others[key] = OutcomePage(page_number(offset))
+        page.add(offset, effects.outcome, effects.rejection)
+        effects.touched.append(key)
+        return effects
+
+    def _apply(self, state: State, decoded: IntakeRecord) -> Generator[list[bytes], None, Effects]:
         """Apply one record, or forward it if it is in the wrong partition.
 
         A forwarded copy that is in the wrong partition is dropped: it was made for another number of partitions, and

@@ -1,22 +1,27 @@
-"""What the engine answers: values only, the same for the library, the command line and the network.
+"""What Stream-CAR answers: the same values for the library, the command line and the network.
 
-Times are RFC 3339 text in `api` and `cli`; here they are integer microseconds UTC.
+Promise: times are aware `datetime`s in UTC; as JSON they are RFC 3339, and every field is written.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from stream_car.core.changes import FrontierChange
+from stream_car.core.rule_pack import RulePack
+from stream_car.processing.effects import Outcome
 from stream_car.processing.receipts import Receipt
 
+DocumentStatus = Literal["in_force", "superseded", "retracted", "pending", "unknown"]
 Incomplete = Literal[
     "cycle", "successor_missing", "budget", "in_flight", "pending", "unknown", "retracted", "no_anchor", "limit"
 ]
 
 
-class Step(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """`id` voids (or amends) the document of the step before it, by `rule` (or `link`) in `scope`."""
+class Step(Struct, frozen=True, kw_only=True, gc=False):
+    """`id` supersedes (or amends) the document of the step before it, by `rule` (or `link`) in `scope`."""
 
     id: str
     rule: str
@@ -24,50 +29,35 @@ class Step(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     effect: Literal["supersede", "amend"] = "supersede"
 
 
-Stands = Literal["active", "void", "pending", "absent"]
-
-
-class Difference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document that stands otherwise under other rules. `why` names what voids it, then or now.
-
-    `absent`: refused, retracted or never said.
-    """
-
-    id: str
-    before: Stands
-    after: Stands
-    why: tuple[Step, ...] = ()
-
-
-class Evidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document as an answer shows it; `active` as of the answer's time."""
+class Evidence(Struct, frozen=True, kw_only=True):
+    """A document as an answer shows it; `status` is that at the answer's time."""
 
     id: str
     type: str
-    time: int
+    time: datetime
     order: int = 0
     revision: int = 1
-    active: bool = True
+    status: DocumentStatus = "in_force"
     title: str = ""
     text: str = ""
     source: str = ""
     url: str = ""
 
 
-class Amendment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Amendment(Struct, frozen=True, kw_only=True):
     """A document in force that amends another, and the path from that one to it.
 
-    The first step amends; further ones void what amended first.
+    The first step amends; further steps supersede the first amendment.
     """
 
     document: Evidence
     path: tuple[Step, ...]
 
 
-class Controlling(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document that is in force, and the path from the anchor to it (empty: it is the anchor).
+class Controlling(Struct, frozen=True, kw_only=True):
+    """A document in force, and the path from the anchor to it (empty if it is the anchor).
 
-    `amendments` are to be read with it; `amendments_more` counts those beyond the ones that are listed.
+    Read it together with its `amendments`; `amendments_more` counts those that are not listed.
     """
 
     document: Evidence
@@ -76,39 +66,31 @@ class Controlling(Struct, frozen=True, kw_only=True, omit_defaults=True):
     amendments_more: int = 0
 
 
-class Group(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Group(Struct, frozen=True, kw_only=True):
     """An anchor and what controls it now: the active documents of `cl({anchor})` (Definition 3).
 
-    Of very many the latest are listed, and `controlling_more` counts the others. `passed` are superseded
-    documents on the paths, as evidence; `missing` names successors that are not here; `cycle` lists
-    documents that void one another. `belief` is the probability that this anchor is the one meant, given
-    the question.
+    If there are very many, the latest are listed and `controlling_more` counts the others. `superseded` are the
+    documents on the paths, as evidence; `missing` names successors that are not here; `cycle` lists documents
+    that supersede one another. `probability` is that this anchor is meant, given the question.
     """
 
     anchor: Evidence
     score: float = 0.0
-    belief: float = 0.0
+    probability: float = 0.0
     controlling: tuple[Controlling, ...] = ()
     controlling_more: int = 0
-    passed: tuple[Evidence, ...] = ()
+    superseded: tuple[Evidence, ...] = ()
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()
     missing: tuple[str, ...] = ()
     cycle: tuple[str, ...] = ()
 
 
-class After(Struct, frozen=True, kw_only=True, gc=False):
-    """A statement that an answer must have seen: `revision` of a document, or a later one."""
+class Certificate(Struct, frozen=True, kw_only=True):
+    """What the answer guarantees: Theorem 4 for the `covered` anchors, as of the input before `cut`.
 
-    id: str
-    revision: int = 1
-
-
-class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the answer warrants: Theorem 4 for the `covered` anchors, as of the input before `cut`.
-
-    `cut` has one offset for each intake shard. `phi` is scope identifiability, `kappa` the scope ambiguity
-    ratio (Definition 5).
+    `cut` has one offset per intake shard. `phi` is scope identifiability, `kappa` the scope ambiguity ratio
+    (Definition 5). `rounds` and `lookups` count the reads of Stage 2 and the keys that they read.
     """
 
     covered: tuple[str, ...]
@@ -120,54 +102,52 @@ class Certificate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     coverage: float = 1.0
     generation: str = ""
     cut: tuple[int, ...] = ()
-    as_of: int | None = None
-    rounds: int = 0  # batches of reads that Stage 2 took
-    lookups: int = 0  # keys that Stage 2 read
+    as_of: datetime | None = None
+    rounds: int = 0
+    lookups: int = 0
 
 
-class Plausible(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlausibleScope(Struct, frozen=True, kw_only=True):
     """A scope that the question may mean, and the probability that it does (Definition 8).
 
-    `coverage` is how much of that probability is with anchors that the answer covers.
+    `coverage` is the part of that probability whose anchors the answer covers.
     """
 
     scope: str
-    belief: float
+    probability: float
     coverage: float = 0.0
 
 
-class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`front(cl(A_k(q)))`: groups by relevance, with a lead for anchors that something supersedes.
+class Answer(Struct, frozen=True, kw_only=True):
+    """`front(cl(A_k(q)))`: groups in order of relevance, with a bonus for anchors that something supersedes.
 
-    `results` are the controlling documents, best first. `scopes` are those that the question may mean,
-    likeliest first; what their beliefs lack of 1 is with unlikely scopes and anchors not looked at.
+    `results` are the controlling documents, best first. `scopes` are those that the question may mean, most likely
+    first; the rest of the probability lies with unlikely scopes and anchors that were not examined. `pending`
+    counts documents that wait for their time, `vectors_pending` those found only by their words because their
+    vectors are still being made, `ignored_terms` the most common words of a long question, which were not searched.
     """
 
     question: str
     results: tuple[Evidence, ...]
     groups: tuple[Group, ...]
     certificate: Certificate
-    scopes: tuple[Plausible, ...] = ()
-    pending: int = 0  # documents that wait for their time
-    behind: int = 0  # documents found by their words only, because their vectors are still being made
-    unread: int = 0  # words of the question that were not looked for: it has too many, and these are its commonest
+    scopes: tuple[PlausibleScope, ...] = ()
+    pending: int = 0
+    vectors_pending: int = 0
+    ignored_terms: int = 0
 
 
-Via = Literal["id", "chunk", "record", ""]
-Status = Literal["active", "void", "pending", "retracted", "unknown"]
+class Resolution(Struct, frozen=True, kw_only=True):
+    """What a name means now. `via` tells how the name was read; `reasons`, why this may not be all."""
 
-
-class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one asked-for name stands for now. `via`: how the name was read."""
-
-    asked: str
-    status: Status
-    via: Via = ""
+    name: str
+    status: DocumentStatus
+    via: Literal["id", "chunk", "record", ""] = ""
     groups: tuple[Group, ...] = ()
-    reasons: tuple[Incomplete, ...] = ()  # why this may not be all, groups' own reasons apart
+    reasons: tuple[Incomplete, ...] = ()
 
 
-class Violation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Violation(Struct, frozen=True, kw_only=True):
     """A condition of Theorem 4 that a set breaks, for one of its documents, and what repairs it.
 
     `frontier_inclusion`: `add` holds controlling documents that the set lacks.
@@ -180,15 +160,16 @@ class Violation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: tuple[Step, ...] = ()
 
 
-class Audit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Theorem 4 for a given set. It holds iff there is no violation and every id is part of the corpus.
+class Audit(Struct, frozen=True, kw_only=True):
+    """Whether a given set meets Theorem 4: it holds if there is no violation and every id is in the corpus.
 
-    `pending` wait for their time; `stranded` are void while nothing that is here controls them.
+    `repaired` is the set with what is missing added and what is superseded removed. `pending` documents wait for
+    their time; `stranded` ones are superseded although nothing that is here controls them.
     """
 
     holds: bool
     violations: tuple[Violation, ...] = ()
-    repaired: tuple[str, ...] = ()  # the set with what is missing added and superseded documents left out
+    repaired: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     retracted: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
@@ -196,30 +177,30 @@ class Audit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     certificate: Certificate | None = None
 
 
-class Ending(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What ended a member's hold on a scope, and when that took effect."""
+class Ending(Struct, frozen=True, kw_only=True):
+    """What superseded a member of a scope, and when that took effect."""
 
-    time: int
+    time: datetime
     id: str
     rule: str
 
 
-class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member of a scope's timeline: from when to when it held, and what ended it."""
+class TimelineMember(Struct, frozen=True, kw_only=True):
+    """A member of a scope's timeline: in force from `time` until it `ended`."""
 
     id: str
     type: str
     revision: int
-    time: int
+    time: datetime
+    append_time: datetime
     order: int = 0
     ended: Ending | None = None
     offset: int = 0
-    append_time: int = 0
     title: str = ""
 
 
-class Blocked(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member that this scope does not void, but that is void through another scope or a link."""
+class Blocked(Struct, frozen=True, kw_only=True):
+    """A member that this scope does not supersede, but that another scope or a link does."""
 
     document: Evidence
     scope: str
@@ -227,11 +208,14 @@ class Blocked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rule: str
 
 
-class Frontier(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The active members of a scope; `blocked` are void through another scope or link."""
+class Frontier(Struct, frozen=True, kw_only=True):
+    """The active members of a scope; `blocked` ones are superseded through another scope or a link.
+
+    `members` counts all members, `seq` the changes of this frontier.
+    """
 
     scope: str
-    active: tuple[Evidence, ...]
+    in_force: tuple[Evidence, ...]
     blocked: tuple[Blocked, ...] = ()
     members: int = 0
     seq: int = 0
@@ -239,71 +223,230 @@ class Frontier(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasons: tuple[Incomplete, ...] = ()
 
 
-class History(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class History(Struct, frozen=True, kw_only=True):
     """The timeline of a scope, oldest first."""
 
     scope: str
-    members: tuple[Held, ...]
+    members: tuple[TimelineMember, ...]
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()
 
 
-class Bond(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One scope (or link) of a document: whether it holds there, and if not, what voids it."""
+class Membership(Struct, frozen=True, kw_only=True):
+    """One scope (or link) of a document: whether the document is in force there, and if not, what supersedes it."""
 
     scope: str
     holds: bool
     by: tuple[Step, ...] = ()
 
 
-class Explanation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a document is or is not active, scope by scope and link by link, and what controls it."""
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why a document is or is not in force, scope by scope and link by link, and what controls it.
 
-    asked: str
-    status: Status
+    `due` is the time that a pending document waits for.
+    """
+
+    name: str
+    status: DocumentStatus
     document: Evidence | None = None
-    bonds: tuple[Bond, ...] = ()
+    memberships: tuple[Membership, ...] = ()
     group: Group | None = None
-    due: int | None = None  # pending: the time it waits for
+    due: datetime | None = None
     reasons: tuple[Incomplete, ...] = ()
 
 
-class Told(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A frontier change as it was told, and its place in the order of changes."""
+class ChangedMember(Struct, frozen=True, kw_only=True):
+    """A document revision that entered or left a frontier, and the rule (or `link`) that moved it.
 
-    position: str  # generation/shard/oseq
-    oseq: int
-    change: FrontierChange
+    `revision` is 0 and `time` is `None` for the target of a link, of which only the id is known. `rule` of a
+    document that entered may name the rule by which it amends another member.
+    """
+
+    id: str
+    revision: int = 0
+    type: str = ""
+    time: datetime | None = None
+    order: int = 0
+    why: Literal["holds", "voided", "retracted", "corrected", "moved", "link"] = "holds"
+    rule: str = ""
 
 
-class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Input that was refused, with its bytes; `offset` names it, the list goes on behind `oseq`."""
+class ChangedRun(Struct, frozen=True, kw_only=True):
+    """All members of a type from `start` up to `end`, both as (time, order), except the cause's own document.
+
+    `None` means unbounded. `including` and `excluding` restrict the run to members with (without) these values.
+    """
+
+    type: str
+    count: int
+    start: datetime | None = None
+    start_order: int = 0
+    end: datetime | None = None
+    end_order: int = 0
+    why: Literal["holds", "voided", "retracted", "corrected", "moved", "link"] = "holds"
+    rule: str = ""
+    including: tuple[str, ...] | None = None
+    excluding: tuple[tuple[str, ...], ...] = ()
+
+
+class ChangeCause(Struct, frozen=True, kw_only=True):
+    """The document whose arrival, correction, retraction or release caused a change."""
+
+    id: str
+    revision: int
+    kind: Literal["placed", "corrected", "moved", "retracted", "released"] = "placed"
+    title: str = ""
+    url: str = ""
+    source: str = ""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A change of a scope's frontier: `entered` is in force in this scope now, `left` no longer.
+
+    `position` orders changes and continues a listing after this one. `seq` counts the changes of the scope from 1
+    without a gap. `offset` is the input that caused it. Runs stand for more than 256 members of one type.
+    """
+
+    position: str
+    scope: str
+    seq: int
+    cause: ChangeCause
+    offset: int
+    entered: tuple[ChangedMember, ...] = ()
+    left: tuple[ChangedMember, ...] = ()
+    entered_runs: tuple[ChangedRun, ...] = ()
+    left_runs: tuple[ChangedRun, ...] = ()
+
+
+class Base64(Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes that are not UTF-8."""
+
+    base64: bytes
+
+
+class Rejected(Struct, frozen=True, kw_only=True):
+    """Input that was not accepted. `offset` names it; a listing continues after its `number`."""
 
     offset: int
     code: str
     reason: str
-    append_time: int = 0
+    append_time: datetime
+    number: int
     id: str | None = None
-    value: bytes = b""
-    oseq: int = 0
+    content: str | Base64 = field(default="", name="value")
+
+    @property
+    def value(self) -> bytes:
+        """The bytes as they were sent."""
+        return self.content.base64 if isinstance(self.content, Base64) else self.content.encode()
 
 
-class Published(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Receipts in the order of the messages."""
+class Published(Struct, frozen=True, kw_only=True):
+    """What became of a publication: how many documents had which outcome, and a receipt for each, in order."""
 
-    receipts: tuple[Receipt, ...] = ()
+    outcomes: Mapping[Outcome, int]
+    receipts: tuple[Receipt, ...]
+
+    @classmethod
+    def of(cls, receipts: Sequence[Receipt]) -> "Published":
+        """Return the receipts with their outcomes counted."""
+        outcomes = Counter(receipt.outcome for receipt in receipts)
+        return cls(outcomes=dict(sorted(outcomes.items())), receipts=tuple(receipts))
 
 
-class Replayed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one refused input that was to be replayed.
+class Replayed(Struct, frozen=True, kw_only=True):
+    """What became of one rejected input that was to be replayed.
 
-    `replayed`: sent again, see the receipt; without one it was only tried. `before`: that had been done
-    already, as record `at`. `refused`: it would be refused again, see code and reason.
+    `replayed`: sent again, see the receipt; without a receipt it was a dry run. `replayed_before`: done already, as
+    record `at`. `rejected`: it would be rejected again, see `code` and `reason`.
     """
 
     offset: int
-    outcome: Literal["replayed", "before", "refused"]
+    outcome: Literal["replayed", "replayed_before", "rejected"]
     code: str | None = None
     reason: str | None = None
     at: int | None = None
     receipt: Receipt | None = None
+
+
+class PendingDocument(Struct, frozen=True, kw_only=True):
+    """A document revision that waits for its time."""
+
+    id: str
+    revision: int
+    time: datetime
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """The rule packs in force; `generation` changes whenever anything in them does."""
+
+    generation: str
+    packs: tuple[RulePack, ...]
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """The state of an installation.
+
+    `cursor` is that of the last change, `changes_from` the first change that is surely kept. `outcomes` counts the
+    messages of the log by what became of them. `lag` is the number of changes that the slowest subscriber has not
+    received.
+    """
+
+    version: str
+    generation: str
+    next_offset: int
+    cursor: str
+    changes_from: int
+    documents: int
+    pending: int
+    outcomes: Mapping[str, int]
+    subscriptions: int = 0
+    lag: int = 0
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A document whose status is another under other rules. `why` names what supersedes it, before or after.
+
+    `unknown`: rejected, retracted or never published.
+    """
+
+    id: str
+    before: DocumentStatus
+    after: DocumentStatus
+    why: tuple[Step, ...] = ()
+
+
+class StatusCount(Struct, frozen=True, kw_only=True):
+    """How many documents change from one status to another."""
+
+    before: DocumentStatus
+    after: DocumentStatus
+    documents: int
+
+
+class RebuildStatus(Struct, frozen=True, kw_only=True):
+    """The progress of a rebuild: `applied` messages of `end`. `failed` changed nothing; `detail` tells what happened.
+
+    A dry run ends as `compared`, with every difference counted and the first thousand of them listed.
+    """
+
+    state: Literal["none", "building", "comparing", "compared", "switched", "failed"] = "none"
+    dry_run: bool = False
+    applied: int = 0
+    end: int = 0
+    counts: tuple[StatusCount, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    detail: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on."""
+        return self.state in ("building", "comparing")
+
+
+def text_or_base64(value: bytes) -> str | Base64:
+    """Return bytes as text if they are UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return Base64(value)

@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.codec.times import from_micros
 from stream_car.core.amendments import Amender
 from stream_car.core.changes import LISTED_MAX
-from stream_car.core.documents import Document
-from stream_car.core.stored import Entry, StoredDocument
-from stream_car.core.walk import WalkResult
+from stream_car.core.documents import Document, Precedence
+from stream_car.core.stored import LOWEST, Entry
+from stream_car.core.walk import ScopeAndType, WalkResult
+from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step, Violation
 from stream_car.queries.snapshot import Snapshot
 
@@ -26,15 +28,15 @@ class Amendments(Struct, frozen=True, gc=False):
 NO_AMENDMENTS = Amendments(())
 
 
-def evidence_of(entry: Entry | StoredDocument, name: str, body: Document | None, *, active: bool) -> Evidence:
+def evidence_of(entry: Entry, body: Document | None, *, active: bool) -> Evidence:
     """A document as answers show it. Without its body, title, text, source and URL stay empty."""
     return Evidence(
-        id=name,
+        id=entry.id,
         type=entry.type,
-        time=entry.time,
+        time=from_micros(entry.time),
         order=entry.order,
         revision=entry.revision,
-        active=active,
+        status="in_force" if active else "superseded",
         title=body.title if body is not None else "",
         text=body.text if body is not None else "",
         source=body.source if body is not None else "",
@@ -59,38 +61,40 @@ def with_limited_list(walk: WalkResult, required: Collection[str] = ()) -> WalkR
     )
 
 
-def names_in(walks: Iterable[WalkResult], amendments: Mapping[str, Amendments]) -> list[str]:
-    """Every document that the groups of these walks show."""
+async def groups_of(snapshot: Snapshot, index: AnchorIndex, walks: Sequence[WalkResult]) -> list[Group]:
+    """The group of each walk, with the amendments in force and the texts of everything that it shows."""
+    amendments = await amendments_of(snapshot, walks)
+    paths = [{entry.id: steps_of(walk, entry.id) for entry in walk.controlling} for walk in walks]
     names = dict.fromkeys(entry.id for amending in amendments.values() for entry, _ in amending.listed)
-    for walk in walks:
+    for walk, path_to in zip(walks, paths, strict=True):
         names[walk.anchor] = None
-        names.update(dict.fromkeys(entry.id for entry in walk.controlling))
-        names.update(dict.fromkeys(name for entry in walk.controlling for name, _, _ in walk.path(entry.id)))
-    return list(names)
+        names |= dict.fromkeys((*path_to, *(step.id for path in path_to.values() for step in path)))
+    bodies = await snapshot.bodies(index, list(names))
+    return [_group_of(walk, path_to, bodies, amendments) for walk, path_to in zip(walks, paths, strict=True)]
 
 
-def group_of(
-    walk: WalkResult, bodies: Mapping[str, Document], amendments: Mapping[str, Amendments], score: float = 0.0
+def _group_of(
+    walk: WalkResult,
+    path_to: Mapping[str, tuple[Step, ...]],
+    bodies: Mapping[str, Document],
+    amendments: Mapping[str, Amendments],
 ) -> Group:
     """The group of an anchor: its controlling documents, and the superseded documents on the paths to them."""
-    controlling = {entry.id for entry in walk.controlling}
-    paths = {entry.id: steps_of(walk, entry.id) for entry in walk.controlling}
-    superseded = dict.fromkeys(step.id for path in paths.values() for step in path if step.id not in controlling)
+    superseded = dict.fromkeys(step.id for path in path_to.values() for step in path if step.id not in path_to)
     reasons = _reasons(walk)
     return Group(
-        anchor=evidence_of(walk.document, walk.anchor, bodies.get(walk.anchor), active=walk.is_active),
-        score=score,
+        anchor=evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=walk.is_active),
         controlling=tuple(
             Controlling(
-                document=evidence_of(entry, entry.id, bodies.get(entry.id), active=True),
-                path=paths[entry.id],
+                document=evidence_of(entry, bodies.get(entry.id), active=True),
+                path=path_to[entry.id],
                 amendments=_shown_amendments(amendments.get(entry.id, NO_AMENDMENTS), bodies),
                 amendments_more=amendments.get(entry.id, NO_AMENDMENTS).more,
             )
             for entry in walk.controlling
         ),
         controlling_more=walk.controlling_more,
-        passed=tuple(evidence_of(walk.nodes[name].entry, name, bodies.get(name), active=False) for name in superseded),
+        superseded=tuple(evidence_of(walk.nodes[name].entry, bodies.get(name), active=False) for name in superseded),
         complete=not reasons,
         reasons=tuple(reasons),
         missing=walk.missing,
@@ -112,7 +116,7 @@ def _reasons(walk: WalkResult) -> list[Incomplete]:
 
 def _shown_amendments(amendments: Amendments, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
     return tuple(
-        Amendment(document=evidence_of(entry, entry.id, bodies.get(entry.id), active=True), path=path)
+        Amendment(document=evidence_of(entry, bodies.get(entry.id), active=True), path=path)
         for entry, path in amendments.listed
     )
 
@@ -128,16 +132,8 @@ def certificate_of(
     lookups: int,
     reasons: Sequence[Incomplete] = (),
 ) -> Certificate:
-    """What an answer warrants for the anchors of these walks (Theorem 4, Definition 5).
-
-    Let `C` be the closures of the anchors, and `N` those together with all documents that share a scope with an
-    anchor. Then `kappa = |N| / |C|` and `phi = 1 / kappa`.
-    """
-    closure = set[str]().union(*(walk.closure for walk in walks))
-    around = set[str]().union(*(walk.around for walk in walks))
-    closure_size = len(closure) + sum(walk.closure_more for walk in walks)
-    around_size = len(around | closure) + sum(walk.around_more for walk in walks)
-    kappa = max(1.0, around_size / closure_size) if closure_size else 1.0
+    """What an answer warrants for the anchors of these walks (Theorem 4, Definition 5)."""
+    kappa = scope_ambiguity(walks)
     all_reasons = dict.fromkeys(reasons)
     for walk in walks:
         all_reasons.update(dict.fromkeys(_reasons(walk)))
@@ -150,17 +146,48 @@ def certificate_of(
         kappa=kappa,
         generation=generation,
         cut=cut,
-        as_of=as_of,
+        as_of=from_micros(as_of) if as_of is not None else None,
         rounds=rounds,
         lookups=lookups,
     )
+
+
+def scope_ambiguity(walks: Sequence[WalkResult]) -> float:
+    """The scope ambiguity ratio `kappa` of the anchors of these walks (Definition 5).
+
+    Let `C` be the closures of the anchors, and `N` those together with all documents that share a scope with an
+    anchor. Then `kappa = |N| / |C|`. Members of a scope that has too many to name are counted, each scope once for all
+    walks. A document of two such scopes counts twice in `N`, unless a closure names it.
+    """
+    closure = set[str]().union(*(walk.closure for walk in walks))
+    around = closure.union(*(walk.around for walk in walks))
+    large_scopes: dict[str, int] = {}
+    counts: dict[ScopeAndType, tuple[int, Precedence]] = {}  # with the precedence that the counted members exceed
+    members: dict[ScopeAndType, dict[str, Precedence]] = {}
+    for walk in walks:
+        large_scopes |= walk.large_scopes
+        for key, count in walk.closure_counts.items():
+            counts[key] = max(counts.get(key, (0, LOWEST)), (count, walk.reach[key].low))
+        for key, precedences in walk.members_of_large_scopes.items():
+            members[key] = members.get(key, {}) | precedences
+    counted = {
+        name for key, (_, low) in counts.items() for name, at in members.get(key, {}).items() if at > low
+    }  # ids in `closure` that `counts` has, too
+    memberships = [(scope, name) for (scope, _), names in members.items() if scope in large_scopes for name in names]
+    named = {name for _, name in memberships}  # each of them counts once, however many large scopes it is in
+    closure_size = len(closure - counted) + sum(count for count, _ in counts.values())
+    others = sum(count for (scope, _), (count, _) in counts.items() if scope not in large_scopes)
+    in_scopes = sum(large_scopes.values()) - (len(memberships) - len(named))
+    around_size = len(around - named - counted) + in_scopes + others
+    return max(1.0, around_size / closure_size) if closure_size else 1.0
 
 
 async def amendments_of(snapshot: Snapshot, walks: Iterable[WalkResult]) -> Mapping[str, Amendments]:
     """The amendments of the controlling documents of these walks, by id; documents without any are left out."""
     has_links = (await snapshot.overview()).has_links
     controlling = {entry.id: entry for walk in walks for entry in walk.controlling}
-    names = [name for name, entry in controlling.items() if has_links or snapshot.ruleset.is_amendable(entry.type)]
+    amendable = snapshot.ruleset.amendable_types
+    names = [name for name, entry in controlling.items() if has_links or entry.type in amendable]
     if not names:
         return {}
     direct = await snapshot.amenders(names)
@@ -194,7 +221,7 @@ def ignored_superseders(walks: dict[str, WalkResult], present: set[str]) -> list
     violations = []
     for name, walk in walks.items():
         superseders = walk.closure - {name} | ({name} & set(walk.cycle))
-        if (superseders or walk.closure_more) and superseders.isdisjoint(present):
+        if (superseders or walk.closure_counts) and superseders.isdisjoint(present):
             repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(superseders))
             path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.via else ()
             violations.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))

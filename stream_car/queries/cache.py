@@ -151,11 +151,11 @@ class AnswerCache:
         """Cache an answer of this snapshot, unless it is too large or state or index have changed meanwhile."""
         overview = await snapshot.overview()
         size = _estimated_size(answer, len(snapshot.values), sum(map(len, snapshot.searches.values())))
-        if snapshot.index_version != await index.version() or size > self.bytes_max // 4:
+        if len(snapshot.index_versions) != 1 or size > self.bytes_max // 4:
             return
         searches, keys = dict(snapshot.searches), tuple(snapshot.values)
         cached = CachedAnswer(
-            answer, snapshot.cut, snapshot.index_version, overview.has_links, searches, plan, keys, size
+            answer, snapshot.cut, next(iter(snapshot.index_versions)), overview.has_links, searches, plan, keys, size
         )
         if not self._track(cached, snapshot):
             return
@@ -217,7 +217,12 @@ def _shown_documents(answer: Answer) -> dict[str, Evidence]:
     shown: dict[str, Evidence] = {}
     for group in answer.groups:
         amending = (amendment.document for control in group.controlling for amendment in control.amendments)
-        for evidence in (group.anchor, *(control.document for control in group.controlling), *group.passed, *amending):
+        for evidence in (
+            group.anchor,
+            *(control.document for control in group.controlling),
+            *group.superseded,
+            *amending,
+        ):
             shown[evidence.id] = evidence
     return shown
 

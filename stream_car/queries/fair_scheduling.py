@@ -1,7 +1,7 @@
-"""The time of a loop that there is to spare: for work that takes long and that nobody short is to wait for.
+"""Time on an event loop for work that takes long, so that short requests need not wait for it.
 
-Promise: one piece of such work at a time, of `PIECE_S` or so; after it the loop is left to others for `RESTS` times as
-long, if there are any. So however much of it there is, most of the time belongs to what is short.
+Promise: one piece of long work runs at a time, for about `PIECE_S`. After it the loop belongs to others for `RESTS`
+times as long, if there are any. So short work gets most of the time, however much long work there is.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ RESTS = 3  # times as long as a piece took
 
 
 class SpareTime:
-    """Whoever is inside has the time alone; after a piece of work it rests, unless nobody `is_wanted` elsewhere."""
+    """A context for one piece of long work. After it comes a rest, unless `is_wanted` says that nothing else waits."""
 
     def __init__(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
         self._free = asyncio.Lock()
@@ -23,7 +23,7 @@ class SpareTime:
 
     @property
     def held_s(self) -> float:
-        """For how long somebody has been inside."""
+        """The seconds since the piece that runs now began."""
         return asyncio.get_running_loop().time() - self._begun
 
     async def __aenter__(self) -> "SpareTime":
@@ -42,7 +42,7 @@ class SpareTime:
 
 
 class Turns:
-    """Many who want spare time for the same: together they get as much as anybody else, one of them in turn."""
+    """Shares spare time among many pieces of one kind: together they get as much as any other piece."""
 
     def __init__(self, spare: SpareTime) -> None:
         self._spare = spare
@@ -50,6 +50,6 @@ class Turns:
 
     @asynccontextmanager
     async def next(self) -> AsyncIterator[None]:
-        """Time for a piece of work of one of them."""
+        """Wait for the next turn; the context is the time for one piece of work."""
         async with self._turn, self._spare:
             yield

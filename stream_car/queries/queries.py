@@ -22,30 +22,26 @@ from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult, pages_of
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import (
-    After,
     Answer,
     Audit,
     Certificate,
+    DocumentStatus,
     Evidence,
     Group,
     Incomplete,
     Resolution,
-    Status,
-    Via,
 )
 from stream_car.queries.assembly import (
-    amendments_of,
     certificate_of,
     evidence_of,
     frontier_exclusions,
-    group_of,
+    groups_of,
     ignored_superseders,
-    names_in,
     with_limited_list,
 )
 from stream_car.queries.cache import AnswerCache
-from stream_car.queries.limits import DEPTH, require, require_budget, require_names, require_time
-from stream_car.queries.read_options import DEFAULT_OPTIONS, ImmediateRetries, ReadOptions, mark_in_flight
+from stream_car.queries.limits import DEPTH, require_budget, require_names, require_question
+from stream_car.queries.read_options import DEFAULT_OPTIONS, ImmediateRetries, MinRevision, ReadOptions, mark_in_flight
 from stream_car.queries.retrieval import SEARCHED_MAX, Question, retrieve, select, with_probabilities
 from stream_car.queries.shards import ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
@@ -79,7 +75,7 @@ class Queries:
         self.cache = cache
         self.superseded_bonus = superseded_bonus  # nats in favour of an anchor that something supersedes
 
-    def reader(self, as_of: int | None = None) -> Snapshot:
+    def snapshot(self, as_of: int | None = None) -> Snapshot:
         """A snapshot for one attempt at a question."""
         return Snapshot(self.shards.source(), self.ruleset, as_of=as_of)
 
@@ -107,7 +103,6 @@ class Queries:
                 answer, or one that has no field for the mark. `pending`, without a retry, if one of `min_revisions`
                 takes effect in the future.
         """
-        require_time(as_of)
         retry = options.retry or ImmediateRetries()
         while True:
             snapshot = Snapshot(
@@ -121,16 +116,15 @@ class Queries:
             retry_reason: RetryReason = "shard_moved"
             with suppress(ShardMoved):
                 answer = await read(snapshot)
-                if not await self._has_seen(snapshot, options.min_revisions):
-                    retry_reason = "not_visible"
-                elif not snapshot.source.is_exact:
+                retry_reason = "not_visible"  # also if the shard moves before this is known
+                if await self._has_seen(snapshot, options.min_revisions):
+                    if snapshot.source.is_exact:
+                        return answer
                     retry_reason = "not_exact"
-                else:
-                    return answer
             if not await retry.wait():
                 return _after_last_attempt(answer, retry_reason, options.min_revisions)
 
-    async def _has_seen(self, snapshot: Snapshot, min_revisions: Sequence[After]) -> bool:
+    async def _has_seen(self, snapshot: Snapshot, min_revisions: Sequence[MinRevision]) -> bool:
         """Return whether the cut includes these revisions, so that every shard they joined or left has applied them.
 
         Raises `InvalidRequest` (`pending`) for a revision that takes effect in the future.
@@ -152,13 +146,13 @@ class Queries:
 
     async def search(self, text: str, k: int = 5, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Evidence, ...]:
         """The best `k` anchors by relevance alone (Stage 1), active or not."""
-        require(text, k, k)
+        require_question(text, k, k)
 
         async def read(snapshot: Snapshot) -> tuple[Evidence, ...]:
             hits, walks = await self._anchors(snapshot, text, k)
             bodies = await snapshot.bodies(self.index, [hit.id for hit in hits])
             return tuple(
-                evidence_of(walk.document, walk.anchor, bodies.get(walk.anchor), active=walk.is_active)
+                evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=walk.is_active)
                 for walk in walks
             )
 
@@ -192,13 +186,13 @@ class Queries:
         `as_of` is a valid time in microseconds UTC. After Stage 2 has read `budget` keys, no further anchor is
         examined; the certificate lists what was left out. Raises `InvalidRequest`.
         """
-        require(text, k, depth)
+        require_question(text, k, depth)
         require_budget(budget)
         question = Question(text, k, depth, as_of, budget)
         answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
         if vectors_pending or ignored_terms:
-            return replace(answer, behind=vectors_pending, unread=ignored_terms)
+            return replace(answer, vectors_pending=vectors_pending, ignored_terms=ignored_terms)
         return answer
 
     async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
@@ -217,9 +211,7 @@ class Queries:
         retrieval = await retrieve(snapshot, self.index, question, superseded_bonus=self.superseded_bonus)
         plan = retrieval.plan
         selection = select([retrieval.walks[summary.anchor] for _, summary in plan.examined], question.k)
-        amendments = await amendments_of(snapshot, selection.shown)
-        bodies = await snapshot.bodies(self.index, names_in(selection.shown, amendments))
-        groups = tuple(group_of(walk, bodies, amendments) for walk in selection.shown)
+        groups = tuple(await groups_of(snapshot, self.index, selection.shown))
         documents = {control.document.id: control.document for group in groups for control in group.controlling}
         not_covered = [summary.anchor for _, summary in plan.examined[len(selection.covered) :]]
         not_covered += [hit.id for hit in plan.remaining]
@@ -264,10 +256,8 @@ class Queries:
         await snapshot.load([document_key(name) for name in names])
         resolved_names = [await self.resolve_name(snapshot, name) for name in names]
         ids = list(dict.fromkeys(document_id for resolved in resolved_names for document_id in resolved.ids))
-        walks = {walk.anchor: with_limited_list(walk) for walk in await snapshot.walk(ids) if walk is not None}
-        amendments = await amendments_of(snapshot, walks.values())
-        bodies = await snapshot.bodies(self.index, names_in(walks.values(), amendments))
-        groups = {name: group_of(walk, bodies, amendments) for name, walk in walks.items()}
+        walks = [with_limited_list(walk) for walk in await snapshot.walk(ids) if walk is not None]
+        groups = {group.anchor.id: group for group in await groups_of(snapshot, self.index, walks)}
         return tuple(_resolution(resolved, groups) for resolved in resolved_names)
 
     async def resolve_name(self, snapshot: Snapshot, name: str) -> "ResolvedName":
@@ -284,7 +274,7 @@ class Queries:
             scope = await snapshot.scope(record_scope(record)) if record else None
             if scope is not None and (scope.entries or scope.directory):
                 editions = await snapshot.with_pages(partial(_latest_editions, scope, snapshot))
-                return ResolvedName(name, "record", tuple(entry.id for entry in editions), "active")
+                return ResolvedName(name, "record", tuple(entry.id for entry in editions), "in_force")
         return ResolvedName(name, "", (), "unknown")
 
     async def check(
@@ -300,9 +290,9 @@ class Queries:
 
         Frontier inclusion is judged for the anchors `A_depth(question)`, or without a question for the set itself.
         """
-        require_names(ids)
+        require_names(ids, field="ids")
         if question is not None:
-            require(question, 1, depth)
+            require_question(question, 1, depth, field="question")
         return await self.read_consistently(
             as_of, lambda snapshot: self._check(snapshot, ids, question, depth), options
         )
@@ -344,7 +334,7 @@ class Queries:
         )
 
 
-def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisions: Sequence[After]) -> T:
+def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisions: Sequence[MinRevision]) -> T:
     """Return the answer marked `in_flight`. Raises `InvalidRequest` if there is no such answer."""
     if retry_reason == "not_visible":
         names = ", ".join(f"revision {minimum.revision} of {minimum.id}" for minimum in min_revisions)
@@ -359,27 +349,27 @@ class ResolvedName(Struct, frozen=True):
     """A name, the documents that it refers to, and how it was read (`via`)."""
 
     name: str
-    via: Via
+    via: Literal["id", "chunk", "record", ""]
     ids: tuple[str, ...]
-    status: Status
+    status: DocumentStatus
 
 
 def _latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
     return sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
 
 
-def _status_of(stored: StoredDocument) -> Status:
+def _status_of(stored: StoredDocument) -> DocumentStatus:
     if stored.retracted:
         return "retracted"
-    return "pending" if stored.pending is not None else "active"
+    return "pending" if stored.pending is not None else "in_force"
 
 
 def _resolution(resolved: ResolvedName, groups: dict[str, Group]) -> Resolution:
     own_groups = tuple(groups[name] for name in resolved.ids if name in groups)
     status = resolved.status
-    if status == "active":
+    if status == "in_force":
         if not own_groups:
             status = "pending"
-        elif not any(group.anchor.active for group in own_groups):
-            status = "void"
-    return Resolution(asked=resolved.name, status=status, via=resolved.via, groups=own_groups)
+        elif not any(group.anchor.status == "in_force" for group in own_groups):
+            status = "superseded"
+    return Resolution(name=resolved.name, status=status, via=resolved.via, groups=own_groups)

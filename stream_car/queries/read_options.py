@@ -6,14 +6,13 @@ given inexact.
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from stream_car.ports import RetryPolicy
 from stream_car.queries.answers import (
-    After,
     Answer,
     Audit,
     Certificate,
@@ -24,6 +23,7 @@ from stream_car.queries.answers import (
     Resolution,
 )
 
+REVISION_MAX = 2**53 - 1
 ATTEMPTS = 20
 IN_FLIGHT: Incomplete = "in_flight"
 _NO_TIMER = nullcontext()
@@ -33,7 +33,7 @@ T = TypeVar("T")
 Markable = TypeVar("Markable", Certificate, Frontier, History)
 
 
-def untimed(_: str) -> AbstractContextManager[None]:
+def no_timer(_: str) -> AbstractContextManager[None]:
     """A `StageTimer` that measures nothing."""
     return _NO_TIMER
 
@@ -49,6 +49,13 @@ class ImmediateRetries:
         return self.attempts_left > 0
 
 
+class MinRevision(Struct, frozen=True, forbid_unknown_fields=True):
+    """A document revision that an answer must count; a higher one will do."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=256)]
+    revision: Annotated[int, Meta(ge=1, le=REVISION_MAX)] = 1
+
+
 class ReadOptions(Struct, frozen=True):
     """How a question is read.
 
@@ -58,10 +65,10 @@ class ReadOptions(Struct, frozen=True):
     `timer`: returns a context manager that measures a stage of the work.
     """
 
-    min_revisions: Sequence[After] = ()
+    min_revisions: Sequence[MinRevision] = ()
     retry: RetryPolicy | None = None
     yield_control: Callable[[], Awaitable[bool]] | None = None
-    timer: StageTimer = untimed
+    timer: StageTimer = no_timer
 
 
 DEFAULT_OPTIONS = ReadOptions()
@@ -69,26 +76,26 @@ DEFAULT_OPTIONS = ReadOptions()
 
 def mark_in_flight(answer: T | None) -> T | None:
     """The same answer marked as not exact; `None` if its type has no field for the mark."""
-    marked = _marked(answer)
+    marked = _mark(answer)
     return marked if isinstance(marked, type(answer)) else None
 
 
-def _marked(answer: object) -> object:
+def _mark(answer: object) -> object:
     if isinstance(answer, Answer):
-        return replace(answer, certificate=_incomplete(answer.certificate))
+        return replace(answer, certificate=_mark_incomplete(answer.certificate))
     if isinstance(answer, Audit) and answer.certificate is not None:
-        return replace(answer, holds=False, certificate=_incomplete(answer.certificate))
+        return replace(answer, holds=False, certificate=_mark_incomplete(answer.certificate))
     if isinstance(answer, Frontier):
-        return _incomplete(answer)
+        return _mark_incomplete(answer)
     if isinstance(answer, History):
-        return _incomplete(answer)
+        return _mark_incomplete(answer)
     if isinstance(answer, Resolution | Explanation):
         return replace(answer, reasons=(*answer.reasons, IN_FLIGHT))
     if isinstance(answer, tuple) and answer:
-        items = tuple(_marked(item) for item in answer)
+        items = tuple(_mark(item) for item in answer)
         return items if all(item is not None for item in items) else None
     return None
 
 
-def _incomplete(answer: Markable) -> Markable:
+def _mark_incomplete(answer: Markable) -> Markable:
     return replace(answer, complete=False, reasons=(*answer.reasons, IN_FLIGHT))

@@ -12,11 +12,19 @@ from msgspec.structs import replace
 
 from stream_car.core.walk import WalkResult
 from stream_car.ports import AnchorIndex
-from stream_car.queries.answers import Answer, Plausible
+from stream_car.queries.answers import Answer, PlausibleScope
 from stream_car.queries.assembly import with_limited_list
 from stream_car.queries.limits import DEPTH_MAX
 from stream_car.queries.snapshot import Snapshot
-from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, PlanSteps, by_scope, plan_anchors
+from stream_car.ranking.anchor_order import (
+    STEP,
+    AnchorPlan,
+    AnchorSummary,
+    Hit,
+    PlanSteps,
+    plan_anchors,
+    scope_posterior,
+)
 
 SEARCHED_MAX = 4 * DEPTH_MAX  # hits requested if many of them are not part of the corpus
 SCOPES_MAX = 10  # plausible scopes that an answer names
@@ -96,7 +104,7 @@ def replay_plan(steps: PlanSteps, summaries: Mapping[str, AnchorSummary | None])
     return None
 
 
-class Selection(Struct, frozen=True):
+class SelectedWalks(Struct, frozen=True):
     """What fits into an answer.
 
     `results`: ids of the controlling documents, best first. `shown`: the walks that become groups. `covered`: the
@@ -108,7 +116,7 @@ class Selection(Struct, frozen=True):
     covered: tuple[WalkResult, ...]
 
 
-def select(walks: Sequence[WalkResult], k: int) -> Selection:
+def select(walks: Sequence[WalkResult], k: int) -> SelectedWalks:
     """The first `k` controlling documents in the order of these walks."""
     results: dict[str, None] = {}
     shown: list[WalkResult] = []
@@ -126,7 +134,9 @@ def select(walks: Sequence[WalkResult], k: int) -> Selection:
         explained |= {*walk.closure, *results}
         is_covered = is_covered and len(new) <= room and not walk.controlling_more
         covered += is_covered  # only a prefix of the walks counts
-    return Selection(tuple(results), tuple(with_limited_list(walk, results) for walk in shown), tuple(walks[:covered]))
+    return SelectedWalks(
+        tuple(results), tuple(with_limited_list(walk, results) for walk in shown), tuple(walks[:covered])
+    )
 
 
 def with_probabilities(answer: Answer, plan: AnchorPlan) -> Answer:
@@ -137,16 +147,16 @@ def with_probabilities(answer: Answer, plan: AnchorPlan) -> Answer:
         for (hit, summary), probability in zip(plan.examined, plan.probabilities, strict=True)
     }
     groups = tuple(
-        replace(group, score=score, belief=_rounded(probability))
+        replace(group, score=score, probability=_round(probability))
         for group in answer.groups
         for score, probability in [by_anchor[group.anchor.id]]
     )
-    coverage = sum(probability for anchor, (_, probability) in by_anchor.items() if anchor in covered)
-    certificate = replace(answer.certificate, coverage=_rounded(coverage))
+    coverage = sum((probability for anchor, (_, probability) in by_anchor.items() if anchor in covered), 0.0)
+    certificate = replace(answer.certificate, coverage=_round(coverage))
     return replace(answer, groups=groups, certificate=certificate, scopes=_plausible_scopes(plan, covered))
 
 
-def _plausible_scopes(plan: AnchorPlan, covered: frozenset[str]) -> tuple[Plausible, ...]:
+def _plausible_scopes(plan: AnchorPlan, covered: frozenset[str]) -> tuple[PlausibleScope, ...]:
     """The scopes that the question may mean, most likely first (Definition 8)."""
     pairs = zip(plan.examined, plan.probabilities, strict=True)
     covered_pairs = [(anchor, probability) for anchor, probability in pairs if anchor[1].anchor in covered]
@@ -155,14 +165,14 @@ def _plausible_scopes(plan: AnchorPlan, covered: frozenset[str]) -> tuple[Plausi
         examined=tuple(anchor for anchor, _ in covered_pairs),
         probabilities=tuple(probability for _, probability in covered_pairs),
     )
-    coverage = by_scope(covered_plan, UNSCOPED)
-    likely = list(by_scope(plan, UNSCOPED).items())[:SCOPES_MAX]
+    coverage = scope_posterior(covered_plan, UNSCOPED)
+    likely = list(scope_posterior(plan, UNSCOPED).items())[:SCOPES_MAX]
     return tuple(
-        Plausible(scope=scope, belief=_rounded(probability), coverage=_rounded(coverage.get(scope, 0.0)))
+        PlausibleScope(scope=scope, probability=_round(probability), coverage=_round(coverage.get(scope, 0.0)))
         for scope, probability in likely
         if probability >= PLAUSIBLE
     )
 
 
-def _rounded(probability: float) -> float:
+def _round(probability: float) -> float:
     return round(probability, 4)

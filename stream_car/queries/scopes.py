@@ -9,6 +9,7 @@ from itertools import islice
 
 import msgspec
 
+from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.differ_on import values_of
 from stream_car.core.revisions import entry_of
@@ -18,42 +19,55 @@ from stream_car.core.thresholds import Threshold, holds, threshold_of
 from stream_car.core.timeline import all_members, members_between, size, types
 from stream_car.core.walk import WalkResult, pages_of
 from stream_car.errors import InvalidRequest
-from stream_car.ports import ChangeLog, Log
+from stream_car.ports import ChangeLogReader, Log
 from stream_car.processing.fold import CHANGES, REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import PENDING
-from stream_car.queries.answers import Blocked, Bond, Ending, Explanation, Frontier, Held, History, Rejected, Step, Told
-from stream_car.queries.assembly import amendments_of, evidence_of, group_of, names_in, with_limited_list
-from stream_car.queries.limits import pairs_of
+from stream_car.queries.answers import (
+    Blocked,
+    Change,
+    Ending,
+    Explanation,
+    Frontier,
+    History,
+    Membership,
+    PendingDocument,
+    Rejected,
+    Step,
+    TimelineMember,
+    text_or_base64,
+)
+from stream_car.queries.assembly import evidence_of, groups_of, with_limited_list
+from stream_car.queries.changes import Position, listed_change
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions
 from stream_car.queries.snapshot import Snapshot
+
+decode_change = msgspec.json.Decoder(FrontierChange).decode
 
 MEMBERS_MAX = 2000
 SCOPES_MAX = 10_000
 VOIDERS_MAX = 5
 ONE_SHARD = Partitions()
 
-Parts = Mapping[str, str] | str
-
 
 class ScopeQueries:
     """What scopes hold now, what they held before, how they changed, and why a document is or is not active."""
 
     def __init__(
-        self, queries: Queries, *, change_log: ChangeLog, log: Log, partitions: Partitions = ONE_SHARD
+        self, queries: Queries, *, change_log: ChangeLogReader, log: Log, partitions: Partitions = ONE_SHARD
     ) -> None:
         self.queries = queries
         self.change_log = change_log
         self.log = log
         self.partitions = partitions
 
-    async def scope_names(self, parts: Parts) -> list[str]:
+    async def scope_names(self, scope: Mapping[str, str]) -> list[str]:
         """The names of the scopes that have all these pairs, in order. Link scopes are only matched by exact name.
 
-        Raises `InvalidRequest` (`scope`) if the text is not a list of `key=value`, or if too many scopes match.
+        Raises `InvalidRequest` (`scope`) if too many scopes match.
         """
-        pairs = [self.queries.ruleset.normalize_part(key, value) for key, value in pairs_of(parts)]
+        pairs = [self.queries.ruleset.normalize_part(key, value) for key, value in scope.items()]
         exact = scope_name(pairs)
         if pairs[0][0] in RESERVED_KEYS:
             return [exact]
@@ -63,10 +77,10 @@ class ScopeQueries:
         return sorted({exact, *names})
 
     async def frontier(
-        self, parts: Parts, *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
+        self, scope: Mapping[str, str], *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> tuple[Frontier, ...]:
         """The frontier of every scope that has these pairs; members that are void elsewhere are listed separately."""
-        names = await self.scope_names(parts)
+        names = await self.scope_names(scope)
 
         async def read(snapshot: Snapshot) -> tuple[Frontier, ...]:
             frontiers = [await self._frontier(snapshot, name) for name in names]
@@ -76,17 +90,17 @@ class ScopeQueries:
 
     async def _frontier(self, snapshot: Snapshot, name: str) -> Frontier:
         scope = await snapshot.scope(name)
-        entries = await snapshot.with_pages(lambda: holding(scope, snapshot))
+        entries = await snapshot.with_pages(lambda: active_members(scope, snapshot))
         results = await snapshot.walk([entry.id for entry in entries[:MEMBERS_MAX]])
         walks = [walk for walk in results if walk is not None]
         bodies = await snapshot.bodies(self.queries.index, [walk.anchor for walk in walks])
         active = [walk for walk in walks if walk.is_active]
         return Frontier(
             scope=name,
-            active=tuple(evidence_of(w.document, w.anchor, bodies.get(w.anchor), active=True) for w in active),
+            in_force=tuple(evidence_of(w.nodes[w.anchor].entry, bodies.get(w.anchor), active=True) for w in active),
             blocked=tuple(
                 Blocked(
-                    document=evidence_of(walk.document, walk.anchor, bodies.get(walk.anchor), active=False),
+                    document=evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=False),
                     scope=cause.scope,
                     by=cause.id,
                     rule=cause.rule,
@@ -100,9 +114,9 @@ class ScopeQueries:
             complete=len(entries) <= MEMBERS_MAX,
         )
 
-    async def history(self, parts: Parts, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[History, ...]:
+    async def history(self, scope: Mapping[str, str], *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs: when each member took effect, and what ended it."""
-        names = await self.scope_names(parts)
+        names = await self.scope_names(scope)
 
         async def read(snapshot: Snapshot) -> tuple[History, ...]:
             histories = [await self._history(snapshot, name) for name in names]
@@ -121,15 +135,15 @@ class ScopeQueries:
         for entry in latest:
             body = bodies.get(entry.id)
             members.append(
-                Held(
+                TimelineMember(
                     id=entry.id,
                     type=entry.type,
                     revision=entry.revision,
-                    time=entry.time,
+                    time=from_micros(entry.time),
                     order=entry.order,
                     ended=await self._ending(snapshot, scope, entry, walks.get(entry.id)),
                     offset=entry.offset,
-                    append_time=entry.append_time,
+                    append_time=from_micros(entry.append_time),
                     title=body.title if body is not None else "",
                 )
             )
@@ -140,37 +154,36 @@ class ScopeQueries:
         voiders = await snapshot.with_pages(partial(_voiders, scope, entry, snapshot, 1))
         if voiders:
             [(rule, voider)] = voiders
-            return Ending(time=voider.time, id=voider.id, rule=rule)
+            return Ending(time=from_micros(voider.time), id=voider.id, rule=rule)
         if walk is None or walk.is_active:
             return None
         cause = _cause(walk)
         by = walk.entry(cause.id)
-        return Ending(time=by.time if by is not None else entry.time, id=cause.id, rule=cause.rule)
+        return Ending(time=from_micros(by.time if by is not None else entry.time), id=cause.id, rule=cause.rule)
 
     async def changes(
-        self, parts: Parts | None = None, *, after: int = 0, limit: int = 1000, behind: str = ""
-    ) -> tuple[Told, ...]:
+        self, scope: Mapping[str, str] | None = None, *, after: str = "", limit: int = 1000
+    ) -> tuple[Change, ...]:
         """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-        With several shards, one shard follows the other. `behind` is the position of a change to continue after;
-        `after` is a number that applies to every shard. Raises `InvalidRequest` (`limit`, `behind`, `scope`).
+        With several shards, one shard follows the other. Raises `InvalidRequest` (`limit`, `after`, `scope`).
         """
-        if limit < 1 or after < 0:
-            raise InvalidRequest("limit", "`limit` must be at least 1 and `after` at least 0.")
-        first_shard, first_after = self._parse_position(behind) if behind else (0, after)
+        if limit < 1:
+            raise InvalidRequest("limit", "`limit` must be at least 1.")
+        first = self._position(after) if after else Position(self.queries.generation, 0, 0)
         keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
-        if parts is not None:
+        if scope:
             keys = {}
-            for name in map(str.encode, await self.scope_names(parts)):
+            for name in map(str.encode, await self.scope_names(scope)):
                 keys.setdefault(self.partitions.of_scope(name), []).append(name)
-        changes: list[Told] = []
-        for shard in sorted(shard for shard in keys if shard >= first_shard):
+        changes: list[Change] = []
+        for shard in sorted(shard for shard in keys if shard >= first.shard):
             if len(changes) < limit:
-                shard_after = first_after if shard == first_shard or not behind else 0
-                changes += await self._changes_of(shard, keys[shard], shard_after, limit - len(changes))
+                number = first.number if shard == first.shard else 0
+                changes += await self._changes_of(shard, keys[shard], number, limit - len(changes))
         return tuple(changes)
 
-    async def _changes_of(self, shard: int, keys: Sequence[bytes | None], after: int, limit: int) -> list[Told]:
+    async def _changes_of(self, shard: int, keys: Sequence[bytes | None], after: int, limit: int) -> list[Change]:
         events = [
             event
             for key in keys
@@ -178,24 +191,18 @@ class ScopeQueries:
         ]
         events.sort(key=lambda event: event.oseq)
         return [
-            Told(
-                position=f"{self.queries.generation}/{shard}/{event.oseq}",
-                oseq=event.oseq,
-                change=msgspec.json.decode(event.value, type=FrontierChange),
-            )
+            listed_change(Position(self.queries.generation, shard, event.oseq), decode_change(event.value))
             for event in events[:limit]
         ]
 
-    def _parse_position(self, position: str) -> tuple[int, int]:
-        """The shard and the number of a change. Raises `InvalidRequest`."""
-        generation, *numbers = position.split("/")
-        if len(numbers) != 2 or not all(text.isascii() and text.isdecimal() and len(text) < 17 for text in numbers):
-            raise InvalidRequest("behind", "`behind` must be the `position` of a change: GENERATION/SHARD/NUMBER.")
-        if generation != self.queries.generation:
+    def _position(self, text: str) -> Position:
+        """The position of a change. Raises `InvalidRequest` (`after`)."""
+        position = Position.parse(text)
+        if position.generation != self.queries.generation:
             raise InvalidRequest(
-                "behind", "This position belongs to other rules. Omit `behind` to start with the first change."
+                "after", "This position belongs to other rules. Omit it to start with the first change."
             )
-        return int(numbers[0]), int(numbers[1])
+        return position
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Rejected input with its bytes, oldest first, after the rejection with the number `after`."""
@@ -208,20 +215,23 @@ class ScopeQueries:
                     offset=rejection.offset,
                     code=rejection.code,
                     reason=rejection.reason,
-                    append_time=record.append_time,
+                    append_time=from_micros(record.append_time),
+                    number=event.oseq,
                     id=rejection.id,
-                    value=record.value or b"",
-                    oseq=event.oseq,
+                    content=text_or_base64(record.value or b""),
                 )
             )
         return tuple(rejected)
 
-    async def pending(self, limit: int = 1000) -> tuple[tuple[str, int, int], ...]:
-        """Pending documents as (id, revision, time), the next one due first."""
+    async def pending(self, limit: int = 1000) -> tuple[PendingDocument, ...]:
+        """Documents that wait for their time, the next one due first."""
         pending: list[tuple[int, str, int]] = []
         for source in self.queries.shards.pending_sources():
             pending += await self.queries.read_consistently(None, lambda s: _pending_in_shard(s, limit), source=source)
-        return tuple((name, revision, time) for time, name, revision in sorted(pending)[:limit])
+        return tuple(
+            PendingDocument(id=name, revision=revision, time=from_micros(time))
+            for time, name, revision in sorted(pending)[:limit]
+        )
 
     async def explain(
         self, name: str, *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
@@ -232,26 +242,24 @@ class ScopeQueries:
     async def _explain(self, snapshot: Snapshot, name: str) -> Explanation:
         resolved = await self.queries.resolve_name(snapshot, name)
         if not resolved.ids:
-            return Explanation(asked=name, status=resolved.status)
+            return Explanation(name=name, status=resolved.status)
         document_id = resolved.ids[0]
         [walk] = await snapshot.walk([document_id])
         if walk is None:
             stored = await snapshot.document(document_id)
-            due = stored.time if stored is not None and resolved.status == "pending" else None
-            status = resolved.status if resolved.status != "active" else "pending"  # it takes effect after `as_of`
-            return Explanation(asked=name, status=status, due=due)
-        walk = with_limited_list(walk)
-        amendments = await amendments_of(snapshot, [walk])
-        bodies = await snapshot.bodies(self.queries.index, [document_id, *names_in([walk], amendments)])
+            due = from_micros(stored.time) if stored is not None and resolved.status == "pending" else None
+            status = resolved.status if resolved.status != "in_force" else "pending"  # it takes effect after `as_of`
+            return Explanation(name=name, status=status, due=due)
+        [group] = await groups_of(snapshot, self.queries.index, [with_limited_list(walk)])
         return Explanation(
-            asked=name,
-            status="active" if walk.is_active else "void",
-            document=evidence_of(walk.document, document_id, bodies.get(document_id), active=walk.is_active),
-            bonds=await self._memberships(snapshot, document_id, walk),
-            group=group_of(walk, bodies, amendments),
+            name=name,
+            status="in_force" if walk.is_active else "superseded",
+            document=group.anchor,
+            memberships=await self._memberships(snapshot, document_id, walk),
+            group=group,
         )
 
-    async def _memberships(self, snapshot: Snapshot, document_id: str, walk: WalkResult) -> tuple[Bond, ...]:
+    async def _memberships(self, snapshot: Snapshot, document_id: str, walk: WalkResult) -> tuple[Membership, ...]:
         """For each scope of a document, whether it holds there and what voids it; links are one more item."""
         memberships = []
         for at, name in enumerate(walk.document.scopes):
@@ -259,12 +267,12 @@ class ScopeQueries:
             entry = entry_of(walk.document, at)
             voiders = await snapshot.with_pages(partial(_voiders, scope, entry, snapshot, VOIDERS_MAX))
             by = tuple(Step(id=voider.id, rule=rule, scope=name) for rule, voider in voiders)
-            memberships.append(Bond(scope=name, holds=not by, by=by))
+            memberships.append(Membership(scope=name, holds=not by, by=by))
         links = [Step(id=name, rule=rule, scope=scope) for name, rule, scope in walk.superseded_by if rule == "link"]
         if walk.document.superseded_by:
             links += [Step(id=name, rule="link", scope=f"document={document_id}") for name in walk.missing]
         if links:
-            memberships.append(Bond(scope=links[0].scope, holds=False, by=tuple(links)))
+            memberships.append(Membership(scope=links[0].scope, holds=False, by=tuple(links)))
         return tuple(memberships)
 
 
@@ -278,7 +286,7 @@ async def _pending_in_shard(snapshot: Snapshot, limit: int) -> list[tuple[int, s
     return [(entry.time, entry.id, entry.revision) for entry in entries]
 
 
-def holding(scope: Scope, snapshot: Snapshot) -> list[Entry]:
+def active_members(scope: Scope, snapshot: Snapshot) -> list[Entry]:
     """The members that this scope does not void, latest first. Raises `MissingPages`."""
     pages = pages_of(snapshot.values)
     entries = []

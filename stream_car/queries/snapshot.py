@@ -5,7 +5,7 @@ at the end. If a shard moves between two rounds, `ShardMoved` is raised; the cal
 `Snapshot`. Cost: one exchange per round.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from stream_car.core.amendments import Amenders, amenders
@@ -16,13 +16,12 @@ from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.core.walk import COUNTED_MAX, Thresholds, Values, Walk, WalkResult
 from stream_car.ports import AnchorIndex, YieldControl
-from stream_car.queries.read_options import StageTimer, untimed
+from stream_car.queries.read_options import StageTimer, no_timer
 from stream_car.queries.shards import Overview, ValueSource
 from stream_car.ranking.anchor_order import Hit
 
 T = TypeVar("T")
 BATCH = 64  # keys or bodies that are read before other work may run
-UNKNOWN = -1  # version of an index that was searched at several versions, or not at all
 
 
 class Snapshot:
@@ -35,7 +34,7 @@ class Snapshot:
         *,
         as_of: int | None = None,
         yield_control: Callable[[], Awaitable[bool]] | None = None,
-        timer: StageTimer = untimed,
+        timer: StageTimer = no_timer,
     ) -> None:
         self.source = source
         self.ruleset = ruleset
@@ -47,7 +46,7 @@ class Snapshot:
         self.rounds = 0
         self.lookups = 0
         self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
-        self.index_version = UNKNOWN
+        self.index_versions: set[int] = set()  # at which hits and texts were read
 
     @property
     def cut(self) -> tuple[int, ...]:
@@ -55,13 +54,12 @@ class Snapshot:
         return self.source.cut
 
     async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
-        """Run Stage 1. Keep the hits and the version of the index that gave them: the answer cache compares both."""
+        """Run Stage 1. Keep the hits and the version of the index: the answer cache compares both."""
         if self._yield is not None:
             await self.overview()  # fixes the cut, so that `yield_control` notices if a shard moves during the search
         with self._timer("search"):
             hits = await index.search(text, depth, self.yield_hook)
-        version = await index.version()
-        self.index_version = version if not self.searches or version == self.index_version else UNKNOWN
+        self.index_versions.add(await index.version())
         self.searches[text, depth] = hits
         await self.yield_control()
         return hits
@@ -79,7 +77,8 @@ class Snapshot:
         step = BATCH if self._yield is not None else len(missing)
         for at in range(0, len(missing), step):
             self.values.update(await self.source.read(missing[at : at + step]))
-            await self.yield_control()
+            if self._yield is not None:
+                await self.yield_control()
         self.rounds += 1
         self.lookups += len(missing)
 
@@ -94,12 +93,13 @@ class Snapshot:
     async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
         """What the index has of these documents, by id."""
         with self._timer("documents"):
-            if self._yield is None:
-                return await index.documents(names)
             bodies: dict[str, Document] = {}
-            for at in range(0, len(names), BATCH):
-                bodies |= await index.documents(names[at : at + BATCH])
-                await self.yield_control()
+            step = BATCH if self._yield is not None else len(names) or 1
+            for at in range(0, len(names), step):
+                bodies |= await index.documents(names[at : at + step])
+                if self._yield is not None:
+                    await self.yield_control()
+            self.index_versions.add(await index.version())
             return bodies
 
     async def overview(self) -> Overview:
@@ -125,17 +125,17 @@ class Snapshot:
         """
         with self._timer("walk"):
             walks = await self._walks(anchors, named_max)
-            return await self._run_all([walk.run() for walk in walks])
+            return await self._run_all(walk.run() for walk in walks)
 
     async def anchor_statuses(self, names: Sequence[str]) -> list[tuple[StoredDocument, bool] | None]:
         """For each id the stored document and whether it is active; `None` if it is not part of the corpus."""
         walks = await self._walks(names, COUNTED_MAX)
-        return await self._run_all([walk.anchor_status() for walk in walks])
+        return await self._run_all(walk.anchor_status() for walk in walks)
 
-    async def _walks(self, anchors: Sequence[str], named_max: int) -> list[Walk]:
+    async def _walks(self, anchors: Sequence[str], named_max: int) -> Iterator[Walk]:
         await self.load([document_key(name) for name in anchors])
         has_links = (await self.overview()).has_links
-        return [
+        return (
             Walk(
                 name,
                 self.values,
@@ -146,16 +146,16 @@ class Snapshot:
                 thresholds=self.thresholds,
             )
             for name in anchors
-        ]
+        )
 
     async def amenders(self, names: Sequence[str]) -> list[Amenders]:
         """What amends each of these documents directly, by rule or by link."""
         has_links = (await self.overview()).has_links
         return await self._run_all(
-            [amenders(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of) for name in names]
+            amenders(name, self.values, self.ruleset, has_links=has_links, as_of=self.as_of) for name in names
         )
 
-    async def _run_all(self, generators: Sequence[Generator[list[bytes], None, T]]) -> list[T]:
+    async def _run_all(self, generators: Iterable[Generator[list[bytes], None, T]]) -> list[T]:
         """Run all generators and return their results in order. The keys that they yield are read once per round."""
         results: dict[int, T] = {}
         running = dict(enumerate(generators))
@@ -167,9 +167,10 @@ class Snapshot:
                 except StopIteration as stop:
                     results[at] = stop.value
                     del running[at]
-                await self.yield_control()
+                if self._yield is not None:
+                    await self.yield_control()
             await self.load(wanted)
-        return [results[at] for at in range(len(generators))]
+        return [results[at] for at in range(len(results))]
 
     async def with_pages(self, function: Callable[[], T]) -> T:
         """Call a pure function over `values`; whenever it raises `MissingPages`, read the pages and call it again."""

@@ -68,7 +68,7 @@ def names(values: Iterable[str]) -> list[str]:
     return [run for run in dict.fromkeys(map(name, values)) if _is_name(run)]
 
 
-def mentions(text: str) -> list[str]:
+def possible_names(text: str) -> list[str]:
     """Return every name that the text could mention: up to eight neighbouring words, joined without spaces."""
     return list(dict.fromkeys(run for run in _runs(words(text)[:MENTIONS_FROM]) if _is_name(run)))
 

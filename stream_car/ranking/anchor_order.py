@@ -111,7 +111,7 @@ def probabilities(scores: Sequence[float], others: Sequence[float]) -> tuple[flo
     return tuple(share / total for share in odds)
 
 
-def by_scope(plan: AnchorPlan, unnamed: str) -> dict[str, float]:
+def scope_posterior(plan: AnchorPlan, unnamed: str) -> dict[str, float]:
     """Return the posterior over scopes (Definition 8), most probable first.
 
     The probability of an anchor in several scopes is divided evenly among them; without a scope it goes to `unnamed`.

@@ -40,7 +40,7 @@ class QueryWeights(Struct, frozen=True):
     known: frozenset[str]  # the terms
 
 
-def joined(terms: Collection[str]) -> str:
+def join_terms(terms: Collection[str]) -> str:
     """Return the terms in one string, each between spaces of its own, so that `str.count` can count each term."""
     return f" {'  '.join(terms)} " if terms else ""
 
@@ -50,7 +50,7 @@ def idf(documents: int, having: int) -> float:
     return log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
-def rarest(having: Mapping[str, int], limit: int) -> dict[str, int]:
+def rarest_terms(having: Mapping[str, int], limit: int) -> dict[str, int]:
     """Return the terms that some document contains, in their order; if there are more than `limit`, the rarest.
 
     `having` has the document frequency of each term.
@@ -62,13 +62,13 @@ def rarest(having: Mapping[str, int], limit: int) -> dict[str, int]:
     return {term: frequency for term, frequency in present.items() if term in chosen}
 
 
-def counted(query_terms: Iterable[str], known: Mapping[str, int]) -> dict[str, int]:
+def count_terms(query_terms: Iterable[str], known: Mapping[str, int]) -> dict[str, int]:
     """Return how often each known term occurs in a query."""
     counts = Counter(filter(known.__contains__, query_terms))
     return {term: counts[term] for term in known}
 
 
-def proposing(counts: Mapping[str, int], having: Mapping[str, int], documents: int) -> dict[str, int]:
+def terms_to_search(counts: Mapping[str, int], having: Mapping[str, int], documents: int) -> dict[str, int]:
     """Return the terms of a query by which candidates are searched; all of its terms count in the score.
 
     The most common terms are left out, as long as more than `COMMON` documents contain each of them and together they
@@ -104,7 +104,7 @@ def query_weights(
     neighbours = (pair for pair in pairwise(query_terms) if pair[0] in full and pair[1] in full)
     pairs = Counter(neighbours) if settings.pairs else {}
     return QueryWeights(
-        tuple((term, f" {term} ", count * full[term]) for term, count in counted(query_terms, terms).items()),
+        tuple((term, f" {term} ", count * full[term]) for term, count in count_terms(query_terms, terms).items()),
         tuple(
             (first, second, f" {first}  {second} ", settings.pairs * count * max(full[first], full[second]))
             for (first, second), count in pairs.items()
@@ -119,7 +119,7 @@ def score(query: QueryWeights, document: DocumentTerms, settings: Settings) -> f
     """Return the score of a document in nats: the sum over the terms, pairs and names of the query that it contains."""
     damping = settings.k1 * (1 - settings.b + settings.b * document.length / query.average_length)
     text, total = document.text, 0.0
-    counts = _counts(query, text)
+    counts = _counts_in(query, text)
     for term, _, weight in query.terms:
         if term in counts:
             count = counts[term]
@@ -133,7 +133,7 @@ def score(query: QueryWeights, document: DocumentTerms, settings: Settings) -> f
     return total
 
 
-def _counts(query: QueryWeights, text: str) -> dict[str, int]:
+def _counts_in(query: QueryWeights, text: str) -> dict[str, int]:
     """Return how often a document contains each term of the query, without those that it does not contain."""
     if len(query.terms) <= _FEW:
         return {term: count for term, alone, _ in query.terms if (count := text.count(alone))}

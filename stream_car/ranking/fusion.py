@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from stream_car.ranking.anchor_order import Hit
 
 
-def fused(hits: Sequence[Hit], cosines: Mapping[str, float], *, dense: float) -> list[Hit]:
+def fuse(hits: Sequence[Hit], cosines: Mapping[str, float], *, dense: float) -> list[Hit]:
     """Return the documents found by terms (`hits`) or by vectors (`cosines`), best first; ties by id.
 
     A document that only vectors found gets no score from terms. A document without a vector yet gets the average

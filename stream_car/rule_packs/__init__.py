@@ -4,7 +4,16 @@ Promise: what loads is free of contradictions, and what does not load reports ev
 once. Rules are data: no expressions, no code. Cost: reading a few small files.
 """
 
-from stream_car.rule_packs.loader import load, load_sent, read_pack, shipped
-from stream_car.rule_packs.report import Connection, Report, examine, invent
+from stream_car.rule_packs.loader import load, load_texts, read_pack, shipped_names
+from stream_car.rule_packs.report import Report, RuleConnection, examine_pack, invent_documents
 
-__all__ = ["Connection", "Report", "examine", "invent", "load", "load_sent", "read_pack", "shipped"]
+__all__ = [
+    "Report",
+    "RuleConnection",
+    "examine_pack",
+    "invent_documents",
+    "load",
+    "load_texts",
+    "read_pack",
+    "shipped_names",
+]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from stream_car.core.rule_pack import Key, Rule, RulePack
-from stream_car.rule_packs.suggestions import join_names, suggestion
+from stream_car.suggest import did_you_mean, join_names
 
 OwnedRule = tuple[RulePack, Rule]
 
@@ -34,7 +34,7 @@ def find_problems(packs: Sequence[RulePack], elsewhere: Mapping[str, str] | None
 
 
 def _shared_names(packs: Sequence[RulePack]) -> Iterator[str]:
-    for name in _repeated([pack.name for pack in packs]):
+    for name in _duplicates([pack.name for pack in packs]):
         yield f"Two packs are called {name!r}. Load only one of them, or rename one."
     for a, b in combinations(packs, 2):
         for type_name in sorted(set(a.types) & set(b.types)):
@@ -55,11 +55,11 @@ def _unknown_types(packs: Sequence[RulePack], elsewhere: Mapping[str, str]) -> I
                 if type_name in elsewhere:
                     yield f"{problem} Load the pack {elsewhere[type_name]!r} too."
                 else:
-                    yield f"{problem} Declare it under [types].{suggestion(type_name, [*types, *elsewhere])}"
+                    yield f"{problem} Declare it under [types].{did_you_mean(type_name, [*types, *elsewhere])}"
 
 
 def _repeated_rule_names(rules: Sequence[OwnedRule]) -> Iterator[str]:
-    for name in _repeated([rule.name for _, rule in rules if rule.name]):
+    for name in _duplicates([rule.name for _, rule in rules if rule.name]):
         owners = dict.fromkeys(pack.name for pack, rule in rules if rule.name == name)
         yield f"More than one rule is called {name!r} (in {join_names(owners)}). Rename all but one."
 
@@ -146,5 +146,5 @@ def _types_and_scope(rule: Rule) -> tuple[str, str, tuple[str, ...]]:
     return rule.superseding_type, rule.superseded_type, rule.scope_keys
 
 
-def _repeated(names: Collection[str]) -> list[str]:
+def _duplicates(names: Collection[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]

@@ -13,10 +13,10 @@ from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRules
 from stream_car.rule_packs.consistency import find_problems
 from stream_car.rule_packs.parser import ParsedPack, parse_pack
-from stream_car.rule_packs.suggestions import join_names, suggestion
+from stream_car.suggest import did_you_mean, join_names
 
 
-def shipped() -> tuple[str, ...]:
+def shipped_names() -> tuple[str, ...]:
     """Return the names of the packs that come with Stream-CAR."""
     names = (item.name for item in files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
@@ -42,11 +42,11 @@ def load(names_or_paths: Sequence[str | Path] = (), beside: Sequence[RulePack] =
     Raises:
         InvalidRules: `problems` lists everything that is wrong with any of the packs.
     """
-    names = names_or_paths or (() if beside else shipped())
+    names = names_or_paths or (() if beside else shipped_names())
     return _ruleset([*(_read(name) for name in dict.fromkeys(names)), *((pack, ()) for pack in beside)])
 
 
-def load_sent(names: Sequence[str], texts: Mapping[str, str]) -> Ruleset:
+def load_texts(names: Sequence[str], texts: Mapping[str, str]) -> Ruleset:
     """Load shipped packs by name and other packs from their text, by source name.
 
     A name is never taken for a path, so a remote caller cannot make the service read a file.
@@ -58,7 +58,7 @@ def load_sent(names: Sequence[str], texts: Mapping[str, str]) -> Ruleset:
     return _ruleset(shipped_packs + [parse_pack(text, name) for name, text in texts.items()])
 
 
-def gather(names_or_paths: Iterable[str | Path]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
+def read_packs(names_or_paths: Iterable[str | Path]) -> tuple[tuple[RulePack, ...], tuple[str, ...]]:
     """Return the packs that could be read, and everything that is wrong with them, alone and together."""
     return _combine([_read(name) for name in dict.fromkeys(names_or_paths)])
 
@@ -80,22 +80,22 @@ def _combine(parsed: Sequence[ParsedPack]) -> tuple[tuple[RulePack, ...], tuple[
 def _shipped_types(loaded: Sequence[RulePack]) -> dict[str, str]:
     """Return for each type of the shipped packs that are not loaded the name of its pack."""
     names = {pack.name for pack in loaded}
-    others = [_read(name)[0] for name in shipped() if name not in names]
+    others = [_read(name)[0] for name in shipped_names() if name not in names]
     return {type_name: pack.name for pack in others if pack is not None for type_name in pack.types}
 
 
 def _read(name: str | Path) -> ParsedPack:
     is_name = isinstance(name, str) and not Path(name).exists() and not name.endswith(".toml")
-    if isinstance(name, str) and (name in shipped() or is_name):
+    if isinstance(name, str) and (name in shipped_names() or is_name):
         return _read_shipped(name)
     return _read_file(Path(name))
 
 
 def _read_shipped(name: str) -> ParsedPack:
-    choices = shipped()
+    choices = shipped_names()
     if name in choices:
         return parse_pack(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
-    hint = suggestion(name, choices)
+    hint = did_you_mean(name, choices)
     return None, (f"No rule pack is called {name!r}.{hint} Choose from {join_names(choices)}, or give a file.",)
 
 

@@ -11,9 +11,9 @@ from typing import Literal, cast
 from unicodedata import is_normalized
 
 from stream_car.core.rule_pack import CaseFold, Key, Rule, RulePack
-from stream_car.core.rules import folded
+from stream_car.core.rules import fold_case
 from stream_car.core.scope_names import RECORD, RESERVED_KEYS
-from stream_car.rule_packs.suggestions import join_names, suggestion
+from stream_car.suggest import did_you_mean, join_names
 
 Table = Mapping[str, object]
 ParsedPack = tuple[RulePack | None, tuple[str, ...]]  # the pack, if there is one, and the problems
@@ -61,7 +61,7 @@ class _Parser:
         anchor_types = self.strings(table, "anchor_types", "`anchor_types`", default=())
         for anchor in anchor_types:
             if anchor not in types:
-                self.report(f"`anchor_types` names {anchor!r}, {_undeclared(anchor, types)}")
+                self.report(f"`anchor_types` names {anchor!r}, {_undeclared_message(anchor, types)}")
         return RulePack(
             name=name or self.source,
             types=tuple(types),
@@ -110,7 +110,7 @@ class _Parser:
 
     def check_target(self, name: str, key: Key, target: Key | None, keys: Mapping[str, Key]) -> None:
         if target is None:
-            hint = suggestion(key.rename or "", keys)
+            hint = did_you_mean(key.rename or "", keys)
             self.report(
                 f"the key {name!r} is renamed to {key.rename!r}, which is not declared. Add [keys.{key.rename}].{hint}"
             )
@@ -161,7 +161,7 @@ class _Parser:
         elif key == RECORD:
             return
         elif key not in keys:
-            hint = suggestion(key, keys)
+            hint = did_you_mean(key, keys)
             self.report(f"{user} uses the key {key!r}, which is not declared. Add [keys.{key}].{hint}")
         elif (rename := keys[key].rename) is not None:
             self.report(f"{user} uses the key {key!r}, which is renamed to {rename!r}. Write {rename!r}.")
@@ -180,7 +180,7 @@ class _Parser:
         names = [name for group in groups for name in group]
         for name in dict.fromkeys(names):
             if name not in types:
-                self.report(f"`editions` names {name!r}, {_undeclared(name, types)}")
+                self.report(f"`editions` names {name!r}, {_undeclared_message(name, types)}")
             if names.count(name) > 1:
                 self.report(f"`editions` names {name!r} twice. A type belongs to only one group of editions.")
         known = [[name for name in group if name in types] for group in groups]
@@ -193,7 +193,9 @@ class _Parser:
         fixed = {}
         for type_name in table:
             if type_name not in types:
-                self.report(f"[fixed.{type_name}] names the type {type_name!r}, {_undeclared(type_name, types)}")
+                self.report(
+                    f"[fixed.{type_name}] names the type {type_name!r}, {_undeclared_message(type_name, types)}"
+                )
             values = self.table(table, type_name, f"[fixed.{type_name}]")
             fixed[type_name] = {key: self.fixed_values(type_name, key, values, keys) for key in values}
         return fixed
@@ -210,12 +212,12 @@ class _Parser:
             if value != value.strip() or not value.isprintable():
                 self.report(f"{header} has the value {value!r}. Write it without outer spaces or control characters.")
         fold = keys[key].fold if key in keys else "none"
-        return tuple(dict.fromkeys(folded(value, fold) for value in values))
+        return tuple(dict.fromkeys(fold_case(value, fold) for value in values))
 
     def check_fields(self, table: Table, allowed: Sequence[str], owner: str) -> None:
         for name in table:
             if name not in allowed:
-                hint = suggestion(name, allowed)
+                hint = did_you_mean(name, allowed)
                 self.report(f"{owner} has no field {name!r}. It may have {join_names(allowed)}.{hint}")
 
     def table(self, parent: Table, name: str, header: str) -> Table:
@@ -245,7 +247,7 @@ class _Parser:
         value = table.get(field, allowed[0])
         if value in allowed:
             return str(value)
-        hint = suggestion(str(value), allowed)
+        hint = did_you_mean(str(value), allowed)
         self.report(f"{field!r} of {owner} is {value!r}. It must be {join_names(allowed, 'or')}.{hint}")
         return allowed[0]
 
@@ -272,8 +274,8 @@ class _Parser:
             self.report(f"the {what} {name!r} must be written in Unicode form NFC, as documents are. Type it again.")
 
 
-def _undeclared(type_name: str, types: Iterable[str]) -> str:
-    return f"which [types] does not declare.{suggestion(type_name, types)}"
+def _undeclared_message(type_name: str, types: Iterable[str]) -> str:
+    return f"which [types] does not declare.{did_you_mean(type_name, types)}"
 
 
 def _edition_rule(later: str, earlier: str) -> Rule:

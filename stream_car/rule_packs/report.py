@@ -14,14 +14,14 @@ from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
-from stream_car.rule_packs.loader import gather
+from stream_car.rule_packs.loader import read_packs
 
 _DAY = 86_400_000_000
 _START = 1_704_067_200_000_000  # 2024-01-01T00:00:00Z
 _LINK_RULE = "link"  # the rule that `definitions` reports for an explicit link
 
 
-class Connection(Struct, frozen=True, kw_only=True):
+class RuleConnection(Struct, frozen=True, kw_only=True):
     """A pair of documents: `later` voids or amends `earlier` in a scope, by a rule or by an explicit `link`."""
 
     later: str
@@ -44,24 +44,24 @@ class Report(Struct, frozen=True, kw_only=True):
     ruleset: Ruleset | None = None
     invented: bool = False
     sample: tuple[Document, ...] = ()
-    connections: tuple[Connection, ...] = ()
+    connections: tuple[RuleConnection, ...] = ()
     unscoped: tuple[str, ...] = ()
     lacking: tuple[tuple[str, str, int], ...] = ()
     unknown: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
 
 
-def examine(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequence[str | Path] = ()) -> Report:
+def examine_pack(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequence[str | Path] = ()) -> Report:
     """Load one pack, with the packs `beside` it, and report which documents of a sample it would connect.
 
     Without a sample, a few documents are invented for each rule. A bad pack never raises: the report has its problems.
     """
-    packs, problems = gather([path, *beside])
+    packs, problems = read_packs([path, *beside])
     if problems or not packs:
         return Report(name=str(path), problems=problems)
     pack, rules = packs[0], Ruleset(packs)
     current = tuple(definitions.current_documents(sample).values())
-    documents = current or tuple(invent(pack, rules))
+    documents = current or tuple(invent_documents(pack, rules))
     known = [document for document in documents if rules.knows(document.type)]
     connections = tuple(sorted(_connections(known, rules), key=lambda c: (c.rule, c.later, c.earlier)))
     used = {connection.rule for connection in connections}
@@ -78,12 +78,12 @@ def examine(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequen
     )
 
 
-def _connections(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[Connection]:
+def _connections(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[RuleConnection]:
     """Yield every pair in which the later document directly voids or amends the earlier one."""
     for later, earlier in _candidate_pairs(documents, ruleset):
         reason = definitions.voids(later=later, earlier=earlier, ruleset=ruleset)
         if reason is not None:
-            yield Connection(later=later.id, earlier=earlier.id, rule=reason.rule, scope=reason.scope)
+            yield RuleConnection(later=later.id, earlier=earlier.id, rule=reason.rule, scope=reason.scope)
         yield from _amendments(later, earlier, ruleset)
 
 
@@ -109,9 +109,9 @@ def _names(document: Document) -> Iterator[str]:
         yield from names
 
 
-def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterator[Connection]:
+def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterator[RuleConnection]:
     if definitions.is_named(earlier, later.amends):
-        yield Connection(
+        yield RuleConnection(
             later=later.id, earlier=earlier.id, rule=_LINK_RULE, scope=f"amended={earlier.id}", effect="amend"
         )
     if later.precedence <= earlier.precedence:
@@ -120,10 +120,10 @@ def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterato
         if rule.effect != "amend" or (later.type, earlier.type) != (rule.superseding_type, rule.superseded_type):
             continue
         for scope in definitions.shared_scopes(later, earlier, rule.scope_keys, ruleset)[:1]:
-            yield Connection(later=later.id, earlier=earlier.id, rule=rule.name, scope=scope, effect="amend")
+            yield RuleConnection(later=later.id, earlier=earlier.id, rule=rule.name, scope=scope, effect="amend")
 
 
-def invent(pack: RulePack, ruleset: Ruleset) -> Iterator[Document]:
+def invent_documents(pack: RulePack, ruleset: Ruleset) -> Iterator[Document]:
     """Yield two or three made-up documents for each rule of the pack.
 
     The rule connects `<rule>/later` with `<rule>/earlier`. It leaves `<rule>/other` alone, which has either the same

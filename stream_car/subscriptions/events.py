@@ -1,54 +1,53 @@
-"""What a subscription can be asked for, and what it tells: values only.
+"""The events of a subscription: values only.
 
-Promise: the same words for the library and the network. A cursor is `generation:number`, with a number for
-each shard that tells changes, apart by dots.
+Promise: the same types for the library and the network. An event's `cursor`, where it has one, continues the stream
+after it; see `cursor.Cursor`.
 """
 
-from typing import Literal
+from datetime import datetime
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from stream_car.core.changes import Cause, Member
-from stream_car.queries.answers import Told
+from stream_car.queries.answers import Change, ChangeCause, ChangedMember, DocumentStatus
 
 View = Literal["document", "scope"]
 
 
-class Filter(Struct, frozen=True, kw_only=True):
-    """What a subscriber wants to hear of. Empty: everything.
+class Selection(Struct, frozen=True, kw_only=True):
+    """What a subscriber wants to receive; empty means everything.
 
-    A document must meet everything that is given: be one of `ids`, of one of `types` and of one of `packs`, with all
-    `parts` in one of its scopes.
+    A document must meet all that is given: be one of `ids`, of one of `types`, of a type of one of the rule packs
+    `rules`, and have all pairs of `scope` in one of its scopes.
     """
 
     view: View = "document"
     ids: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
-    domains: frozenset[str] = frozenset()
-    parts: frozenset[tuple[str, str]] = frozenset()
+    rules: frozenset[str] = frozenset()
+    scope: frozenset[tuple[str, str]] = frozenset()
 
 
-class SnapshotBegin(Struct, frozen=True, kw_only=True):
+class _Event(Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
+    """What every event has. With a `cursor`, a stream can be continued after it."""
+
+    cursor: str | None = None
+
+
+class SnapshotBegin(_Event, frozen=True, kw_only=True, tag="snapshot-begin"):
     """A snapshot begins: forget what you had."""
 
     generation: str
     view: View
 
 
-class SnapshotEnd(Struct, frozen=True, kw_only=True):
-    """The snapshot is complete as of `cursor`; what follows are changes."""
-
-    generation: str
-    cursor: str
-
-
-class ActiveDocument(Struct, frozen=True, kw_only=True):
+class SnapshotDocument(_Event, frozen=True, kw_only=True, tag="snapshot-document"):
     """A document that is in force, and the scopes that it is in."""
 
     id: str
     revision: int
     type: str
-    time: int
+    time: datetime
     order: int
     title: str
     source: str
@@ -56,27 +55,34 @@ class ActiveDocument(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
 
 
-class ScopeState(Struct, frozen=True, kw_only=True):
-    """The members that a scope does not void. `void` is a document that is void by a link."""
+class SnapshotScope(_Event, frozen=True, kw_only=True, tag="snapshot-scope"):
+    """The members that are in force in a scope. `superseded` is a document that a link supersedes."""
 
     scope: str
     seq: int
-    members: tuple[Member, ...] = ()
-    void: str = ""
+    members: tuple[ChangedMember, ...] = ()
+    superseded: str = ""
 
 
-class DocumentChange(Struct, frozen=True, kw_only=True):
-    """What became of a document: whether it is in force as of now, through which scope that changed, and why.
+class SnapshotEnd(_Event, frozen=True, kw_only=True, tag="snapshot-end"):
+    """The snapshot is complete; changes follow."""
 
-    `selected` says whether it still is what the subscriber asked for: keep it iff active and selected.
+    generation: str
+
+
+class DocumentChange(_Event, frozen=True, kw_only=True, tag="document-change"):
+    """The status of a document now, through which scope it changed, and why.
+
+    `selected` tells whether it still matches the subscription: keep it if it is in force and selected. `position` is
+    that of the change among all changes.
     """
 
     id: str
-    active: bool
+    status: DocumentStatus
     selected: bool
     revision: int
     type: str
-    time: int
+    time: datetime | None
     order: int
     title: str
     source: str
@@ -84,31 +90,39 @@ class DocumentChange(Struct, frozen=True, kw_only=True):
     why: str
     rule: str
     scope: str
-    cause: Cause
-    oseq: int
+    cause: ChangeCause
+    position: str
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the document is in force now."""
+        return self.status == "in_force"
 
 
-EventKind = Literal["snapshot-begin", "snapshot", "snapshot-end", "change"]
+class ScopeChange(_Event, frozen=True, kw_only=True, tag="scope-change"):
+    """A change of a scope's frontier."""
+
+    change: Change
 
 
-class Notice(Struct, frozen=True, gc=False):
-    """One thing to tell. With a `cursor`, whoever has heard it may go on behind these numbers."""
-
-    event: EventKind
-    data: SnapshotBegin | SnapshotEnd | ActiveDocument | ScopeState | DocumentChange | Told
-    cursor: tuple[int, ...] | None = None
-
-
-class Reset(Struct, frozen=True, kw_only=True):
-    """The cursor cannot be gone on from; a snapshot of now follows."""
+class Reset(_Event, frozen=True, kw_only=True, tag="reset"):
+    """The stream cannot be continued from the cursor; a snapshot of now follows."""
 
     reason: Literal["cursor_generation", "cursor_expired", "generation"]
     generation: str
 
 
-class Event(Struct, frozen=True, gc=False):
-    """One event of a subscription. Whoever has heard it may go on behind its `cursor`; a heartbeat has no data."""
+class Heartbeat(_Event, frozen=True, kw_only=True, tag="heartbeat"):
+    """Nothing happened for a while."""
 
-    event: EventKind | Literal["reset", "heartbeat"]
-    data: SnapshotBegin | SnapshotEnd | ActiveDocument | ScopeState | DocumentChange | Told | Reset | None
-    cursor: str | None = None
+
+Event = (
+    SnapshotBegin | SnapshotDocument | SnapshotScope | SnapshotEnd | DocumentChange | ScopeChange | Reset | Heartbeat
+)
+
+
+class Notice(NamedTuple):
+    """An event to emit. With a `cursor`, as one number per shard, a stream can be continued after it."""
+
+    event: Event
+    cursor: tuple[int, ...] | None = None

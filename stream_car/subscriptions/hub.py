@@ -1,25 +1,27 @@
-"""Subscribers: each reads the journal from its own cursor when it is ready for more.
+"""Subscribers: each reads the change log from its own cursor when it is ready for more.
 
-Promise: a subscriber that is slow, or gone, costs nobody else anything; one that asks from a cursor that
-cannot be gone on from is told so and begins anew. At most `most` at a time, of which `SNAPSHOTS_MAX` may be
-reading their snapshots. One counts from the moment it is let in until it ends, or nobody holds it any more.
+Promise: a subscriber that is slow or has left costs others nothing. If its cursor cannot be continued, it receives a
+`Reset` and starts again with a snapshot. At most `limit` are open, of which `SNAPSHOTS_MAX` read their snapshots. A
+subscriber counts from `subscribe` until it closes, or until nothing refers to it any more.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from time import monotonic
-from typing import Protocol
+from typing import Literal, Protocol
 from weakref import WeakSet
 
-from stream_car.errors import InvalidRequest, TooMuch
-from stream_car.subscriptions.broadcast import Broadcast
-from stream_car.subscriptions.events import Event, Filter, Notice, Reset
-from stream_car.subscriptions.subscription import Cursor, Expired, Subscription
+from msgspec.structs import replace
 
-CURSOR_HINT = "leave the cursor out to begin with a snapshot of now"
+from stream_car.errors import InvalidRequest, Overloaded
+from stream_car.subscriptions.broadcast import Broadcast
+from stream_car.subscriptions.cursor import CURSOR_HINT, Cursor
+from stream_car.subscriptions.events import Event, Heartbeat, Notice, Reset, Selection
+from stream_car.subscriptions.subscription import Expired, Numbers, SubscriptionReader
+
 SNAPSHOTS_MAX = 64
-IDLE_S = 5.0  # whoever has taken nothing for so long does not keep others from beginning
-AGAIN_S = 0.05  # until what could not be read together is read again
+IDLE_S = 5.0  # a subscriber that has taken nothing for so long does not keep others from beginning
+RETRY_S = 0.05  # until what could not be read at one moment is read again
 
 
 class ChangeSource(Protocol):
@@ -27,164 +29,168 @@ class ChangeSource(Protocol):
 
     @property
     def generation(self) -> str:
-        """Names what cursors belong to."""
+        """The generation that cursors belong to."""
         ...
 
-    async def last(self) -> Cursor:
-        """For each shard the last change told."""
+    async def last(self) -> Numbers:
+        """The number of the last change of each shard."""
         ...
 
-    async def deleted_up_to(self) -> Cursor:
-        """For each shard: changes up to this number may no longer be kept."""
+    async def deleted_up_to(self) -> Numbers:
+        """For each shard, changes up to this number may be gone."""
         ...
 
-    async def has_come_to(self, cursor: Cursor) -> bool:
-        """Whether these changes are told."""
+    async def has_reached(self, numbers: Numbers) -> bool:
+        """Whether these changes exist, here or a moment later."""
         ...
 
-    def subscription(self, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool) -> Subscription:
-        """A place in the stream of changes; `pull` from it."""
+    def subscription(self, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool) -> SubscriptionReader:
+        """Return a place in the stream of changes; `pull` from it."""
         ...
 
-    async def pull(self, subscription: Subscription) -> tuple[list[Notice], bool]:
-        """The next notices, and whether the subscription has caught up. Raises `Expired`."""
+    async def pull(self, reader: SubscriptionReader) -> tuple[list[Notice], bool]:
+        """Return the next notices, and whether the reader has caught up. Raises `Expired`."""
         ...
 
 
 class SubscriptionHub:
-    """All who listen."""
+    """All subscribers of one service."""
 
     def __init__(
-        self, changing: ChangeSource, bell: Broadcast, *, limit: int = 1000, heartbeat_s: float = 15.0
+        self, source: ChangeSource, broadcast: Broadcast, *, limit: int = 1000, heartbeat_s: float = 15.0
     ) -> None:
-        self.source = changing
-        self.broadcast = bell
+        self.source = source
+        self.broadcast = broadcast
         self.limit = limit
         self.heartbeat_s = heartbeat_s
-        self.ending = False
-        self._open: WeakSet[Listener] = WeakSet()  # one that is let in and never read from ends nowhere
+        self.is_ending = False
+        self._open: WeakSet[Subscriber] = WeakSet()  # weak: a subscriber that nobody iterates never calls `close`
 
     def __len__(self) -> int:
         return len(self._open)
 
     async def lag(self) -> int:
-        """How many events the slowest has not yet taken."""
+        """How many events the slowest subscriber has not received."""
         last = sum(await self.source.last())
-        return max((last - sum(one.subscription.cursor) for one in self._open), default=0)
+        return max((last - sum(subscriber.reader.cursor) for subscriber in self._open), default=0)
 
     async def cursor(self) -> str:
-        """Behind the last change told."""
-        return f"{self.source.generation}:{'.'.join(map(str, await self.source.last()))}"
+        """The cursor after the last change."""
+        return str(Cursor(self.source.generation, await self.source.last()))
 
     def end(self) -> None:
-        """Let everybody go, in order."""
-        self.ending = True
+        """End every subscription, in order."""
+        self.is_ending = True
         self.broadcast.notify()
 
-    async def subscribe(
-        self, selection: Filter, after: str | None, snapshot: bool | None
-    ) -> AsyncIterator[Sequence[Event]]:
-        """A new listener. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `TooMuch`."""
-        cursor, reason = await self._start(after)  # from here on nothing is awaited: others come meanwhile
+    async def subscribe(self, selection: Selection, after: str | None, snapshot: bool | None) -> "Subscriber":
+        """Let a subscriber in. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `Overloaded`."""
+        numbers, reset = await self._start(after)  # from here on nothing is awaited, so that limits hold
         if len(self._open) >= self.limit:
-            raise TooMuch(f"{self.limit} subscriptions are open, and no more are taken; try again later")
-        with_snapshot = reason is not None or _wants(after, snapshot)
-        if with_snapshot and sum(one.is_beginning for one in self._open) >= SNAPSHOTS_MAX:
-            raise TooMuch(f"{SNAPSHOTS_MAX} subscribers are reading their snapshots; try again later")
-        listener = Listener(self, selection, cursor, reason, with_snapshot=with_snapshot)
-        self._open.add(listener)
-        return listener.events()
+            raise Overloaded(f"{self.limit} subscriptions are open, and no more are accepted. Try again later.")
+        with_snapshot = reset is not None or (after is None if snapshot is None else snapshot)
+        if with_snapshot and sum(subscriber.is_beginning for subscriber in self._open) >= SNAPSHOTS_MAX:
+            raise Overloaded(f"{SNAPSHOTS_MAX} subscribers are reading their snapshots. Try again later.")
+        subscriber = Subscriber(self, selection, numbers, reset, with_snapshot=with_snapshot)
+        self._open.add(subscriber)
+        return subscriber
 
-    def closed(self, listener: "Listener") -> None:
-        """Somebody does no longer."""
-        self._open.discard(listener)
+    def close(self, subscriber: "Subscriber") -> None:
+        """Forget a subscriber."""
+        self._open.discard(subscriber)
 
-    async def _start(self, after: str | None) -> tuple[Cursor, Reset | None]:
-        changing = self.source
+    async def _start(self, after: str | None) -> tuple[Numbers, Reset | None]:
+        source = self.source
         if after is None:
-            return await changing.last(), None
-        generation, cursor = _read(after)
-        if generation != changing.generation:
-            return await changing.last(), Reset(reason="cursor_generation", generation=changing.generation)
-        last = await changing.last()
-        if len(cursor) != len(last):
-            raise InvalidRequest("cursor", f"a cursor of this service has {len(last)} numbers; {CURSOR_HINT}")
-        if not await changing.has_come_to(cursor):
-            told = ".".join(map(str, await changing.last()))
-            raise InvalidRequest("cursor_ahead", f"the last event so far is {told}, before your cursor; {CURSOR_HINT}")
-        if any(map(int.__lt__, cursor, await changing.deleted_up_to())):
-            return await changing.last(), Reset(reason="cursor_expired", generation=changing.generation)
-        return cursor, None
+            return await source.last(), None
+        cursor = Cursor.parse(after)
+        if cursor.generation != source.generation:
+            return await source.last(), Reset(reason="cursor_generation", generation=source.generation)
+        last = await source.last()
+        if len(cursor.numbers) != len(last):
+            raise InvalidRequest("cursor", f"A cursor of this service has {len(last)} numbers. {CURSOR_HINT}")
+        if not await source.has_reached(cursor.numbers):
+            newest = ".".join(map(str, await source.last()))
+            raise InvalidRequest(
+                "cursor_ahead", f"The last event so far is {newest}, before your cursor. {CURSOR_HINT}"
+            )
+        if any(map(int.__lt__, cursor.numbers, await source.deleted_up_to())):
+            return await source.last(), Reset(reason="cursor_expired", generation=source.generation)
+        return cursor.numbers, None
 
 
-def _read(after: str) -> tuple[str, Cursor]:
-    """A cursor's generation and numbers. Raises `InvalidRequest`."""
-    generation, colon, said = after.rpartition(":")
-    numbers = said.split(".")
-    if not (colon and generation and all(one.isascii() and one.isdecimal() and len(one) < 17 for one in numbers)):
-        raise InvalidRequest("cursor", f"a cursor is GENERATION:NUMBER, as events carry it; {CURSOR_HINT}")
-    return generation, tuple(map(int, numbers))
-
-
-def _wants(after: str | None, snapshot: bool | None) -> bool:
-    return after is None if snapshot is None else snapshot
-
-
-class Listener:
-    """One subscription from beginning to end."""
+class Subscriber:
+    """One subscription from beginning to end: iterate over its batches of events, or take what there is with `poll`."""
 
     def __init__(
-        self, among: SubscriptionHub, selection: Filter, cursor: Cursor, reset: Reset | None, *, with_snapshot: bool
+        self, hub: SubscriptionHub, selection: Selection, numbers: Numbers, reset: Reset | None, *, with_snapshot: bool
     ) -> None:
-        self.hub = among
+        self.hub = hub
         self.selection = selection
-        self.reset = reset
-        self.subscription = self._begin(cursor, with_snapshot=with_snapshot)
-        self._pulled = monotonic()
+        self.reader = hub.source.subscription(selection, cursor=numbers, with_snapshot=with_snapshot)
+        self._reset = reset
+        self._sent = self.reader.cursor
+        self._polled_at = monotonic()
+        self._is_at_end = False
 
     @property
     def is_beginning(self) -> bool:
-        """Whether it is being told what is in force, and listens."""
-        return self.subscription.is_beginning and monotonic() - self._pulled < IDLE_S
+        """Whether it is receiving its snapshot, and takes it."""
+        return self.reader.is_beginning and monotonic() - self._polled_at < IDLE_S
 
-    def _begin(self, cursor: Cursor, *, with_snapshot: bool) -> Subscription:
-        return self.hub.source.subscription(self.selection, cursor=cursor, with_snapshot=with_snapshot)
-
-    async def events(self) -> AsyncIterator[Sequence[Event]]:
-        """What there is to tell, several things at once; at rest a heartbeat now and then."""
-        among = self.hub
-        told = self.subscription.cursor
+    async def poll(self) -> list[Event]:
+        """Return the next events; none if there are none, or if shards must be read again (`is_at_rest`)."""
+        if self._reset is not None:
+            reset, self._reset = self._reset, None
+            return [reset]
+        if self.hub.source.generation != self.reader.generation:
+            return [await self._restart("generation")]
+        self._polled_at = monotonic()
         try:
-            if self.reset is not None:
-                yield [Event("reset", self.reset)]
-            while not among.ending:
-                heard = among.broadcast.listen()
-                if among.source.generation != self.subscription.generation:
-                    yield [await self._restart("generation")]
-                self._pulled = monotonic()
-                try:
-                    notices, is_at_end = await among.source.pull(self.subscription)
-                except Expired:
-                    yield [await self._restart("cursor_expired")]
-                    continue
-                if notices:
-                    yield [self._event(one) for one in notices]
-                    told = next((one.cursor for one in reversed(notices) if one.cursor is not None), told)
-                if not is_at_end:
-                    await asyncio.sleep(0 if self.subscription.has_moved else AGAIN_S)
-                elif not notices and not await among.broadcast.wait(heard, among.heartbeat_s):
-                    cursor = self.subscription.cursor
-                    yield [Event("heartbeat", None, self.subscription.position(cursor) if cursor != told else None)]
-                    told = cursor
+            notices, self._is_at_end = await self.hub.source.pull(self.reader)
+        except Expired:
+            return [await self._restart("cursor_expired")]
+        self._sent = next((notice.cursor for notice in reversed(notices) if notice.cursor is not None), self._sent)
+        return [self._event(notice) for notice in notices]
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether `poll` has returned everything so far."""
+        return self._is_at_end
+
+    def heartbeat(self) -> Heartbeat:
+        """Return an event without content, which carries the cursor if it has moved."""
+        cursor = self.reader.cursor
+        moved, self._sent = cursor != self._sent, cursor
+        return Heartbeat(cursor=str(Cursor(self.reader.generation, cursor)) if moved else None)
+
+    async def batches(self) -> AsyncIterator[Sequence[Event]]:
+        """Yield events, several at once; at rest a heartbeat now and then. Ends when the service ends."""
+        hub = self.hub
+        try:
+            while not hub.is_ending:
+                signal = hub.broadcast.listen()
+                events = await self.poll()
+                if events:
+                    yield events
+                if not self._is_at_end:
+                    await asyncio.sleep(0 if self.reader.made_progress else RETRY_S)
+                elif not events and not await hub.broadcast.wait(signal, hub.heartbeat_s):
+                    yield [self.heartbeat()]
         finally:
-            among.closed(self)
+            self.close()
 
-    def _event(self, one: Notice) -> Event:
-        return Event(one.event, one.data, None if one.cursor is None else self.subscription.position(one.cursor))
+    def close(self) -> None:
+        """End the subscription."""
+        self.hub.close(self)
 
-    async def _restart(self, reason: str) -> Event:
-        changing = self.hub.source
-        self.subscription = self._begin(await changing.last(), with_snapshot=True)
-        if reason == "generation":
-            return Event("reset", Reset(reason="generation", generation=changing.generation))
-        return Event("reset", Reset(reason="cursor_expired", generation=changing.generation))
+    def _event(self, notice: Notice) -> Event:
+        if notice.cursor is None:
+            return notice.event
+        return replace(notice.event, cursor=str(Cursor(self.reader.generation, notice.cursor)))
+
+    async def _restart(self, reason: Literal["generation", "cursor_expired"]) -> Reset:
+        source = self.hub.source
+        self.reader = source.subscription(self.selection, cursor=await source.last(), with_snapshot=True)
+        self._sent = self.reader.cursor
+        return Reset(reason=reason, generation=source.generation)

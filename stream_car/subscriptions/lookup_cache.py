@@ -12,7 +12,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from msgspec import Struct
 
 from stream_car.core.stored import StoredDocument
-from stream_car.subscriptions.filters import Mention
+from stream_car.queries.answers import DocumentStatus
+from stream_car.subscriptions.selection import Mention
 
 CHANGES_MAX = 2000
 
@@ -22,7 +23,7 @@ class LookedUpDocument(Struct, frozen=True, gc=False):
 
     mention: Mention
     document: StoredDocument | None
-    is_active: bool
+    status: DocumentStatus
     title: str = ""
     source: str = ""
     url: str = ""

@@ -13,19 +13,20 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
+from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Run
-from stream_car.core.frontier import as_member
 from stream_car.core.scope_names import LINK, keys_of, record_scope, scope_parts
-from stream_car.core.stored import Entry, Scope, SortKey
+from stream_car.core.stored import Entry, Scope, SortKey, StoredDocument
 from stream_car.core.timeline import all_members, page_entries_between, page_of, size
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
-from stream_car.queries.answers import Told
-from stream_car.queries.scopes import holding
+from stream_car.queries.answers import DocumentStatus
+from stream_car.queries.changes import Position, listed_cause, listed_change, listed_entry
+from stream_car.queries.scopes import active_members
 from stream_car.queries.snapshot import Snapshot
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Notice, ScopeState
-from stream_car.subscriptions.filters import FilterMatcher, Mention, has_parts
+from stream_car.subscriptions.events import DocumentChange, Notice, ScopeChange, SnapshotDocument, SnapshotScope
 from stream_car.subscriptions.lookup_cache import LookedUpDocument
+from stream_car.subscriptions.selection import Mention, SelectionMatcher, has_parts
 
 IsAhead = Callable[[bytes], bool]  # whether the snapshot has not reached this key yet
 
@@ -37,14 +38,14 @@ class Expansion(Struct, frozen=True):
 
     change: FrontierChange
     run: Run
-    oseq: int
+    position: str
     after: SortKey | None = None
 
 
 class Renderer:
     """Renders notices of what one subscription selects."""
 
-    def __init__(self, matcher: FilterMatcher, index: AnchorIndex, generation: str) -> None:
+    def __init__(self, matcher: SelectionMatcher, index: AnchorIndex, generation: str) -> None:
         self.matcher = matcher
         self.index = index
         self.generation = generation
@@ -54,28 +55,28 @@ class Renderer:
     def scope_change(self, shard: int, event: Emission, is_ahead: IsAhead) -> Iterator[Notice]:
         """The change of a scope, unchanged, if the scope and one of its members are selected."""
         name = event.key.decode()
-        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.selection.parts):
+        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.selection.scope):
             return
         change = decode_change(event.value)
         members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
-            position = f"{self.generation}/{shard}/{event.oseq}"
-            yield Notice("change", Told(position=position, oseq=event.oseq, change=change))
+            yield Notice(ScopeChange(change=listed_change(Position(self.generation, shard, event.oseq), change)))
 
     async def scope_state(self, state: Snapshot, scope: Scope) -> list[Notice]:
         """The members that a scope does not void; nothing if none of them is selected."""
-        if not has_parts(scope.name, self.matcher.selection.parts):
+        if not has_parts(scope.name, self.matcher.selection.scope):
             return []
         if keys_of(scope.name) == LINK:
             [(_, target)] = scope_parts(scope.name)
             if not size(scope) or not self.matcher.matches_any([(target, "")]):
                 return []
-            return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, void=target))]
-        entries = await state.with_pages(lambda: holding(scope, state))
+            return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, superseded=target))]
+        entries = await state.with_pages(lambda: active_members(scope, state))
         if not entries or not self.matcher.matches_any((entry.id, entry.type) for entry in entries):
             return []
-        return [Notice("snapshot", ScopeState(scope=scope.name, seq=scope.seq, members=tuple(map(as_member, entries))))]
+        members = tuple(map(listed_entry, entries))
+        return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, members=members))]
 
     # Documents
 
@@ -91,12 +92,11 @@ class Renderer:
             body = bodies.get(name)
             notices.append(
                 Notice(
-                    "snapshot",
-                    ActiveDocument(
+                    SnapshotDocument(
                         id=name,
                         revision=stored.revision,
                         type=stored.type,
-                        time=stored.time,
+                        time=from_micros(stored.time),
                         order=stored.order,
                         title=body.title if body is not None else "",
                         source=body.source if body is not None else "",
@@ -127,11 +127,11 @@ class Renderer:
         entries = await state.with_pages(lambda: list(islice(_run_members(scope, state, expansion), limit + 1)))
         batch = entries[:limit]
         mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in batch]
-        notices = self.document_changes(await self._look_up(state, mentions), change, expansion.oseq, is_ahead)
+        notices = self.document_changes(await self._look_up(state, mentions), change, expansion.position, is_ahead)
         if len(entries) <= limit:
             return notices, None
         last = batch[-1]
-        return notices, Expansion(change, run, expansion.oseq, (last.time, last.order, last.id))
+        return notices, Expansion(change, run, expansion.position, (last.time, last.order, last.id))
 
     async def _look_up(self, state: Snapshot, mentions: Sequence[Mention]) -> list[LookedUpDocument]:
         names = [mention.id for mention in mentions]
@@ -139,19 +139,24 @@ class Renderer:
         bodies = await self.index.documents(names)
         documents = []
         for mention, status in zip(mentions, statuses, strict=True):
-            stored, is_active = status if status is not None else (None, False)
             body = bodies.get(mention.id)
             texts = (body.title, body.source, body.url) if body is not None else ()
-            documents.append(LookedUpDocument(mention, stored, is_active, *texts))
+            if status is not None:
+                now: DocumentStatus = "in_force" if status[1] else "superseded"
+                documents.append(LookedUpDocument(mention, status[0], now, *texts))
+            else:
+                now = _absent_status(await state.document(mention.id))
+                documents.append(LookedUpDocument(mention, None, now, *texts))
         return documents
 
     def document_changes(
-        self, documents: Sequence[LookedUpDocument], change: FrontierChange, oseq: int, is_ahead: IsAhead
+        self, documents: Sequence[LookedUpDocument], change: FrontierChange, position: str, is_ahead: IsAhead
     ) -> list[Notice]:
         """What became of those of these documents that are or were selected."""
         notices = []
         for document in documents:
             mention, stored = document.mention, document.document
+            time = stored.time if stored is not None else mention.time
             if is_ahead(b"d:" + mention.id.encode()):
                 continue
             is_selected = stored is not None and self.matcher.is_selected(stored)
@@ -159,11 +164,11 @@ class Renderer:
                 continue
             data = DocumentChange(
                 id=mention.id,
-                active=document.is_active,
+                status=document.status,
                 revision=stored.revision if stored is not None else mention.revision,
                 type=stored.type if stored is not None else mention.types[-1] if mention.types else "",
                 selected=stored is not None and self.matcher.matches(stored),
-                time=stored.time if stored is not None else mention.time,
+                time=from_micros(time) if stored is not None or mention.revision else None,
                 order=stored.order if stored is not None else mention.order,
                 title=document.title,
                 source=document.source,
@@ -171,16 +176,16 @@ class Renderer:
                 why=mention.why,
                 rule=mention.rule,
                 scope=change.scope,
-                cause=change.cause,
-                oseq=oseq,
+                cause=listed_cause(change.cause),
+                position=position,
             )
-            notices.append(Notice("change", data))
+            notices.append(Notice(data))
         return notices
 
 
-def runs_of(change: FrontierChange, oseq: int) -> tuple[Expansion, ...]:
+def runs_of(change: FrontierChange, position: str) -> tuple[Expansion, ...]:
     """The runs to emit after the documents that a change names one by one."""
-    return tuple(Expansion(change, run, oseq) for run in (*change.left_runs, *change.entered_runs))
+    return tuple(Expansion(change, run, position) for run in (*change.left_runs, *change.entered_runs))
 
 
 async def editions_of(state: Snapshot, name: str) -> list[str]:
@@ -218,3 +223,10 @@ def _run_members(scope: Scope, state: Snapshot, expansion: Expansion) -> Iterato
     for entry in entries:
         if run.start <= entry.precedence < run.end and (after is None or (entry.time, entry.order, entry.id) > after):
             yield entry
+
+
+def _absent_status(stored: StoredDocument | None) -> DocumentStatus:
+    """The status of a document that is not part of the corpus now."""
+    if stored is None:
+        return "unknown"
+    return "retracted" if stored.retracted else "pending"

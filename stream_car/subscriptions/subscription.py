@@ -41,20 +41,21 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
 from stream_car.core.stored import Scope
 from stream_car.core.timeline import scope_key, size
-from stream_car.ports import AnchorIndex, Emission, KeyListing, RetainedChangeLog
+from stream_car.ports import AnchorIndex, ChangeLogReader, Emission, KeyListing
 from stream_car.processing.fold import CHANGES
+from stream_car.queries.changes import Position
 from stream_car.queries.shards import Reached, ShardMoved, Shards
 from stream_car.queries.snapshot import Snapshot
-from stream_car.subscriptions.events import Filter, Notice, SnapshotBegin, SnapshotEnd
-from stream_car.subscriptions.filters import FilterMatcher, normalize
+from stream_car.subscriptions.events import Notice, Selection, SnapshotBegin, SnapshotEnd
 from stream_car.subscriptions.lookup_cache import CachedLookup, LookupCache
 from stream_car.subscriptions.rendering import Expansion, Renderer, decode_change, editions_of, members_of, runs_of
+from stream_car.subscriptions.selection import SelectionMatcher, normalize
 
 EVENTS_AT_ONCE = 32
 ITEMS_AT_ONCE = 32
 FEW_MAX = 1000  # a snapshot of fewer items is read as one page, if they can be listed without reading all
 
-Cursor = tuple[int, ...]
+Numbers = tuple[int, ...]
 
 
 async def _already_settled() -> None:
@@ -66,14 +67,14 @@ class SubscriptionSources(Struct, frozen=True):
 
     shards: Shards
     listing: KeyListing
-    change_log: RetainedChangeLog
+    change_log: ChangeLogReader
     index: AnchorIndex
     ruleset: Ruleset
     generation: str
     shards_with_changes: int = 1  # how many shards emit changes
     settle: Callable[[], Awaitable[None]] = _already_settled
     lookups: LookupCache = msgspec.field(default_factory=LookupCache)
-    items: int = ITEMS_AT_ONCE  # items of a snapshot that a step reads; at most `ITEMS_AT_ONCE`
+    items_per_step: int = ITEMS_AT_ONCE  # items of a snapshot that a step reads; at most `ITEMS_AT_ONCE`
 
 
 class Expired(Exception):
@@ -94,7 +95,7 @@ class _Page(Struct, frozen=True):
     """Items of a snapshot as of `up_to`. `boundary` is the last key of the page; `None` if it is the last page."""
 
     notices: list[Notice]
-    up_to: Cursor
+    up_to: Numbers
     boundary: bytes | None
 
 
@@ -108,7 +109,7 @@ class _Progress(Struct, frozen=True):
     `last_lookup`: whatever is emitted next must be looked up after the lookup of this number.
     """
 
-    cursor: Cursor
+    cursor: Numbers
     is_new: bool  # the snapshot has not begun
     boundary: bytes | None = None
     runs: tuple[Expansion, ...] = ()
@@ -126,17 +127,17 @@ class _Progress(Struct, frozen=True):
         return Phase.READING if self.page is None else Phase.ALIGNING
 
 
-class Subscription:
+class SubscriptionReader:
     """One subscriber's place in the stream. Call `step` until it `has_caught_up`, and again after the next change."""
 
     def __init__(
-        self, sources: SubscriptionSources, selection: Filter, *, cursor: Sequence[int], with_snapshot: bool
+        self, sources: SubscriptionSources, selection: Selection, *, cursor: Sequence[int], with_snapshot: bool
     ) -> None:
         self.sources = sources
         self.selection = normalize(selection, sources.ruleset)
-        self.has_moved = False  # whether the last step made progress; if not, wait a moment before the next step
-        self._items_max = min(sources.items, ITEMS_AT_ONCE)
-        self._renderer = Renderer(FilterMatcher(self.selection, sources.ruleset), sources.index, sources.generation)
+        self.made_progress = False  # whether the last step made progress; if not, wait a moment before the next step
+        self._items_max = min(sources.items_per_step, ITEMS_AT_ONCE)
+        self._renderer = Renderer(SelectionMatcher(self.selection, sources.ruleset), sources.index, sources.generation)
         self._progress = _Progress(tuple(cursor), with_snapshot)
 
     @property
@@ -145,13 +146,9 @@ class Subscription:
         return self.sources.generation
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> Numbers:
         """For each shard the number of the last change emitted."""
         return self._progress.cursor
-
-    def position(self, cursor: Cursor) -> str:
-        """A cursor in the form that subscribers get: `generation:number.number...`."""
-        return f"{self.generation}:{'.'.join(map(str, cursor))}"
 
     @property
     def is_beginning(self) -> bool:
@@ -171,7 +168,7 @@ class Subscription:
         except BaseException:
             self._progress = before
             raise
-        self.has_moved = self._progress is not before
+        self.made_progress = self._progress is not before
         return notices
 
     async def _step(self) -> list[Notice]:
@@ -179,7 +176,7 @@ class Subscription:
         match progress.phase:
             case Phase.STARTING:
                 self._progress = _Progress(await self._last(), is_new=False, boundary=b"")
-                return [Notice("snapshot-begin", SnapshotBegin(generation=self.generation, view=self.selection.view))]
+                return [Notice(SnapshotBegin(generation=self.generation, view=self.selection.view))]
             case Phase.FOLLOWING:
                 return await self._changes(await self._last())
             case Phase.EXPANDING:
@@ -199,27 +196,26 @@ class Subscription:
         self._progress = replace(self._progress, boundary=page.boundary, page=None)
         notices += page.notices
         if page.boundary is None:
-            end = SnapshotEnd(generation=self.generation, cursor=self.position(self.cursor))
-            notices.append(Notice("snapshot-end", end, self.cursor))
+            notices.append(Notice(SnapshotEnd(generation=self.generation), self.cursor))
         return notices
 
     def _without_cursors(self, notices: list[Notice]) -> list[Notice]:
         """The same notices; within a snapshot without cursors, because it cannot be resumed there."""
         if self._progress.boundary is None:
             return notices
-        return [replace(notice, cursor=None) for notice in notices]
+        return [notice._replace(cursor=None) for notice in notices]
 
     def _with_cursor(self, notices: list[Notice]) -> list[Notice]:
         """The same notices; the last one gets the cursor from which a subscriber that has received it can resume."""
         if notices:
-            notices[-1] = replace(notices[-1], cursor=self.cursor)
+            notices[-1] = notices[-1]._replace(cursor=self.cursor)
         return notices
 
     async def has_caught_up(self) -> bool:
         """Whether everything up to now is emitted. If not, take another step, even after a step without notices."""
         return self._progress.phase is Phase.FOLLOWING and self.cursor == await self._last()
 
-    async def _last(self) -> Cursor:
+    async def _last(self) -> Numbers:
         """For each shard the last change in the log; or the cursor, if the log read here lags behind the cursor."""
         last = [await self.sources.change_log.last(shard) for shard in range(self.sources.shards_with_changes)]
         return tuple(map(max, last, self.cursor))
@@ -233,7 +229,7 @@ class Subscription:
 
     # Changes
 
-    async def _changes(self, up_to: Cursor) -> list[Notice]:
+    async def _changes(self, up_to: Numbers) -> list[Notice]:
         """The next changes up to these numbers. Stops after a change with runs."""
         notices: list[Notice] = []
         for shard, last in enumerate(up_to):
@@ -268,8 +264,9 @@ class Subscription:
         """What became of the documents of these changes, as far as the state shows them; the others come later."""
         notices: list[Notice] = []
         for event, change, lookup in await self._look_up(shard, events):
-            changes = self._renderer.document_changes(lookup.documents, change, event.oseq, self._is_ahead)
-            runs = runs_of(change, event.oseq)
+            position = str(Position(self.generation, shard, event.oseq))
+            changes = self._renderer.document_changes(lookup.documents, change, position, self._is_ahead)
+            runs = runs_of(change, position)
             self._advance(shard, event.oseq)
             self._progress = replace(self._progress, last_lookup=lookup.number, runs=runs)
             if runs:
@@ -352,11 +349,11 @@ class Subscription:
                 return None
             notices = await self._renderer.active_documents(state, sorted(names))
             return _Page(notices, await self._up_to(state), None)
-        if not selection.parts:
+        if not selection.scope:
             return None
 
         async def list_keys() -> Sequence[bytes]:
-            parts = sorted(selection.parts)
+            parts = sorted(selection.scope)
             names = await self.sources.index.scopes(parts, FEW_MAX)
             return [scope_key(name) for name in sorted({scope_name(parts), *names})]
 
@@ -384,7 +381,7 @@ class Subscription:
         if keys != await list_keys():
             raise ShardMoved("Keys were added while they were read. Try again.")
 
-    async def _up_to(self, state: Snapshot) -> Cursor:
+    async def _up_to(self, state: Snapshot) -> Numbers:
         """For each shard the last change that the values show. Raises `ShardMoved` if the cursor is beyond it."""
         await state.overview()
         reached = state.source.reached

@@ -1,7 +1,7 @@
 """A real browser on the page of a real service.
 
-The browser is the system's own Chromium (Debian: `apt-get install chromium`). Where there is none these tests are
-left out, and the summary says so; with `TEST_BROWSER=required` that is a failure, as in the gate.
+The browser is the system's own Chromium (Debian: `apt-get install chromium`). Without one these tests are skipped, and
+the summary reports it; with `TEST_BROWSER=required` that is a failure, as in the gate.
 """
 
 import os
@@ -21,14 +21,14 @@ from tests.support.repository import ROOT
 from tests.support.servers import NO_BROWSER
 
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 LOOKS = ("light", "dark", "narrow")
 SCREENSHOTS = ROOT / ".screenshots"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave these tests out where there is no browser, unless one is required."""
+    """Skip these tests if there is no browser, unless one is required."""
     if CHROMIUM is not None:
         return
     if os.environ.get("TEST_BROWSER") == "required":
@@ -39,16 +39,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Visit:
-    """A browser that visits a service. What the page complains of is kept: `complaints` must stay empty."""
+    """A browser on a service. It collects the page's `errors`, which must stay empty, and its requests."""
 
     def __init__(self, running: Running, browser: Browser) -> None:
         self.running = running
         self.browser = browser
-        self.complaints: list[str] = []
-        self.asked: list[str] = []
+        self.errors: list[str] = []
+        self.urls: list[str] = []
 
     async def page(self, view: str = "", look: str = "light") -> Page:
-        """A fresh window on a view, of one of the `LOOKS`."""
+        """Open a view in a new window, in one of the `LOOKS`."""
         context = await self.browser.new_context(
             viewport={"width": 390, "height": 844} if look == "narrow" else {"width": 1280, "height": 900},
             color_scheme="dark" if look == "dark" else "light",
@@ -56,16 +56,16 @@ class Visit:
         )
         page = await context.new_page()
         page.set_default_timeout(15_000)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda request: self.urls.append(request.url))
         await page.goto(f"{self.running.url}/{view}")
         return page
 
 
 @asynccontextmanager
-async def visiting(*, token: str | None = None, with_demo: bool = True) -> AsyncIterator[Visit]:
-    """A service over the demo's feed, and a browser."""
+async def visit_service(*, token: str | None = None, with_demo: bool = True) -> AsyncIterator[Visit]:
+    """Run a service over the demo's feed, and a browser."""
     engine = stream_car.open()
     if with_demo:
         engine.publish(demo.feed())
@@ -77,10 +77,10 @@ async def visiting(*, token: str | None = None, with_demo: bool = True) -> Async
             await browser.close()
 
 
-async def photographed(page: Page, name: str) -> None:
-    """Keep a picture of the whole page."""
+async def save_picture(page: Page, name: str, *, whole: bool = True) -> None:
+    """Save a picture of the whole page, or of what fits the window."""
     SCREENSHOTS.mkdir(exist_ok=True)
-    await page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    await page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
 
 
 __all__ = ["pytest_collection_modifyitems", "pytest_pyfunc_call"]

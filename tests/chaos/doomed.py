@@ -1,8 +1,8 @@
-"""A worker that dies at a named point: `python -m tests.chaos.doomed worker all ...`, as `stream-car` is called.
+"""A worker that dies at a named point: `python -m tests.chaos.doomed worker all ...`, with arguments of `stream-car`.
 
-Promise: with `CHAOS_AT=point:n` the process kills itself, as `kill -9` would, when it comes to the point for the
-n-th time; nothing in Stream-CAR knows of it. `CHAOS_SESSION_MS` shortens the session of the group, so that a
-short run sees as many hand-overs as a long one; without it the session is the one that ships.
+Promise: with `CHAOS_AT=point:n` the process kills itself, as `kill -9` would, when it reaches the point for the n-th
+time; nothing in Stream-CAR knows of it. `CHAOS_SESSION_MS` shortens the session of the consumer group, so that a short
+run has as many rebalances as a long one; without it the session is the shipped one.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.sender import Sender
-from stream_car.adapters.redis.scripts import Calls
+from stream_car.adapters.redis.scripts import ScriptCalls
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
 from stream_car.cluster import consumer_group
@@ -24,65 +24,65 @@ T = TypeVar("T")
 BEFORE: dict[str, tuple[type, str]] = {
     "before a commit": (RedisStore, "commit"),
     "before a trim": (RedisStore, "trim"),
-    "before a mark": (WatermarkEmitter, "mark"),
+    "before a watermark": (WatermarkEmitter, "emit"),
 }
 AFTER: dict[str, tuple[type, str]] = {
     "after a claim": (RedisStore, "claim"),
     "after a fetch": (KafkaLog, "fetch"),
     "after a read": (RedisStore, "read"),
-    "after a write, before its reply is read": (Calls, "swap"),
+    "after a write, before its reply is read": (ScriptCalls, "swap"),
     "after a commit": (RedisStore, "commit"),
     "after a part was published": (Sender, "send"),
     "after a trim": (RedisStore, "trim"),
-    "after a mark": (WatermarkEmitter, "mark"),
+    "after a watermark": (WatermarkEmitter, "emit"),
 }
 POINTS = (*BEFORE, *AFTER)
 
 
-def _dies(times: int) -> Callable[[], None]:
-    """A function that ends the process when it is called for the n-th time."""
-    left = times
+def _die_at_call(number: int) -> Callable[[], None]:
+    """Return a function that kills the process when it is called for the n-th time."""
+    remaining = number
 
-    def passing() -> None:
-        nonlocal left
-        left -= 1
-        if left <= 0:
+    def reach() -> None:
+        nonlocal remaining
+        remaining -= 1
+        if remaining <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return passing
+    return reach
 
 
-def _before(passing: Callable[[], None], work: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def _before(reach: Callable[[], None], method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     async def doomed(*args: P.args, **kwargs: P.kwargs) -> T:
-        passing()
-        return await work(*args, **kwargs)
+        reach()
+        return await method(*args, **kwargs)
 
     return doomed
 
 
-def _after(passing: Callable[[], None], work: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Only where there was something to do: an empty fetch is none."""
+def _after(reach: Callable[[], None], method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Count only calls that did something: an empty fetch does not count."""
 
     async def doomed(*args: P.args, **kwargs: P.kwargs) -> T:
-        done = await work(*args, **kwargs)
-        if done:
-            passing()
-        return done
+        result = await method(*args, **kwargs)
+        if result:
+            reach()
+        return result
 
     return doomed
 
 
-def doom(point: str, times: int) -> None:
-    """Put the end of this process at that point."""
-    passing = _dies(times)
+def doom(point: str, number: int) -> None:
+    """Let this process die when it reaches the point for the n-th time."""
+    reach = _die_at_call(number)
     owner, name = BEFORE[point] if point in BEFORE else AFTER[point]
-    put = _before if point in BEFORE else _after
-    setattr(owner, name, put(passing, getattr(owner, name)))
+    wrap = _before if point in BEFORE else _after
+    setattr(owner, name, wrap(reach, getattr(owner, name)))
 
 
 if __name__ == "__main__":
-    if at := os.environ.get("CHAOS_AT"):
-        where, _, count = at.rpartition(":")
-        doom(where, int(count))
+    if death := os.environ.get("CHAOS_AT"):
+        death_point, _, death_number = death.rpartition(":")
+        doom(death_point, int(death_number))
     consumer_group.SESSION_MS = int(os.environ.get("CHAOS_SESSION_MS", consumer_group.SESSION_MS))
     main()

@@ -1,4 +1,4 @@
-"""Topics and state of one test over a Kafka and a Redis, its workers, and the documents that are sent."""
+"""Topics and state of one test over Kafka and Redis, its worker processes, and the documents that are published."""
 
 import asyncio
 import secrets
@@ -26,7 +26,7 @@ from stream_car.adapters.redis.views import RedisViews
 from stream_car.errors import Unavailable
 from stream_car.ports import Hop, Message, Record
 from stream_car.processing.partitions import Partitions
-from tests.chaos.judge import Judge, Verdict
+from tests.chaos.judge import Judge, Verdict, read_all
 from tests.chaos.workers import QueryWorker, Worker
 from tests.simulation.world import Violation, bytes_of
 from tests.support.streams import random_document
@@ -34,9 +34,10 @@ from tests.support.streams import random_document
 RULES = Path(__file__).with_name("rules.toml")
 STREAM_CAR = (str(Path(sys.executable).with_name("stream-car")),)
 DOOMED = (sys.executable, "-m", "tests.chaos.doomed")
-PARTS = Partitions(intakes=2, frontiers=3)
-P = TypeVar("P", bound=Worker)
+PARTITIONS = Partitions(intakes=2, frontiers=3)
+W = TypeVar("W", bound=Worker)
 REST_S = 60.0
+RETRY_S = 0.2
 
 
 class Installation:
@@ -46,18 +47,21 @@ class Installation:
         self.server, self.redis = KafkaServer(address=kafka), RedisServer(url=redis)
         self.folder = folder
         self.layout = Layout(
-            prefix=f"test-{secrets.token_hex(6)}", intakes=PARTS.intakes, frontiers=PARTS.frontiers, single_broker=True
+            prefix=f"test-{secrets.token_hex(6)}",
+            intakes=PARTITIONS.intakes,
+            frontiers=PARTITIONS.frontiers,
+            single_broker=True,
         )
         self.rules = rules
         self.ruleset = rule_packs.load(rules)
         self.workers: list[Worker] = []
         self.acknowledged: dict[tuple[int, int], Message] = {}  # by partition and offset
         self.environment: dict[str, str] = {}  # for all workers of this installation
-        self._plan = Random(7)
+        self._random = Random(7)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Installation"]:
-        """Topics are there within; workers are gone after."""
+        """Create the topics. At the end of the block, kill the workers and delete topics and state."""
         await asyncio.to_thread(apply, self.server, self.layout)
         self.sender = Sender(self.server)
         try:
@@ -73,90 +77,87 @@ class Installation:
             await asyncio.to_thread(delete, self.server, self.layout)
 
     def worker(self, hops: str = "all", rules: str | None = None) -> Worker:
-        """Another process."""
-        return self._started(Worker, ["worker", hops], self.rules if rules is None else [rules])
+        """Start a worker."""
+        return self._start(Worker, ["worker", hops], self.rules if rules is None else [rules])
 
-    def doomed(self, at: str = "", times: int = 1) -> Worker:
-        """Another process, which dies when it comes to a point of `doomed.POINTS` for the n-th time."""
-        environment = {"CHAOS_AT": f"{at}:{times}"} if at else {}
-        return self._started(Worker, ["worker", "all"], self.rules, environment, DOOMED)
+    def doomed(self, point: str = "", number: int = 1) -> Worker:
+        """Start a worker that dies when it reaches a point of `doomed.POINTS` for the n-th time."""
+        environment = {"CHAOS_AT": f"{point}:{number}"} if point else {}
+        return self._start(Worker, ["worker", "all"], self.rules, environment, DOOMED)
 
-    def serving(self, token: str | None = None) -> QueryWorker:
-        """Another process that answers: to whoever has the token, if there is one."""
+    def query_worker(self, token: str | None = None) -> QueryWorker:
+        """Start a query worker. With a token, it answers only requests that have it."""
         environment = {"STREAM_CAR_TOKEN": token} if token is not None else {}
-        query = self._started(QueryWorker, ["serve", "--port", "0"], self.rules, environment)
-        query.token = token
-        return query
+        query_worker = self._start(QueryWorker, ["query-worker", "--port", "0"], self.rules, environment)
+        query_worker.token = token
+        return query_worker
 
-    def _started(
+    def _start(
         self,
-        kind: type[P],
+        kind: type[W],
         command: Sequence[str],
         rules: Sequence[str],
         environment: Mapping[str, str] | None = None,
         program: Sequence[str] = STREAM_CAR,
-    ) -> P:
+    ) -> W:
         options = ["--single-broker", "--prefix", self.layout.prefix]
         options += [word for rule in rules for word in ("--rules", rule)]
-        places = {"STREAM_CAR_KAFKA": self.server.address, "STREAM_CAR_REDIS": self.redis.url}
-        found = kind(
+        addresses = {"STREAM_CAR_KAFKA": self.server.address, "STREAM_CAR_REDIS": self.redis.url}
+        worker = kind(
             self.folder / f"process-{len(self.workers)}.log",
-            {**places, **self.environment, **(environment or {})},
+            {**addresses, **self.environment, **(environment or {})},
             [*command, *options],
             program,
         )
-        self.workers.append(found)
-        return found
+        self.workers.append(worker)
+        return worker
 
     async def publish(self, count: int, ids: int = 60) -> None:
-        """Documents, corrections, retractions by null value and nonsense, a quarter of them in a wrong partition.
+        """Publish documents, corrections, retractions by null value and nonsense, a quarter in a wrong partition.
 
-        Revisions rise with the documents before, so that however many there are, each may change something.
+        Revisions increase with the number of documents published before, so that each may change something.
         """
-        random = self._plan
-        risen = len(self.acknowledged) // ids
+        random = self._random
+        increase = len(self.acknowledged) // ids
         batches: dict[int, list[Message]] = {}
         for _ in range(count):
-            said = random_document(random, ids)
-            said = msgspec.structs.replace(said, revision=said.revision + risen)
-            what = random.random()
-            at = PARTS.of_id(said.id) if what < 0.75 else random.randrange(PARTS.intakes)
-            message = Message(value=bytes_of(said), key=said.id.encode())
-            if what < 0.08:
-                message = Message(value=None, key=said.id.encode())
-            elif what > 0.97:
+            document = random_document(random, ids)
+            document = msgspec.structs.replace(document, revision=document.revision + increase)
+            choice = random.random()
+            partition = PARTITIONS.of_id(document.id) if choice < 0.75 else random.randrange(PARTITIONS.intakes)
+            message = Message(value=bytes_of(document), key=document.id.encode())
+            if choice < 0.08:
+                message = Message(value=None, key=document.id.encode())
+            elif choice > 0.97:
                 message = Message(value=b'{"id": "n1", "type": "unheard of", "time": "2024"}', headers=(("h", b"v"),))
-            batches.setdefault(at, []).append(message)
+            batches.setdefault(partition, []).append(message)
         for partition, messages in batches.items():
-            offsets = await self._sent(partition, messages)
-            self.acknowledged |= {(partition, at): one for at, one in zip(offsets, messages, strict=True)}
+            offsets = await self._send(partition, messages)
+            self.acknowledged |= {
+                (partition, offset): message for offset, message in zip(offsets, messages, strict=True)
+            }
 
-    async def _sent(self, partition: int, messages: Sequence[Message]) -> Sequence[int]:
-        """Again until it is acknowledged: a repeat changes nothing, but for null values, which say the same."""
+    async def _send(self, partition: int, messages: Sequence[Message]) -> Sequence[int]:
+        """Send until Kafka acknowledges. A repeat changes nothing; a repeated null value retracts the same document."""
         deadline = time.monotonic() + REST_S
         while True:
             try:
-                return await self.sender.send(self.layout.named("documents"), partition, messages)
+                return await self.sender.send(self.layout.full_name("documents"), partition, messages)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(RETRY_S)
 
     async def records(self, topic: str, partition: int) -> list[Record]:
-        """All there are."""
+        """Return all records of a partition."""
         reader = await Reader.open(self.server)
         try:
-            log = KafkaLog(reader, self.sender, self.layout.named(topic))
-            _, end = await log.range(partition)
-            found: list[Record] = []
-            while len(found) < end:
-                found += await log.fetch(partition, len(found), 1000)
-            return found
+            return await read_all(KafkaLog(reader, self.sender, self.layout.full_name(topic)), partition)
         finally:
             await reader.close()
 
     async def judge(self, timeout_s: float = REST_S) -> Verdict:
-        """Wait until nothing is left to do, then compare with the definitions. Raises `Violation`."""
+        """Wait until all shards are at rest, then compare with the definitions. Raises `Violation`."""
         client = await connect(self.redis)
         reader = await Reader.open(self.server)
         try:

@@ -1,12 +1,12 @@
-"""The judge of what workers leave behind: it reads only topics and store.
+"""The judge of an installation: it reads only topics and the store.
 
-Promise: what publishers sent is given to the definitions; every change that was told is compared with an
-uninterrupted fold of the log, byte for byte; what was acknowledged lies where it was acknowledged.
+Promise: what publishers sent is given to the definitions; every change is compared with an uninterrupted fold of the
+log, byte for byte; every acknowledged record is at the offset that was acknowledged.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,20 +16,22 @@ from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Unavailable
-from stream_car.ports import Emission, Message, Record, ShardId, SnapshotReader
+from stream_car.ports import Emission, Log, Message, Record, ShardId, SnapshotReader
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.two_hop import FrontierFold, generation_of
 from stream_car.queries.queries import Queries
-from stream_car.queries.scopes import holding
+from stream_car.queries.scopes import active_members
 from stream_car.queries.shards import ManyShards
 from stream_car.queries.snapshot import Snapshot
-from tests.simulation.two_hops.truth import Inputs, Reference, replayed
+from tests.simulation.two_hops.truth import Inputs, Known, Reference, replayed
 from tests.simulation.world import Violation
 from tests.support.plain_index import PlainIndex
 
+LOOK_S = 0.4
+
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What was found to be right, by number."""
+    """How many of each were found to be right."""
 
     inputs: int
     acknowledged: int
@@ -38,116 +40,129 @@ class Verdict(Struct, frozen=True, kw_only=True):
     rejected: int
 
 
+async def read_all(log: Log, partition: int) -> list[Record]:
+    """Return all records of a partition."""
+    records: list[Record] = []
+    _, end = await log.range(partition)
+    while len(records) < end:
+        records += await log.fetch(partition, len(records), 1000)
+    return records
+
+
 class Judge:
-    """Looks at one installation."""
+    """Examines one installation."""
 
     def __init__(self, layout: Layout, ruleset: Ruleset, views: SnapshotReader, reader: Reader, sender: Sender) -> None:
         self.ruleset = ruleset
-        self.parts = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
+        self.partitions = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
         self.views = views
         names = ("documents", "placements", "changes", "rejected")
-        self.logs = {name: KafkaLog(reader, sender, layout.named(name)) for name in names}
-        self.generation = generation_of(ruleset, self.parts)
+        self.logs = {name: KafkaLog(reader, sender, layout.full_name(name)) for name in names}
+        self.generation = generation_of(ruleset, self.partitions)
 
     async def at_rest(self, timeout_s: float) -> None:
-        """Returns when every shard stands at the end of its log, marks included, and stays there."""
+        """Return when every shard is at the end of its log, watermarks included, and stays there."""
         deadline = time.monotonic() + timeout_s
-        seen: object = None
+        earlier_ends: object = None
         while True:
-            stands, ends = await self._standing()
-            if stands == ends and seen == ends:
+            positions, ends = await self._positions()
+            if positions == ends == earlier_ends:
                 return
-            seen = ends
+            earlier_ends = ends
             if time.monotonic() > deadline:
-                raise Violation(f"the shards stand at {stands}, not at {ends}")
-            await asyncio.sleep(0.4)
+                raise Violation(f"the shards are at {positions}, not at {ends}")
+            await asyncio.sleep(LOOK_S)
 
-    async def _standing(self) -> tuple[dict[ShardId, int], dict[ShardId, int]]:
+    async def _positions(self) -> tuple[dict[ShardId, int], dict[ShardId, int]]:
+        """Return the position of every shard, and the end of its log."""
         ends: dict[ShardId, int] = {}
-        for q in range(self.parts.intakes):
-            ends[ShardId("intake", q)] = (await self.logs["documents"].range(q))[1]
-        for p in range(self.parts.frontiers):
-            ends[ShardId("frontier", p)] = (await self.logs["placements"].range(p))[1]
+        for shard in range(self.partitions.intakes):
+            ends[ShardId("intake", shard)] = (await self.logs["documents"].range(shard))[1]
+        for shard in range(self.partitions.frontiers):
+            ends[ShardId("frontier", shard)] = (await self.logs["placements"].range(shard))[1]
         try:
-            found = await self.views.peek({place: [] for place in ends})
+            views = await self.views.peek({shard: [] for shard in ends})
         except Unavailable:
             return {}, ends
-        return {place: told[0] for place, told in found.items()}, ends
+        return {shard: view[0] for shard, view in views.items()}, ends
 
     async def verdict(self, acknowledged: Mapping[tuple[int, int], Message]) -> Verdict:
-        """Compare all there is with the definitions; `acknowledged` by partition and offset. Raises `Violation`."""
-        records = [await self._all("documents", q) for q in range(self.parts.intakes)]
-        for (q, offset), sent in acknowledged.items():
-            found = records[q][offset]
-            if (found.key, found.value, found.headers) != (sent.key, sent.value, sent.headers):
-                raise Violation(f"{sent} was acknowledged as record {offset} of partition {q}, where {found} lies")
-        inputs = Inputs(records, self.parts, self.ruleset)
-        if left := inputs.unforwarded():
-            raise Violation(f"never forwarded: {left}")
+        """Compare everything with the definitions; `acknowledged` is by partition and offset. Raises `Violation`."""
+        records = [await read_all(self.logs["documents"], shard) for shard in range(self.partitions.intakes)]
+        _require_acknowledged(acknowledged, records)
+        inputs = Inputs(records, self.partitions, self.ruleset)
+        if missing := inputs.unforwarded():
+            raise Violation(f"never forwarded: {missing}")
         known = inputs.known(inputs.end())
-        told: dict[str, set[str]] = {}
+        frontiers: dict[str, set[str]] = {}
         changes = repeats = 0
-        for p in range(self.parts.frontiers):
-            events, again = await self._events(p)
-            changes, repeats = changes + len(events), repeats + again
-            told |= replayed(events)
-        scopes = sorted({scope for one in known.corpus.values() for scope in self.ruleset.scopes(one)})
+        for shard in range(self.partitions.frontiers):
+            events, repeated = await self._events(shard)
+            changes, repeats = changes + len(events), repeats + repeated
+            frontiers |= replayed(events)
+        scopes = sorted({scope for document in known.corpus.values() for scope in self.ruleset.scopes(document)})
         for scope in scopes:
-            if told.get(scope, set()) != known.frontier(scope):
-                raise Violation(f"{scope}: told {told.get(scope)}, not {known.frontier(scope)}")
-        queries = Queries(
-            shards=ManyShards(self.views, self.parts), index=PlainIndex(), ruleset=self.ruleset, generation="g"
-        )
-        ids = inputs.ids()
-
-        async def look(values: Snapshot) -> None:
-            for name, walk in zip(ids, await values.walk(ids), strict=True):
-                if (walk is not None) != (name in known.corpus):
-                    raise Violation(f"{name} is {'here' if walk is not None else 'not here'}")
-                if walk is not None and {entry.id for entry in walk.controlling} != known.controlling(name):
-                    raise Violation(f"{name} is controlled by {walk.controlling}, not {known.controlling(name)}")
-                if walk is not None and walk.is_active != (name in known.active):
-                    raise Violation(f"{name} is {'active' if walk.is_active else 'void'}")
-            for scope in scopes:
-                found = await values.scope(scope)
-                held = await values.with_pages(lambda found=found: holding(found, values))  # type: ignore[misc]
-                if {entry.id for entry in held} != known.frontier(scope):
-                    raise Violation(f"in {scope} hold {held}")
-
-        await queries.read_consistently(None, look)
+            if frontiers.get(scope, set()) != known.frontier(scope):
+                raise Violation(f"{scope}: changes lead to {frontiers.get(scope)}, not {known.frontier(scope)}")
+        await self._compare_answers(inputs.ids(), scopes, known)
         return Verdict(
             inputs=sum(map(len, records)),
             acknowledged=len(acknowledged),
             changes=changes,
             repeats=repeats,
-            rejected=len(await self._all("rejected", 0)),
+            rejected=len(await read_all(self.logs["rejected"], 0)),
         )
 
-    async def _all(self, topic: str, partition: int) -> list[Record]:
-        found: list[Record] = []
-        _, end = await self.logs[topic].range(partition)
-        while len(found) < end:
-            found += await self.logs[topic].fetch(partition, len(found), 1000)
-        return found
+    async def _compare_answers(self, ids: Sequence[str], scopes: Sequence[str], known: Known) -> None:
+        """Compare what the store answers about every id and every scope with the definitions."""
 
-    async def _events(self, p: int) -> tuple[list[Emission], int]:
-        """The changes as first told, and how often one was repeated. Raises `Violation` if they are not the fold's."""
-        reference = Reference(FrontierFold(self.ruleset, self.parts, shard=p), await self._all("placements", p))
+        async def compare(snapshot: Snapshot) -> None:
+            for name, walk in zip(ids, await snapshot.walk(ids), strict=True):
+                if (walk is not None) != (name in known.corpus):
+                    raise Violation(f"{name} is {'known' if walk is not None else 'unknown'}")
+                if walk is not None and {entry.id for entry in walk.controlling} != known.controlling(name):
+                    raise Violation(f"{name} is controlled by {walk.controlling}, not {known.controlling(name)}")
+                if walk is not None and walk.is_active != (name in known.active):
+                    raise Violation(f"{name} is {'in force' if walk.is_active else 'void'}")
+            for name in scopes:
+                scope = await snapshot.scope(name)
+                members = await snapshot.with_pages(lambda scope=scope: active_members(scope, snapshot))  # type: ignore[misc]
+                if {entry.id for entry in members} != known.frontier(name):
+                    raise Violation(f"{name}: the frontier is {members}, not {known.frontier(name)}")
+
+        queries = Queries(
+            shards=ManyShards(self.views, self.partitions), index=PlainIndex(), ruleset=self.ruleset, generation="g"
+        )
+        await queries.read_consistently(None, compare)
+
+    async def _events(self, shard: int) -> tuple[list[Emission], int]:
+        """Return the changes in order, and how many were repeated. Raises `Violation` if they are not the fold's."""
+        reference = Reference(
+            FrontierFold(self.ruleset, self.partitions, shard=shard), await read_all(self.logs["placements"], shard)
+        )
         last = repeats = 0
-        for record in await self._all("changes", p):
+        for record in await read_all(self.logs["changes"], shard):
             name = dict(record.headers)["ce_id"].decode()
-            generation, shard, number = name.split("/")
+            generation, named_shard, number = name.split("/")
             oseq = int(number)
             expected = reference.event(oseq)
-            if (generation, int(shard)) != (self.generation, p) or expected is None:
+            if (generation, int(named_shard)) != (self.generation, shard) or expected is None:
                 raise Violation(f"change {name} has no cause in the log")
             if (record.key, record.value) != (expected.key, expected.value):
-                raise Violation(f"change {name} says {record.value!r}, not {expected.value!r}")
+                raise Violation(f"change {name} is {record.value!r}, not {expected.value!r}")
             if oseq > last + 1:
                 raise Violation(f"change {name} follows change {last}")
             repeats += oseq <= last
             last = max(last, oseq)
         reference.at(len(reference.records))
         if last != len(reference.events):
-            raise Violation(f"shard {p} told {last} changes, not {len(reference.events)}")
+            raise Violation(f"shard {shard} emitted {last} changes, not {len(reference.events)}")
         return reference.events, repeats
+
+
+def _require_acknowledged(acknowledged: Mapping[tuple[int, int], Message], records: Sequence[Sequence[Record]]) -> None:
+    """Raise `Violation` if an acknowledged message is not at its offset."""
+    for (partition, offset), message in acknowledged.items():
+        record = records[partition][offset]
+        if (record.key, record.value, record.headers) != (message.key, message.value, message.headers):
+            raise Violation(f"{message} was acknowledged as record {offset} of partition {partition}, not {record}")

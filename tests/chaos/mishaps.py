@@ -1,4 +1,4 @@
-"""What befalls an installation while documents arrive: workers, Redis and the broker, each in many ways."""
+"""What happens to an installation while documents arrive: faults of workers, of Redis and of the broker."""
 
 import asyncio
 import shutil
@@ -16,23 +16,23 @@ from tests.chaos.judge import Verdict
 from tests.chaos.workers import Worker
 from tests.simulation.world import Violation
 
-SESSION_S = 6.0  # as workers have it
-SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}  # of a broker, which else allows none below 6 s
+SESSION_S = 6.0  # the shipped session of workers
+SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}  # a setting of brokers, whose default allows none below 6 s
 WORKERS = 3
 CUT_MAX = 1 << 16
 REST_S = 150.0
-AT_WORK_S = 60.0  # how long a worker that is to be killed is waited for to have shards
-AT_A_POINT_S = 12.0  # how long one is waited for to come to its point
-POINT_TIMES = 3
-FROZEN_S = 1.3  # times the session
+ASSIGNED_S = 60.0  # how long to wait for a worker with shards
+AT_POINT_S = 12.0  # how long to wait until a doomed worker reaches its point
+POINT_NUMBER_MAX = 3
+FROZEN_SESSIONS = 1.3  # how long a frozen worker stands still, in sessions
 FULL_S = 3.0
 CHURN_S = 3.0
 CHURNS = 4
-DOCUMENTS, EVERY_S = 20, 0.4
+DOCUMENTS, PUBLISH_S = 20, 0.4
 
 
 class Dose(Struct, frozen=True, kw_only=True):
-    """How often each thing happens. `kills` are at random, `points` at a named point each, in turn."""
+    """How often each fault happens. `kills` happen anywhere, `points` at the named points in turn."""
 
     kills: int = 0
     points: int = 0
@@ -47,7 +47,7 @@ class Dose(Struct, frozen=True, kw_only=True):
 
 
 class Chaos:
-    """One run; what happens follows from the seed, when it happens does not. `session_s` is that of the group."""
+    """One run. The seed decides which faults happen, not when. `session_s` is that of the consumer group."""
 
     def __init__(
         self,
@@ -55,32 +55,32 @@ class Chaos:
         redis: Redis,
         folder: Path,
         seed: int,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
         *,
         session_s: float = SESSION_S,
     ) -> None:
         self.kafka, self.redis = kafka, redis
         self.random = Random(seed)
-        self.here = Installation(kafka.address, redis.url, folder)
-        self.here.environment["CHAOS_SESSION_MS"] = str(int(session_s * 1000))
+        self.installation = Installation(kafka.address, redis.url, folder)
+        self.installation.environment["CHAOS_SESSION_MS"] = str(int(session_s * 1000))
         self.deaths = 0  # of workers that had shards
-        self.reached: dict[str, int] = {}  # how many died at each point
+        self.reached: dict[str, int] = {}  # deaths by point
         self._session_s = session_s
         self._points = list(POINTS)
-        self._say = say
+        self._report = report
         self._thawing: set[asyncio.Task[None]] = set()
 
     async def run(self, dose: Dose) -> Verdict:
-        """Raises `Violation` where anything is not as the definition has it."""
+        """Let all faults happen, then compare with the definitions. Raises `Violation`."""
         mishaps = self._mishaps(dose)
-        async with self.here.open() as here:
+        async with self.installation.open() as installation:
             self._replace()
-            await here.workers[0].assigned()
+            await installation.workers[0].assigned()
             publishing = asyncio.create_task(self._publish())
             try:
-                for at, mishap in enumerate(mishaps, 1):
+                for number, mishap in enumerate(mishaps, 1):
                     await asyncio.sleep(self.random.random() * dose.pause_s)
-                    self._say(f"{at} of {len(mishaps)}: {mishap.__name__.strip('_')}")
+                    self._report(f"{number} of {len(mishaps)}: {mishap.__name__.strip('_')}")
                     await mishap()
                     self._replace()
             finally:
@@ -89,7 +89,7 @@ class Chaos:
                 await asyncio.gather(*self._thawing)
             if not isinstance(result, asyncio.CancelledError):
                 raise AssertionError("publishing ended") from result
-            return await here.judge(REST_S)
+            return await installation.judge(REST_S)
 
     def _mishaps(self, dose: Dose) -> list[Callable[[], Awaitable[None]]]:
         counts: list[tuple[Callable[[], Awaitable[None]], int]] = [
@@ -110,57 +110,57 @@ class Chaos:
 
     async def _publish(self) -> None:
         while True:
-            await self.here.publish(DOCUMENTS)
-            await asyncio.sleep(EVERY_S)
+            await self.installation.publish(DOCUMENTS)
+            await asyncio.sleep(PUBLISH_S)
 
     def _replace(self) -> None:
-        """As a supervisor does."""
+        """Start workers in place of those that ended, as a supervisor does."""
         for _ in range(WORKERS - len(self._running())):
-            self.here.doomed()
+            self.installation.doomed()
 
     def _running(self) -> list[Worker]:
-        return [worker for worker in self.here.workers if worker.is_running]
+        return [worker for worker in self.installation.workers if worker.is_running]
 
-    async def _at_work(self) -> Worker:
-        """A worker that has shards. Raises `Violation` where the group gives nobody any."""
-        deadline = asyncio.get_running_loop().time() + AT_WORK_S
+    async def _worker_with_shards(self) -> Worker:
+        """Return a worker that has shards. Raises `Violation` if the group assigns none for long."""
+        deadline = asyncio.get_running_loop().time() + ASSIGNED_S
         while True:
             self._replace()
-            working = [worker for worker in self._running() if worker.shards and not worker.is_frozen]
-            if working:
-                return self.random.choice(working)
+            candidates = [worker for worker in self._running() if worker.shards and not worker.is_frozen]
+            if candidates:
+                return self.random.choice(candidates)
             if asyncio.get_running_loop().time() > deadline:
-                raise Violation(f"no worker has shards for {AT_WORK_S:.0f} s; see {self.here.folder}")
+                raise Violation(f"no worker had shards for {ASSIGNED_S:.0f} s; see {self.installation.folder}")
             await asyncio.sleep(0.1)
 
     async def kill(self) -> None:
-        """A worker dies, somewhere."""
-        victim = await self._at_work()
+        """Kill a worker, wherever it is."""
+        victim = await self._worker_with_shards()
         self.deaths += victim.shards > 0
         victim.kill()
 
     async def kill_at_a_point(self) -> None:
-        """A worker joins and dies when it comes to the next of the named points; else where it is."""
+        """Start a worker that dies when it reaches the next of the named points; after a while, kill it anywhere."""
         point = self._points[0]
         self._points = [*self._points[1:], point]
-        victim = self.here.doomed(point, 1 if "claim" in point else self.random.randint(1, POINT_TIMES))
-        deadline = asyncio.get_running_loop().time() + AT_A_POINT_S
+        victim = self.installation.doomed(point, 1 if "claim" in point else self.random.randint(1, POINT_NUMBER_MAX))
+        deadline = asyncio.get_running_loop().time() + AT_POINT_S
         while victim.is_running and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.1)
         if victim.is_running:
-            self._say(f"it did not come {point}")
+            self._report(f"the worker did not die {point}")
             victim.kill()
         else:
             self.reached[point] = self.reached.get(point, 0) + 1
         self.deaths += victim.shards > 0
 
     async def freeze(self) -> None:
-        """A worker stands still until the group has given its shards to others, then goes on as if nothing were."""
-        victim = await self._at_work()
+        """Stop a worker until the group has given its shards to others; then let it continue."""
+        victim = await self._worker_with_shards()
         victim.freeze()
 
         async def thaw() -> None:
-            await asyncio.sleep(self._session_s * FROZEN_S)
+            await asyncio.sleep(self._session_s * FROZEN_SESSIONS)
             victim.thaw()
 
         task = asyncio.create_task(thaw())
@@ -168,29 +168,29 @@ class Chaos:
         task.add_done_callback(self._thawing.discard)
 
     async def end(self) -> None:
-        """A worker is told to end, under load."""
-        victim = await self._at_work()
-        await self._ended(victim)
+        """End a worker in order, under load."""
+        victim = await self._worker_with_shards()
+        await self._stop(victim)
 
-    async def _ended(self, worker: Worker) -> None:
-        """It has ended in order, unless it had not even begun."""
+    async def _stop(self, worker: Worker) -> None:
+        """End a worker; raise `Violation` if its exit code is not 0, unless it had not even begun."""
         if worker.is_frozen:
             return
-        has_begun = bool(worker.said("started"))
+        has_begun = bool(worker.events("started"))
         code = await worker.stop()
         if has_begun and code:
-            raise Violation(f"a worker that was told to end ended with {code}; see {worker.log}")
+            raise Violation(f"a worker ended with code {code} after SIGTERM; see {worker.log}")
 
     async def rebalance(self) -> None:
-        """A worker joins, leaves, joins and leaves."""
+        """Let workers join and leave, one after the other."""
         for _ in range(CHURNS):
-            one = self.here.doomed()
+            worker = self.installation.doomed()
             await asyncio.sleep(CHURN_S)
-            await self._ended(one)
+            await self._stop(worker)
             await asyncio.sleep(CHURN_S / 2)
 
     async def cut(self) -> None:
-        """Redis dies, loses the end of its file, comes back, dies and comes back."""
+        """Kill Redis, cut off the end of its file, start it, kill it and start it again."""
         self.redis.kill()
         [newest] = sorted((self.redis.folder / "appendonlydir").glob("*.incr.aof"))[-1:]
         size = newest.stat().st_size
@@ -202,13 +202,13 @@ class Chaos:
         await asyncio.to_thread(self.redis.start)
 
     async def wipe(self) -> None:
-        """Redis loses everything."""
+        """Delete everything that Redis has."""
         self.redis.kill()
         shutil.rmtree(self.redis.folder / "appendonlydir")
         await asyncio.to_thread(self.redis.start)
 
     async def fill(self) -> None:
-        """Redis has no memory left for a while."""
+        """Let Redis run out of memory for a while."""
         await asyncio.to_thread(self._configure, "maxmemory", "1mb")
         await asyncio.sleep(FULL_S)
         await asyncio.to_thread(self._configure, "maxmemory", "0")
@@ -218,6 +218,6 @@ class Chaos:
         subprocess.run(command, check=True, capture_output=True)
 
     async def restart_broker(self) -> None:
-        """The broker dies and comes back."""
+        """Kill the broker and start it again."""
         self.kafka.kill()
         await asyncio.to_thread(self.kafka.start)

@@ -1,4 +1,4 @@
-"""Processes of Stream-CAR: started, killed, frozen, and asked what they said."""
+"""Processes of Stream-CAR: started, killed, frozen, and observed by the events that they report."""
 
 import asyncio
 import json
@@ -6,21 +6,24 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from deploy.local.processes import ends_with_its_parent
 from stream_car import AsyncClient
+from stream_car.cluster.shard_runner import WorkerEvent
 from stream_car.errors import Unavailable
 from tests.simulation.world import Violation
 from tests.support.repository import ROOT
 
-REST_S = 60.0
+END_S = 60.0
 READY_S = 40.0
 
 
 class Worker:
-    """A `stream-car worker` process. What it says is kept in a file."""
+    """A `stream-car worker` process. Its output is written to a file."""
 
     def __init__(
         self,
@@ -40,41 +43,40 @@ class Worker:
                 stderr=out,
             )
 
-    def said(self, event: str) -> list[dict[str, object]]:
-        """What it told of this kind."""
-        lines = self._text().splitlines()
-        told: Iterator[dict[str, object]] = (json.loads(line) for line in lines if line.startswith('{"event"'))
-        return [one for one in told if one["event"] == event]
+    def events(self, kind: str) -> list[WorkerEvent]:
+        """Return the events of this kind that it has reported."""
+        lines = [line for line in self.output().splitlines() if line.startswith('{"event"')]
+        events = [msgspec.json.decode(line, type=WorkerEvent) for line in lines]
+        return [event for event in events if event.event == kind]
 
-    def _text(self) -> str:
+    def output(self) -> str:
+        """Return everything that it has printed."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     @property
     def shards(self) -> int:
-        """How many the group has given it, as it last said."""
-        told = self.said("assigned")
-        found = told[-1].get("shards", []) if told else []
-        assert isinstance(found, list)
-        return len(found)
+        """The number of shards that the group last assigned to it."""
+        assignments = self.events("assigned")
+        return len(assignments[-1].shards) if assignments else 0
 
     async def assigned(self, at_least: int = 1) -> None:
-        """Returns when the group has given it so many shards."""
+        """Return when the group has assigned at least this many shards to it."""
         await until(
             lambda: self.shards >= at_least or not self.is_running,
             READY_S,
-            f"{self.log}: no {at_least} shards were assigned",
+            f"{self.log}: fewer than {at_least} shards were assigned",
         )
         if not self.is_running:
-            raise Violation(f"it ended: {self.log.read_text(encoding='utf-8')[-2000:]}")
+            raise Violation(f"the worker ended: {self.output()[-2000:]}")
 
     def kill(self) -> None:
-        """As a crash would."""
+        """End it as a crash would."""
         self._process.kill()
         self._process.wait()
 
     @property
     def was_killed(self) -> bool:
-        """Whether it died as by `kill -9`."""
+        """Whether it ended as by `kill -9`."""
         return self._process.poll() == -signal.SIGKILL
 
     def freeze(self) -> None:
@@ -83,7 +85,7 @@ class Worker:
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         self.is_frozen = False
         self._process.send_signal(signal.SIGCONT)
 
@@ -93,31 +95,33 @@ class Worker:
         return self._process.poll() is None
 
     async def stop(self) -> int:
-        """Ask it to end; its exit code."""
+        """Send SIGTERM; return the exit code."""
         self._process.terminate()
         return await self.ended()
 
     async def ended(self) -> int:
-        """Returns when it has ended; its exit code."""
-        await until(lambda: not self.is_running, REST_S, f"{self.log}: it did not end")
+        """Return the exit code once it has ended."""
+        await until(lambda: not self.is_running, END_S, f"{self.log}: the process did not end")
         return int(self._process.returncode)
 
 
 class QueryWorker(Worker):
-    """A `stream-car serve` process."""
+    """A `stream-car query-worker` process."""
 
     token: str | None = None
 
     async def url(self) -> str:
-        """Where it listens."""
-        await until(lambda: '"url"' in self._text() or not self.is_running, READY_S, f"{self.log}: it does not listen")
-        found = [json.loads(line) for line in self._text().splitlines() if line.startswith('{"url"')]
-        if not found:
-            raise Violation(f"it ended: {self._text()[-2000:]}")
-        return str(found[0]["url"])
+        """Return its address once it listens."""
+        await until(
+            lambda: '"url"' in self.output() or not self.is_running, READY_S, f"{self.log}: the process does not listen"
+        )
+        addresses = [json.loads(line) for line in self.output().splitlines() if line.startswith('{"url"')]
+        if not addresses:
+            raise Violation(f"the query worker ended: {self.output()[-2000:]}")
+        return str(addresses[0]["url"])
 
     async def ready(self) -> None:
-        """Returns when its index has caught up."""
+        """Return when its index has caught up."""
         async with AsyncClient(await self.url(), token=self.token) as client:
             deadline = time.monotonic() + READY_S
             while True:
@@ -130,10 +134,10 @@ class QueryWorker(Worker):
                     await asyncio.sleep(0.05)
 
 
-async def until(is_so: Callable[[], bool], timeout_s: float, otherwise: str) -> None:
-    """Returns when it is so; looks often."""
+async def until(condition: Callable[[], bool], timeout_s: float, otherwise: str) -> None:
+    """Return when the condition holds. Raises `Violation` with this text if that takes too long."""
     deadline = time.monotonic() + timeout_s
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             raise Violation(otherwise)
         await asyncio.sleep(0.05)

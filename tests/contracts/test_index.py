@@ -178,11 +178,11 @@ async def test_a_search_that_others_interrupt_is_of_one_moment(index: AnchorInde
         if gave_way in (1, 3, 6, 11):
             await index.apply([posting(f"new{gave_way}", "bando derix")], [f"d{gave_way:04d}"], 400 + gave_way)
 
-    found = await index.search("bando derix gumak", 300, give_way)
+    hits = await index.search("bando derix gumak", 300, give_way)
 
     assert gave_way > 15
-    assert found == await index.search("bando derix gumak", 300)
-    assert {hit.id for hit in found} >= {"new1", "new3", "new6", "new11"}
+    assert hits == await index.search("bando derix gumak", 300)
+    assert {hit.id for hit in hits} >= {"new1", "new3", "new6", "new11"}
 
 
 async def test_stop_words_find_nothing(index: AnchorIndex) -> None:
@@ -248,8 +248,8 @@ def bm25(postings: list[IndexedDocument], question: str) -> dict[str, float]:
     """The formula, written out; the words are their own stems, and a pair weighs as its rarer word."""
     texts = {p.document.id: p.document.text.split() for p in postings}
     mean = sum(map(len, texts.values())) / len(texts)
-    asked = question.split()
-    having = {word: sum(word in text for text in texts.values()) for word in asked}
+    question_words = question.split()
+    having = {word: sum(word in text for text in texts.values()) for word in question_words}
 
     def weight(word: str) -> float:
         return log(1 + (len(texts) - having[word] + 0.5) / (having[word] + 0.5)) * (SETTINGS.k1 + 1)
@@ -257,9 +257,10 @@ def bm25(postings: list[IndexedDocument], question: str) -> dict[str, float]:
     scores: dict[str, float] = {}
     for name, text in texts.items():
         damping = SETTINGS.k1 * (1 - SETTINGS.b + SETTINGS.b * len(text) / mean)
-        parts = [(weight(word), text.count(word)) for word in asked]
+        parts = [(weight(word), text.count(word)) for word in question_words]
         parts += [
-            (SETTINGS.pairs * max(map(weight, pair)), list(pairwise(text)).count(pair)) for pair in pairwise(asked)
+            (SETTINGS.pairs * max(map(weight, pair)), list(pairwise(text)).count(pair))
+            for pair in pairwise(question_words)
         ]
         if any(count for _, count in parts):
             scores[name] = sum(full * count / (count + damping) for full, count in parts)
@@ -336,8 +337,8 @@ async def test_after_a_crash_feeding_from_the_position_restores_everything(
     backend: Backend, index: AnchorIndex
 ) -> None:
     postings = [posting(f"d{n}", f"number{n} word", scopes=(f"host=h{n}, team=a",)) for n in range(60)]
-    for at, one in enumerate(postings[:-1]):
-        await index.apply([one], (), at + 1)
+    for at, entry in enumerate(postings[:-1]):
+        await index.apply([entry], (), at + 1)
         if at % 7 == 0:
             await index.search("word", 5)
     await index.apply([postings[-1]], ["d3"], 60)
@@ -367,16 +368,16 @@ async def test_feeding_input_again_changes_nothing(index: AnchorIndex) -> None:
 async def test_the_version_tells_whether_a_search_may_answer_otherwise(index: AnchorIndex) -> None:
     dice = random.Random(5)
     seen: dict[int, list[list[tuple[str, float]]]] = {}
-    for step, one in enumerate(written(160)):
+    for step, entry in enumerate(written(160)):
         what = dice.random()
         if what < 0.5:
-            await index.apply([one], [f"d{dice.randrange(160):04d}"] if what < 0.1 else (), step + 1)
+            await index.apply([entry], [f"d{dice.randrange(160):04d}"] if what < 0.1 else (), step + 1)
         elif what < 0.7:
             await index.apply((), (), step + 1)
-        found = [[(hit.id, hit.score) for hit in await index.search(text, 9)] for text in WORDS[:4]]
+        hits = [[(hit.id, hit.score) for hit in await index.search(text, 9)] for text in WORDS[:4]]
         version = await index.version()
 
-        assert seen.setdefault(version, found) == found
+        assert seen.setdefault(version, hits) == hits
         assert version >= max(seen)
 
 

@@ -69,8 +69,8 @@ async def test_shards_are_read_apart(journal: ChangeLog) -> None:
 
 async def test_after_a_crash_what_is_kept_is_a_prefix_that_goes_on(backend: Backend, journal: ChangeLog) -> None:
     events = [event(n) for n in range(1, 40)]
-    for one in events:
-        await journal.publish(0, [one])
+    for emission in events:
+        await journal.publish(0, [emission])
 
     journal = await backend.journal()
     kept = await journal.last(0)

@@ -17,13 +17,13 @@ OTHER = "Blackout of trading lifted"
 
 def inside(package: str, name: str) -> Path:
     """A file of an installed package."""
-    found = find_spec(package)
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent / name
+    spec = find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent / name
 
 
 def nearness(encoder: Encoder, first: str, second: str) -> float:
     """The cosine of two texts."""
-    one, other = (array("f", vector) for vector in encoder.encode([first, second]))
-    near: float = sum(map(mul, one, other))
+    first_vector, second_vector = (array("f", vector) for vector in encoder.encode([first, second]))
+    near: float = sum(map(mul, first_vector, second_vector))
     return near

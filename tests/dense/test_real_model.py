@@ -13,7 +13,7 @@ from benchmarks.paper.lab import OURS, Lab
 from benchmarks.paper.models import Models
 from benchmarks.paper.programs import load_encoders
 from benchmarks.paper.tables import paper_table
-from stream_car.adapters.search.encoders import encoder as encoder_of
+from stream_car.adapters.search.encoders import load_encoder
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest, StreamCarError
 from tests.dense.models import ALIKE, ONNX, OTHER, WHOLE, inside, nearness
@@ -24,10 +24,10 @@ pytest.importorskip("onnxruntime", reason="the dense extra is not installed; run
 if find_spec(ONNX) is None or find_spec(WHOLE) is None:
     pytest.skip("the model is not installed; run `make dense`", allow_module_level=True)
 
-from stream_car.adapters.search.onnx_encoder import OnnxEncoder, pooling
+from stream_car.adapters.search.onnx_encoder import OnnxEncoder, read_pooling
 
 MODEL, TOKENIZER = (ONNX, "model.onnx"), (WHOLE, "model/tokenizer.json")
-SAID = [
+DOCUMENTS = [
     document("drug", at=1, topic="a", text="The physician prescribed a drug against high blood pressure"),
     document("trade", at=1, topic="b", text="Employees may trade shares again"),
     document("recall", "denial", at=2, topic="a", text="All lots withdrawn"),
@@ -69,7 +69,7 @@ def test_like_meanings_are_near(encoder: OnnxEncoder) -> None:
 
 def test_an_answer_is_found_by_its_meaning_and_led_on_by_authority(encoder: OnnxEncoder, tmp_path: Path) -> None:
     with engine(tmp_path) as here:
-        here.publish(SAID)
+        here.publish(DOCUMENTS)
         assert here.query(QUESTION).results == ()
     with engine(tmp_path, encoder=encoder) as here:
         here.settle()
@@ -79,20 +79,20 @@ def test_an_answer_is_found_by_its_meaning_and_led_on_by_authority(encoder: Onnx
 def test_the_command_line_finds_by_meaning_where_an_encoder_is_named(folder: Path, tmp_path: Path) -> None:
     """An encoder named with a question also makes the vectors of what was published without it."""
     common = {"time": "2024-01-01T00:00:00Z", "scope": {"drug": ["x"]}}
-    said = (
-        common | {"id": "label", "type": "drug_label", "text": SAID[0].text},
-        common | {"id": "recall", "type": "drug_recall", "order": 1, "text": SAID[2].text},
+    lines = (
+        common | {"id": "label", "type": "drug_label", "text": DOCUMENTS[0].text},
+        common | {"id": "recall", "type": "drug_recall", "order": 1, "text": DOCUMENTS[2].text},
     )
-    (tmp_path / "said.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in said), encoding="utf-8")
+    (tmp_path / "documents.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
 
     def run(*arguments: str, encoder: str | None = None) -> Result:
         return CliRunner(env={"STREAM_CAR_ENCODER": encoder}).invoke(main, [*arguments, "--data", str(tmp_path / "d")])
 
-    assert run("publish", str(tmp_path / "said.jsonl")).exit_code == 0
+    assert run("publish", str(tmp_path / "documents.jsonl")).exit_code == 0
     assert run("query", QUESTION).exit_code == 1
-    for found in (run("query", QUESTION, "--encoder", str(folder)), run("query", QUESTION, encoder=str(folder))):
-        assert found.exit_code == 0, found.output
-        assert "label ──" in found.stdout and "▶ recall" in found.stdout
+    for result in (run("query", QUESTION, "--encoder", str(folder)), run("query", QUESTION, encoder=str(folder))):
+        assert result.exit_code == 0, result.output
+        assert "label ──" in result.stdout and "▶ recall" in result.stdout
 
 
 def test_the_papers_tables_have_rows_for_real_models(folder: Path, tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_the_papers_tables_have_rows_for_real_models(folder: Path, tmp_path: Pat
         tables = {number: paper_table(number, lab) for number in (5, 6, 7, 11)}
     rows = {number: {row[0]: row for row in sheet.rows} for number, sheet in tables.items()}
 
-    for number, found in rows.items():
-        assert "dense (minilm)" in found, number
+    for number, names in rows.items():
+        assert "dense (minilm)" in names, number
     assert {"HyDE", "cross-encoder"} <= rows[6].keys()
     assert not any("not run" in note for sheet in tables.values() for note in sheet.notes)
     assert rows[7]["dense (minilm)"][1] == rows[7][OURS][1] == "1.000"
@@ -119,10 +119,14 @@ def test_a_model_is_pooled_as_its_authors_say(folder: Path, tmp_path: Path) -> N
     (tmp_path / "1_Pooling" / "config.json").write_text(
         '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'
     )
-    first = OnnxEncoder(inside(*MODEL), inside(*TOKENIZER), pooling=pooling(tmp_path))
-    mean = OnnxEncoder(inside(*MODEL), inside(*TOKENIZER), pooling=pooling(folder))
+    first = OnnxEncoder(inside(*MODEL), inside(*TOKENIZER), pooling=read_pooling(tmp_path))
+    mean = OnnxEncoder(inside(*MODEL), inside(*TOKENIZER), pooling=read_pooling(folder))
 
-    assert (pooling(tmp_path), pooling(folder), pooling(inside(WHOLE, "model"))) == ("first", "mean", "mean")
+    assert (read_pooling(tmp_path), read_pooling(folder), read_pooling(inside(WHOLE, "model"))) == (
+        "first",
+        "mean",
+        "mean",
+    )
     assert first.encode([OTHER]) != mean.encode([OTHER])
 
 
@@ -135,4 +139,4 @@ def test_files_that_are_no_model_are_refused_in_words(tmp_path: Path) -> None:
     for name in ("model.onnx", "tokenizer.json"):
         (tmp_path / name).write_text("no")
     with pytest.raises(InvalidRequest, match="cannot be read as a sentence encoder"):
-        encoder_of(tmp_path)
+        load_encoder(tmp_path)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # what the libraries warn ea
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     """The model, loaded once, as `--encoder FOLDER` loads it."""
-    return encoders.encoder(inside(WHOLE, "model"))
+    return encoders.load_encoder(inside(WHOLE, "model"))
 
 
 def test_a_folder_of_the_library_is_read_by_the_library(encoder: Encoder) -> None:
@@ -53,9 +53,9 @@ def test_questions_and_documents_may_be_encoded_at_once(encoder: Encoder) -> Non
     texts = ["word " * number for number in range(1, 40)]
     alone = list(encoder.encode(texts))
     with ThreadPoolExecutor(2) as pool:
-        for found in pool.map(encoder.encode, [texts] * 4):
-            for one, other in zip(found, alone, strict=True):
-                assert array("f", one).tolist() == pytest.approx(array("f", other).tolist(), abs=1e-5)
+        for vectors in pool.map(encoder.encode, [texts] * 4):
+            for vector, expected in zip(vectors, alone, strict=True):
+                assert array("f", vector).tolist() == pytest.approx(array("f", expected).tolist(), abs=1e-5)
 
 
 def test_an_answer_is_found_by_its_meaning_and_led_on_by_authority(encoder: Encoder, tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ def test_an_answer_is_found_by_its_meaning_and_led_on_by_authority(encoder: Enco
 
 def test_a_name_that_is_not_on_this_machine_is_not_fetched() -> None:
     with pytest.raises(StreamCarError, match="no model 'no-such-model-anywhere' on this machine"):
-        encoders.encoder("sentence-transformers:no-such-model-anywhere")
+        encoders.load_encoder("sentence-transformers:no-such-model-anywhere")

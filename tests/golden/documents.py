@@ -1,4 +1,4 @@
-"""What the golden fixtures were published from: every shipped pack, one of its own, and every kind of input.
+"""The input of the golden fixtures: all shipped packs and one more, and every kind of input.
 
 Promise: the same bytes each time; nothing here depends on a clock.
 """
@@ -48,8 +48,8 @@ FAR = "2900-01-01T00:00:00Z"
 
 
 def ruleset() -> Ruleset:
-    """All shipped packs and the one above."""
-    return rule_packs.load_sent([domain.name for domain in rule_packs.load().packs], {"menus": MENUS})
+    """Return all shipped packs and the one above."""
+    return rule_packs.load_texts([pack.name for pack in rule_packs.load().packs], {"menus": MENUS})
 
 
 def _menu(name: str, day: int, kind: str = "menu", **more: object) -> dict[str, object]:
@@ -116,6 +116,6 @@ def _inputs() -> list[dict[str, object]]:
 
 
 def inputs() -> list[bytes]:
-    """Everything that is published, in order."""
-    made = [json.dumps(one, separators=(",", ":")).encode() for one in _inputs()]
-    return [*DEMO.read_bytes().splitlines(), *made, b"no JSON", b'{"id": "\xff"}', b"[]"]
+    """Return everything that is published, in order."""
+    documents = [json.dumps(fields, separators=(",", ":")).encode() for fields in _inputs()]
+    return [*DEMO.read_bytes().splitlines(), *documents, b"no JSON", b'{"id": "\xff"}', b"[]"]

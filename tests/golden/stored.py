@@ -1,4 +1,4 @@
-"""The fixtures, unpacked and read: what an older release wrote."""
+"""The fixtures as an older release wrote them, unpacked and read."""
 
 import json
 import lzma
@@ -20,35 +20,35 @@ Shard = tuple[Hop, int, str, list[tuple[str, str]]]
 
 
 def unpacked(release: str, name: str, target: Path) -> Path:
-    """A folder as it was written."""
+    """Unpack a folder as it was written, and return its path."""
     with tarfile.open(HERE / release / f"{name}.tar.xz") as archive:
         archive.extractall(target, filter="data")
     return target / "data"
 
 
 def values(release: str, name: str) -> dict[str, object]:
-    """What a file of values holds."""
+    """Return the content of a file of values."""
     text = lzma.decompress((HERE / release / f"{name}.json.xz").read_bytes())
     return cast(dict[str, object], json.loads(text))
 
 
 def records(release: str, topic: str) -> dict[int, list[Record]]:
-    """The records of a topic, by partition."""
-    found: dict[int, list[Record]] = {}
+    """Return the records of a topic, by partition."""
+    by_partition: dict[int, list[Record]] = {}
     for partition, offset, time, key, value, headers in cast(list[Row], values(release, "topics")[topic]):
         record = Record(
             offset=offset,
             append_time=time,
             value=_bytes(value),
             key=_bytes(key),
-            headers=tuple((name, _bytes(said) or b"") for name, said in headers),
+            headers=tuple((name, _bytes(content) or b"") for name, content in headers),
         )
-        found.setdefault(partition, []).append(record)
-    return found
+        by_partition.setdefault(partition, []).append(record)
+    return by_partition
 
 
 def hashes(release: str) -> list[Shard]:
-    """What Redis held: hop, shard, key, and the pairs of its hash."""
+    """Return what Redis held: hop, shard, key, and the pairs of its hash."""
     text = lzma.decompress((HERE / release / "redis.json.xz").read_bytes())
     return cast(list[Shard], json.loads(text))
 
@@ -58,18 +58,18 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 class RecordedLog:
-    """Implements `ports.Log` over records that were kept; nothing can be added."""
+    """Implements `ports.Log` over recorded records; nothing can be added."""
 
     def __init__(self, partitions: dict[int, list[Record]]) -> None:
         self._partitions = partitions
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
-        raise StreamCarError("nothing is added to what was recorded")
+        raise StreamCarError("Nothing can be added to recorded records.")
 
     async def fetch(self, partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
-        kept = self._partitions.get(partition, [])
-        return [one for one in kept if one.offset >= from_offset][:max_records]
+        records = self._partitions.get(partition, [])
+        return [record for record in records if record.offset >= from_offset][:max_records]
 
     async def range(self, partition: int) -> tuple[int, int]:
-        kept = self._partitions.get(partition, [])
-        return (kept[0].offset, kept[-1].offset + 1) if kept else (0, 0)
+        records = self._partitions.get(partition, [])
+        return (records[0].offset, records[-1].offset + 1) if records else (0, 0)

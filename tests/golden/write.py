@@ -1,6 +1,6 @@
-"""Writes the golden fixtures: `python -m tests.golden.write NAME` for what this release writes.
+"""Write the golden fixtures: `python -m tests.golden.write NAME` for those of this release.
 
-What an older release wrote stays as it is. Kafka and Redis are started for it (`make servers`).
+The fixtures of older releases stay as they are. This starts Kafka and Redis (`make servers`).
 """
 
 import asyncio
@@ -11,26 +11,24 @@ import tarfile
 from base64 import b64encode
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
 from deploy.local import Kafka, Redis
 from stream_car.local import backup
-from stream_car.local.change_feed import so_far
 from stream_car.local.engine import Engine
-from stream_car.subscriptions.events import Filter
+from stream_car.subscriptions.events import View
 from tests.golden import documents
-from tests.golden.facts import events, facts
+from tests.golden.facts import STATUS, event_facts, facts
 from tests.support.cluster import PARTITIONS, PLACES, Installed, installed
 from tests.support.feeds import PAGES, WRITTEN, published
 
 HERE = Path(__file__).parent
 FEEDS = ("osv", "kev")
 BEGAN = 1_800_000_000_000_000
-VIEWS: tuple[Literal["document", "scope"], ...] = ("document", "scope")
+VIEWS: tuple[View, ...] = ("document", "scope")
 
 
 class SlowClock:
-    """A second passes with every look."""
+    """A clock that moves on by a second whenever it is read."""
 
     def __init__(self) -> None:
         self.time = BEGAN
@@ -51,33 +49,33 @@ def main(name: str) -> None:
 def _folders(scratch: Path, target: Path) -> None:
     folder = scratch / "folder"
     with Engine(folder, ruleset=documents.ruleset(), clock=SlowClock()) as engine:
-        cursors = [engine.generation + ":0"]
-        for at, one in enumerate(documents.inputs()):
-            engine.publish(one)
-            if at % 97 == 0:
-                cursors.append(f"{engine.generation}:{engine.last_change()}")
+        directory = engine.directory
+        cursors = [directory.generation + ":0"]
+        for number, value in enumerate(documents.inputs()):
+            engine.publish(value)
+            if number % 97 == 0:
+                cursors.append(f"{directory.generation}:{directory.last_change()}")
         for form in FEEDS:
             published(engine, form, [_written(scratch, form)])
         expected = facts(engine)
         middle = cursors[len(cursors) // 2]
-        heard = {view: events(list(so_far(engine, Filter(view=view), middle, snapshot=False))) for view in VIEWS}
+        events = {view: event_facts(engine.subscribe(view=view, after=middle)) for view in VIEWS}
     backup.copy(folder, scratch / "backup")
     _pack(folder, target / "folder.tar.xz")
     _pack(scratch / "backup", target / "backup.tar.xz")
     small = scratch / "applied"
-    with Engine(small, packs=["incident", "security"], future="wait", clock=SlowClock()) as engine:
-        for one in (*documents.inputs()[:130], documents.inputs()[-4]):
-            engine.publish(one)
-        with engine.rebuild(future="apply") as rebuild:
-            rebuild.switch()
+    with Engine(small, rules=["incident", "security"], future="wait", clock=SlowClock()) as engine:
+        for value in (*documents.inputs()[:130], documents.inputs()[-4]):
+            engine.publish(value)
+        engine.rebuild(future="apply")
         applied = facts(engine)
     _pack(small, target / "applied.tar.xz")
-    _write(target / "expected.json.xz", {"folder": expected, "applied": applied, "after": [middle, heard]})
+    _write(target / "expected.json.xz", {"folder": expected, "applied": applied, "after": [middle, events]})
     _write(target / "cursors.json.xz", {"embedded": cursors})
 
 
 def _written(scratch: Path, form: str) -> Path:
-    """The feed that the how-to of a format publishes."""
+    """Write the feed that the how-to page of a format publishes."""
     name, text = WRITTEN.findall((PAGES / f"{form}.md").read_text(encoding="utf-8"))[0]
     path = scratch / "feeds" / form / str(name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,15 +90,16 @@ async def _servers(scratch: Path, target: Path) -> None:
     try:
         async with installed(kafka.address, redis.url, ruleset=documents.ruleset()) as car:
             inputs = documents.inputs()
-            for at in range(0, len(inputs), 50):
-                await car.service.publish(inputs[at : at + 50])
+            for start in range(0, len(inputs), 50):
+                await car.calls.publish(inputs[start : start + 50])
             await car.rest()
-            await asyncio.sleep(1)  # the last marks
+            await asyncio.sleep(1)  # the last watermarks
             _write(target / "topics.json.xz", await _topics(car))
             _write(target / "redis.json.xz", await _redis(car))
-            status = await car.service.status()
+            status = await car.calls.status()
             names = json.loads(lzma.decompress((target / "expected.json.xz").read_bytes()))["folder"]["resolved"]
-            answers = {one.asked: one.status for one in await car.service.resolve(list(names))}
+            resolutions = await car.calls.resolve(list(names))
+            statuses = {resolution.name: STATUS[resolution.status] for resolution in resolutions}
             _write(
                 target / "servers.json.xz",
                 {
@@ -108,7 +107,7 @@ async def _servers(scratch: Path, target: Path) -> None:
                     "cursor": status.cursor,
                     "partitions": list(PARTITIONS),
                     "outcomes": status.outcomes,
-                    "statuses": answers,
+                    "statuses": statuses,
                 },
             )
     finally:
@@ -117,10 +116,10 @@ async def _servers(scratch: Path, target: Path) -> None:
 
 
 async def _topics(car: Installed) -> dict[str, list[object]]:
-    found: dict[str, list[object]] = {}
+    topics: dict[str, list[object]] = {}
     for topic in ("documents", "placements", "changes", "rejected"):
-        log = car.works.log(topic)
-        rows = found[topic] = []
+        log = car.connections.log(topic)
+        rows = topics[topic] = []
         partition = 0
         while partition < (PARTITIONS[0] if topic == "documents" else PARTITIONS[1] if topic != "rejected" else 1):
             first, end = await log.range(partition)
@@ -138,14 +137,15 @@ async def _topics(car: Installed) -> dict[str, list[object]]:
                     rows.append(row)
                     first = record.offset + 1
             partition += 1
-    return found
+    return topics
 
 
 async def _redis(car: Installed) -> list[object]:
     rows: list[object] = []
     for place in PLACES:
-        key = car.works.plan.store(car.works.client, place.hop)._key(place.shard)
-        reply = await car.works.client.execute_command("HGETALL", key)
+        client = car.connections.client
+        key = car.connections.plan.store(client, place.hop)._key(place.shard)
+        reply = await client.execute_command("HGETALL", key)
         assert isinstance(reply, dict)
         pairs = list(reply.items())
         rows.append([place.hop, place.shard, _text(key), [[_text(k), _text(v)] for k, v in pairs]])

@@ -1,4 +1,4 @@
-"""What a bad request gets: a status, a code that names the reason, and never a defect."""
+"""What a bad request gets: a status, a code that names the reason, and never an internal error."""
 
 import asyncio
 import gzip
@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.integration.test_service import CLAIM, JSON, code_of, connected, published
-from tests.support.http_service import serving
+from tests.support.http_service import CLAIM, JSON, code_of, serving
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,7 @@ from tests.support.http_service import serving
         (b'{"id": "' + b"a" * 300_000 + b'"}', "size"),
     ],
 )
-async def test_a_document_that_cannot_be_read_is_refused_with_the_code_of_the_decoder(body: bytes, code: str) -> None:
+async def test_a_document_that_cannot_be_read_is_rejected_with_the_code_of_the_decoder(body: bytes, code: str) -> None:
     async with serving() as running:
         response = await running.client.post("/v1/documents", content=body, headers=JSON)
 
@@ -54,32 +53,32 @@ async def test_a_document_that_cannot_be_read_is_refused_with_the_code_of_the_de
         (b'{"text": "a", "as_of": "2024-02-30T00:00:00Z"}', "as_of"),
         (b'{"text": "a", "as_of": "yesterday"}', "as_of"),
         (b'{"text": "a", "offset": 3}', "field"),
-        (b'{"text": "a", "after": [{"id": "", "revision": 1}]}', "after"),
-        (b'{"text": "a", "after": [{"id": "x", "revision": -1}]}', "after"),
-        (b'{"text": "a", "after": [{"id": "x", "revision": 9007199254740993}]}', "range"),
-        (b'{"text": "a", "after": "all"}', "after"),
+        (b'{"text": "a", "min_revisions": [{"id": "", "revision": 1}]}', "min_revisions"),
+        (b'{"text": "a", "min_revisions": [{"id": "x", "revision": -1}]}', "min_revisions"),
+        (b'{"text": "a", "min_revisions": [{"id": "x", "revision": 9007199254740993}]}', "range"),
+        (b'{"text": "a", "min_revisions": "all"}', "min_revisions"),
         (b'{"text": "a", "timeout_ms": 10000000}', "timeout_ms"),
     ],
 )
-async def test_a_question_that_cannot_be_answered_as_put_is_400_and_names_the_field(body: bytes, code: str) -> None:
+async def test_an_invalid_request_is_400_and_names_the_field(body: bytes, code: str) -> None:
     async with serving() as running:
         response = await running.client.post("/v1/query", content=body, headers=JSON)
 
     assert (response.status_code, code_of(response)) == (400, code)
 
 
-async def test_a_wait_for_very_many_revisions_is_refused() -> None:
+async def test_a_wait_for_more_than_a_hundred_revisions_is_rejected() -> None:
+    revisions = [{"id": f"a{n}", "revision": 1} for n in range(101)]
     async with serving() as running:
-        some = [{"id": f"a{n}", "revision": 1} for n in range(101)]
-        response = await running.post("/v1/query", {"text": "a", "after": some})
+        response = await running.post("/v1/query", {"text": "a", "min_revisions": revisions})
 
-    assert (response.status_code, code_of(response)) == (400, "after")
+    assert (response.status_code, code_of(response)) == (400, "min_revisions")
 
 
 @pytest.mark.parametrize("text", ["*", "a* " * 100, '"unbalanced', "(((", "AND OR NOT", "x" * 9_000, "w \x00 \x1b["])
 async def test_any_text_is_a_question(text: str) -> None:
     async with serving() as running:
-        await published(running, CLAIM)
+        await running.post_documents(CLAIM)
         response = await running.post("/v1/query", {"text": text})
 
     assert response.status_code == 200
@@ -95,8 +94,12 @@ async def test_any_text_is_a_question(text: str) -> None:
         ("/v1/frontier?scope=topic%3Dtea&as_of=2024", "as_of"),
         ("/v1/frontier?scope=topic%3Dtea&color=red", "field"),
         ("/v1/changes?after=-1", "after"),
-        ("/v1/changes?after=1_0", "after"),
-        ("/v1/changes?after=99999999999999999999", "after"),
+        ("/v1/changes?after=g/0", "after"),
+        ("/v1/changes?after=g/0/1_0", "after"),
+        ("/v1/changes?after=g/0/99999999999999999999", "after"),
+        ("/v1/rejected?after=-1", "after"),
+        ("/v1/rejected?after=1_0", "after"),
+        ("/v1/rejected?after=99999999999999999999", "after"),
         ("/v1/changes?limit=0", "limit"),
         ("/v1/changes?limit=1001", "limit"),
         ("/v1/changes?limit=5&limit=6", "limit"),
@@ -104,7 +107,7 @@ async def test_any_text_is_a_question(text: str) -> None:
         ("/v1/status?x=1", "field"),
     ],
 )
-async def test_a_parameter_that_is_wrong_is_400_and_named(path: str, code: str) -> None:
+async def test_an_invalid_parameter_is_400_and_named(path: str, code: str) -> None:
     async with serving() as running:
         response = await running.client.get(path)
 
@@ -112,24 +115,24 @@ async def test_a_parameter_that_is_wrong_is_400_and_named(path: str, code: str) 
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "reason"),
     [
-        ("/v1/frontier?scope=package=lodash&as_of=2024-01-31", "`as_of` must look like 2021-12-12T00:00:00Z"),
+        ("/v1/frontier?scope=package=lodash&as_of=soon", "`as_of` is not a time."),
         ("/v1/frontier?scope=package", "`scope` must look like package=lodash"),
         ("/v1/frontier?package=lodash", "Give a scope as scope=KEY=VALUE"),
         ("/v1/frontier", "`scope` is missing"),
         ("/v1/status?x=1", "There is no `x` here"),
     ],
 )
-async def test_what_is_wrong_is_said_without_patterns(path: str, said: str) -> None:
+async def test_the_reason_is_in_words_and_not_in_patterns(path: str, reason: str) -> None:
     async with serving() as running:
         detail = (await running.client.get(path)).json()["detail"]
 
-    assert said in detail
+    assert reason in detail
     assert "regex" not in detail
 
 
-async def test_what_is_not_there_and_what_is_not_for_this_method_is_said() -> None:
+async def test_an_unknown_page_and_a_wrong_method_are_reported() -> None:
     async with serving() as running:
         missing = await running.client.get("/v2/query")
         method = await running.client.delete("/v1/query")
@@ -150,16 +153,16 @@ async def test_what_is_not_there_and_what_is_not_for_this_method_is_said() -> No
         ({**JSON, "Content-Encoding": "zstd"}, b"x", "content_encoding"),
     ],
 )
-async def test_bodies_of_other_kinds_are_415(path: str, headers: dict[str, str], body: bytes, code: str) -> None:
+async def test_bodies_of_other_types_are_415(path: str, headers: dict[str, str], body: bytes, code: str) -> None:
     async with serving() as running:
         response = await running.client.post(path, content=body, headers=headers)
 
     assert (response.status_code, code_of(response)) == (415, code)
 
 
-async def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read() -> None:
+async def test_a_body_whose_declared_length_is_too_large_is_rejected_before_it_is_read() -> None:
     async with serving() as running:
-        reader, writer = await connected(running)
+        reader, writer = await running.connect()
         writer.write(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
         writer.write(b"Content-Length: 104857600\r\n\r\n")
         head = await reader.readuntil(b"\r\n")
@@ -168,9 +171,9 @@ async def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read() -
     assert head.startswith(b"HTTP/1.1 413 ")
 
 
-async def test_a_body_without_a_length_is_cut_off_where_it_becomes_too_large() -> None:
+async def test_a_body_without_a_length_is_rejected_as_soon_as_it_is_too_large() -> None:
     async with serving() as running:
-        reader, writer = await connected(running)
+        reader, writer = await running.connect()
         writer.write(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
         writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
         head = asyncio.create_task(reader.readuntil(b"\r\n"))
@@ -179,7 +182,7 @@ async def test_a_body_without_a_length_is_cut_off_where_it_becomes_too_large() -
                 writer.write(b"10000\r\n" + b" " * 65_536 + b"\r\n")
                 await writer.drain()
                 await asyncio.sleep(0)
-        said = await head
+        status_line = await head
         writer.close()
 
-    assert said.startswith(b"HTTP/1.1 413 ")
+    assert status_line.startswith(b"HTTP/1.1 413 ")

@@ -1,4 +1,4 @@
-"""`--svg` keeps a picture beside the words, and says so where it cannot."""
+"""`--svg` also draws a picture, and says so if it cannot."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ DOCUMENTS = [
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     file = tmp_path / "documents.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in DOCUMENTS), encoding="utf-8")
+    file.write_text("".join(json.dumps(document) + "\n" for document in DOCUMENTS), encoding="utf-8")
     ran = run("publish", str(file), "--data", str(tmp_path / "data"))
     assert ran.exit_code == 0, ran.output
     return tmp_path / "data"
@@ -35,25 +35,25 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
-        (("explain", "label"), "label is voided by recall"),
+        (("explain", "label"), "label is superseded by recall"),
         (("history", "drug=x"), "ended by recall"),
         (("query", "ulcers"), "lie below the diagonal"),
     ],
 )
-def test_a_picture_is_kept_beside_the_words(arguments: tuple[str, ...], said: str, data: Path, tmp_path: Path) -> None:
+def test_a_picture_is_drawn_beside_the_words(arguments: tuple[str, ...], text: str, data: Path, tmp_path: Path) -> None:
     file = tmp_path / "picture.svg"
     ran = run(*arguments, "--data", str(data), "--svg", str(file))
 
     assert ran.exit_code == 0, ran.output
     assert ran.stdout
     root = ElementTree.parse(file).getroot()  # noqa: S314 (drawn here)
-    assert said in (root.findtext("{http://www.w3.org/2000/svg}desc") or "")
+    assert text in (root.findtext("{http://www.w3.org/2000/svg}desc") or "")
 
 
-def test_a_picture_that_cannot_be_kept_is_an_error_in_words(data: Path, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_an_error_that_names_the_cure(data: Path, tmp_path: Path) -> None:
     ran = run("explain", "label", "--data", str(data), "--svg", str(tmp_path / "nowhere" / "picture.svg"))
 
     assert ran.exit_code == 2
-    assert "cannot be written" in ran.stderr
+    assert "cannot be written" in ran.stderr and "--svg" in ran.stderr

@@ -32,34 +32,34 @@ def rejected(tmp_path: Path) -> Shell:
     return shell
 
 
-def test_what_is_still_wrong_is_said_and_nothing_is_sent(rejected: Shell) -> None:
+def test_what_is_still_wrong_is_shown_and_nothing_is_sent(rejected: Shell) -> None:
     result = rejected("replay")
 
     assert result.exit_code == 1
-    assert "still refused" in result.stdout
+    assert "still rejected" in result.stdout
     assert "yesterday" in result.stdout
 
 
-def test_a_mended_file_replays_one_input_once(rejected: Shell, tmp_path: Path) -> None:
-    mended = tmp_path / "mended.json"
-    mended.write_text(GOOD.replace("f1", "f2") + "\n")
-    tried = rejected("replay", "1", "--from", str(mended), "--dry-run")
-    sent = rejected("replay", "1", "--from", str(mended), "--json")
-    again = rejected("replay", "1", "--from", str(mended))
+def test_a_corrected_file_replays_one_input_once(rejected: Shell, tmp_path: Path) -> None:
+    corrected = tmp_path / "corrected.json"
+    corrected.write_text(GOOD.replace("f1", "f2") + "\n")
+    tried = rejected("replay", "1", "--from", str(corrected), "--dry-run")
+    sent = rejected("replay", "1", "--from", str(corrected), "--json")
+    again = rejected("replay", "1", "--from", str(corrected))
 
     assert (tried.exit_code, sent.exit_code, again.exit_code) == (0, 0, 0)
-    assert "would be replayed" in tried.stdout
-    told = msgspec.json.decode(sent.stdout, type=dict[str, object])
-    assert (told["offset"], told["outcome"], told["at"]) == (1, "replayed", 2)
-    assert "replayed before" in again.stdout
+    assert "would be sent" in tried.stdout
+    replayed = msgspec.json.decode(sent.stdout, type=dict[str, object])
+    assert (replayed["offset"], replayed["outcome"], replayed["at"]) == (1, "replayed", 2)
+    assert "sent before" in again.stdout
 
 
 @pytest.mark.parametrize("is_object", [False, True])
-def test_the_lines_that_list_writes_can_be_mended_and_sent(is_object: bool, rejected: Shell, tmp_path: Path) -> None:
+def test_the_lines_that_list_writes_can_be_corrected_and_sent(is_object: bool, rejected: Shell, tmp_path: Path) -> None:
     listed = msgspec.json.decode(rejected("list", "--json").stdout, type=dict[str, object])
     text = str(listed["value"]).replace("yesterday", "2024-02-01").replace("f1", "f2")
     listed["value"] = msgspec.Raw(text.encode()) if is_object else text
-    file = tmp_path / "refused.jsonl"
+    file = tmp_path / "rejected.jsonl"
     file.write_bytes(msgspec.json.encode(listed) + b"\n")
     result = rejected("replay", "--from", str(file), "--json")
 
@@ -67,8 +67,8 @@ def test_the_lines_that_list_writes_can_be_mended_and_sent(is_object: bool, reje
     assert '"accepted"' in result.stdout
 
 
-def test_an_editor_mends_one_input(rejected: Shell, tmp_path: Path) -> None:
-    program = tmp_path / "mend.py"
+def test_an_editor_corrects_one_input(rejected: Shell, tmp_path: Path) -> None:
+    program = tmp_path / "correct.py"
     program.write_text(
         "import sys, pathlib\n"
         "file = pathlib.Path(sys.argv[1])\n"
@@ -81,9 +81,9 @@ def test_an_editor_mends_one_input(rejected: Shell, tmp_path: Path) -> None:
 
 
 def test_bad_lines_are_an_error_that_says_what_to_do(rejected: Shell, tmp_path: Path) -> None:
-    file = tmp_path / "refused.jsonl"
+    file = tmp_path / "rejected.jsonl"
     file.write_text('{"offset": "one"}\n')
     result = rejected("replay", "--from", str(file))
 
     assert result.exit_code == 2
-    assert "write it as" in result.stderr
+    assert "Write lines as" in result.stderr

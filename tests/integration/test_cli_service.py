@@ -1,19 +1,22 @@
-"""The command line asks a service as it asks a folder."""
+"""The command line does the same with a service as with a data directory."""
 
 import asyncio
 from pathlib import Path
 
 import msgspec
-from click.testing import CliRunner, Result
+import pytest
+from click.testing import Result
 
 import stream_car
 from stream_car import demo
-from stream_car.cli import main
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from tests.integration.test_service_rebuild import PEACE, TOKEN
-from tests.support.engines import document
-from tests.support.http_service import Running, serving
+from stream_car.queries.answers import RebuildStatus
+from tests.support import command_line
+from tests.support.command_line import invoke, parse, until_subscribed
+from tests.support.contract import PEACE
+from tests.support.engines import document, engine
+from tests.support.http_service import TOKEN, as_fields, serving
 
 CLAIM = document("c1", topic="tea")
 DENIAL = document("d1", "denial", 3, topic="tea")
@@ -21,47 +24,77 @@ LATER = document("later", at=5000, topic="tea")
 
 
 def lines(*documents: Document) -> str:
-    return "".join(encode(one).decode() + "\n" for one in documents)
-
-
-def invoked(url: str, *arguments: str, text: str | None = None, token: str | None = None) -> Result:
-    return CliRunner(env={"STREAM_CAR_URL": url, "STREAM_CAR_TOKEN": token}).invoke(main, arguments, input=text)
+    return "".join(encode(document).decode() + "\n" for document in documents)
 
 
 async def run(url: str, *arguments: str, text: str | None = None, token: str | None = None) -> Result:
-    return await asyncio.to_thread(invoked, url, *arguments, text=text, token=token)
+    """Run a command beside the service that the environment names."""
+    return await command_line.run(*arguments, text=text, STREAM_CAR_URL=url, STREAM_CAR_TOKEN=token)
 
 
-ASKED = [
+COMMANDS = [
     (("query", "about tea"), 0, "d1"),
     (("query", "about tea", "--budget", "1"), 0, "a larger budget"),
-    (("query", "nothing of the kind"), 1, "Nothing found"),
-    (("resolve", "c1"), 0, "c1 is void"),
-    (("check", "c1"), 1, "does not hold"),
+    (("query", "nothing of the kind"), 1, "Nothing was found"),
+    (("search", "about tea"), 0, "c1  superseded"),
+    (("resolve", "c1"), 0, "c1 is superseded"),
+    (("check", "c1"), 1, "Not safe"),
     (("explain", "c1"), 0, "denial-voids-claim"),
     (("frontier", "topic=tea"), 0, "d1"),
-    (("frontier", "topik=tea"), 1, "no rule knows the key 'topik'"),
+    (("frontier", "topik=tea"), 1, "No rule uses the key 'topik'"),
     (("history", "topic=tea"), 0, "c1"),
     (("changes",), 0, "because of d1"),
     (("pending",), 0, "later (revision 1)"),
     (("rejected", "list"), 0, "syntax"),
     (("rejected", "show", "3"), 0, "{half"),
+    (("status",), 0, "3 documents from 4 messages, 1 waiting for their time"),
+    (("retract", "d1"), 0, "retracted"),
+    (("resolve", "c1"), 0, "c1 is in force"),
+    (("retract", "d1"), 0, "duplicate"),
+    (("retract", "nobody"), 1, "never published"),
 ]
 
 
-async def test_every_question_goes_to_the_service_that_the_environment_names() -> None:
+async def test_every_command_uses_the_service_that_the_environment_names() -> None:
     async with serving() as running:
         published = await run(running.url, "publish", "-", text=lines(CLAIM, DENIAL, LATER) + "{half\n")
-        told = [await run(running.url, *arguments) for arguments, _, _ in ASKED]
+        results = [await run(running.url, *arguments) for arguments, _, _ in COMMANDS]
 
         assert published.exit_code == 1
         assert "accepted" in published.stdout and "syntax" in published.stdout
-        for result, (arguments, code, text) in zip(told, ASKED, strict=True):
+        for result, (arguments, code, text) in zip(results, COMMANDS, strict=True):
             assert (arguments, result.exit_code) == (arguments, code), result.output
             assert text in result.stdout
 
 
-async def test_the_bytes_of_refused_input_come_back_as_they_were() -> None:
+READS = [
+    ("query", "about tea"),
+    ("search", "about tea"),
+    ("resolve", "c1", "nobody"),
+    ("check", "d1"),
+    ("explain", "c1"),
+    ("frontier", "topic=tea"),
+    ("history", "topic=tea"),
+    ("changes",),
+    ("pending",),
+]
+
+
+@pytest.mark.parametrize("arguments", READS)
+async def test_programs_receive_the_same_from_a_service_as_from_its_data_directory(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    with engine(tmp_path) as published:
+        published.publish([CLAIM, DENIAL, LATER])
+    local = invoke(*arguments, "--json", "--data", str(tmp_path))
+    async with serving(tmp_path) as running:
+        served = await run(running.url, *arguments, "--json")
+
+    assert local.stdout
+    assert served.stdout == local.stdout
+
+
+async def test_the_bytes_of_rejected_input_are_returned_as_they_were() -> None:
     async with serving() as running:
         running.engine.publish([b"\xff{"])
         shown = await run(running.url, "rejected", "show", "0", "--bytes")
@@ -69,12 +102,12 @@ async def test_the_bytes_of_refused_input_come_back_as_they_were() -> None:
     assert shown.stdout_bytes == b"\xff{"
 
 
-async def test_a_folder_on_the_command_line_goes_before_a_service_in_the_environment(tmp_path: Path) -> None:
+async def test_a_data_directory_on_the_command_line_overrides_a_service_in_the_environment(tmp_path: Path) -> None:
     async with serving() as running:
         local = await run(running.url, "publish", "-", "--data", str(tmp_path / "data"), text=lines(CLAIM))
         both = await run(running.url, "pending", "--data", str(tmp_path / "data"), "--url", running.url)
 
-        assert running.engine.next_offset == 0
+        assert running.engine.status().next_offset == 0
     assert local.exit_code == 1
     assert "type_unknown" in local.stdout
     assert both.exit_code == 2
@@ -83,106 +116,84 @@ async def test_a_folder_on_the_command_line_goes_before_a_service_in_the_environ
 
 async def test_a_token_in_the_environment_is_sent() -> None:
     async with serving(token="a-token-for-tests") as running:
-        let_in = await run(running.url, "pending", token="a-token-for-tests")
-        refused = await run(running.url, "pending")
+        sent = await run(running.url, "pending", token="a-token-for-tests")
+        missing = await run(running.url, "pending")
 
-    assert (let_in.exit_code, let_in.stdout) == (0, "Nothing waits.\n")
-    assert refused.exit_code == 2
-    assert "no token was sent" in refused.stderr and "set $STREAM_CAR_TOKEN" in refused.stderr
-
-
-async def listener_of(running: Running) -> None:
-    """Wait until somebody subscribes."""
-    async with asyncio.timeout(20):
-        while not (await running.get("/v1/status")).json()["subscriptions"]:
-            await asyncio.sleep(0.01)
+    assert (sent.exit_code, sent.stdout) == (0, "No document waits for its time.\n")
+    assert missing.exit_code == 2
+    assert "A token is required." in missing.stderr and "set $STREAM_CAR_TOKEN" in missing.stderr
 
 
-async def test_watching_tells_what_becomes_of_documents_and_why() -> None:
+async def test_watching_shows_what_becomes_of_documents_and_why() -> None:
     async with serving() as running:
-        await running.post("/v1/documents", plain_of(CLAIM))
+        await running.post_documents(as_fields("c1", topic="tea"))
         watching = asyncio.create_task(run(running.url, "watch", "--snapshot", "topic=tea", "--limit", "2"))
-        await listener_of(running)
-        await running.post("/v1/documents", plain_of(DENIAL))
-        told = await asyncio.wait_for(watching, 20)
+        await until_subscribed(running)
+        await running.post_documents(as_fields("d1", "denial", 3, topic="tea"))
+        watched = await asyncio.wait_for(watching, 20)
 
-    assert told.exit_code == 0, told.output
-    assert told.stdout.splitlines()[:3] == ["In force:", "= c1  c1 · claim · 2022-01-08", "Changes:"]
-    assert sorted(told.stdout.splitlines()[3:]) == [
+    assert watched.exit_code == 0, watched.output
+    assert watched.stdout.splitlines()[:3] == ["In force:", "= c1  c1 · claim · 2022-01-08", "Changes:"]
+    assert sorted(watched.stdout.splitlines()[3:]) == [
         "+ d1 is in force  d1 · denial",
-        "- c1 is void now, because of d1 (denial-voids-claim)  c1 · claim",
+        "- c1 is superseded, because of d1 (denial-voids-claim)  c1 · claim",
     ]
 
 
-async def test_watching_goes_on_from_the_cursor_in_a_file(tmp_path: Path) -> None:
-    watch = ("watch", "--cursor", str(tmp_path / "seen"), "--limit", "1", "--json")
+async def test_watching_continues_from_the_cursor_in_a_file(tmp_path: Path) -> None:
+    watch = ("watch", "--cursor", str(tmp_path / "cursor"), "--limit", "1", "--json")
     async with serving() as running:
         first = asyncio.create_task(run(running.url, *watch))
-        await listener_of(running)
-        await running.post("/v1/documents", [plain_of(document(name, topic=name)) for name in ("a", "b", "c")])
-        told = said(await asyncio.wait_for(first, 20)) + said(await run(running.url, *watch))
+        await until_subscribed(running)
+        await running.post_documents(*(as_fields(name, topic=name) for name in ("a", "b", "c")))
+        events = parse(await asyncio.wait_for(first, 20)) + parse(await run(running.url, *watch))
 
-    assert [one["data"]["id"] for one in told] == ["a", "b"]  # type: ignore[index]
-    assert [one["event"] for one in told] == ["change", "change"]
+    assert [event["id"] for event in events] == ["a", "b"]
+    assert [event["event"] for event in events] == ["document-change", "document-change"]
 
 
-def test_watching_a_folder_tells_the_changes_so_far_and_what_to_start_for_more(tmp_path: Path) -> None:
-    def call(*arguments: str, text: str = "") -> Result:
-        return CliRunner(env={"STREAM_CAR_DATA": str(tmp_path / "data")}).invoke(main, arguments, input=text)
+def test_watching_a_data_directory_shows_the_changes_so_far_and_what_to_start_for_more(tmp_path: Path) -> None:
+    data, cursor = str(tmp_path / "data"), str(tmp_path / "cursor")
+    assert invoke("publish", "-", "--data", data, text=b"\n".join(demo.feed()).decode()).exit_code == 0
+    every = invoke("watch", "--type", "drug_label", "--cursor", cursor, "--data", data)
+    nothing_new = invoke("watch", "--type", "drug_label", "--cursor", cursor, "--data", data)
 
-    feed = b"\n".join(demo.feed()).decode()
-    assert call("publish", "-", text=feed).exit_code == 0
-    cursor = str(tmp_path / "seen")
-    all_told = call("watch", "--type", "drug_label", "--cursor", cursor)
-    nothing_new = call("watch", "--type", "drug_label", "--cursor", cursor)
-
-    assert all_told.exit_code == nothing_new.exit_code == 0
-    assert "is void now, because of" in all_told.stdout
+    assert every.exit_code == nothing_new.exit_code == 0
+    assert "is superseded, because of" in every.stdout
     assert nothing_new.stdout == ""
-    assert "stream-car up" in nothing_new.stderr
+    assert "stream-car serve" in nothing_new.stderr
 
 
-def test_people_are_told_of_a_document_once_and_programs_of_each_of_its_scopes(tmp_path: Path) -> None:
+def test_people_see_a_document_once_and_programs_once_for_each_of_its_scopes(tmp_path: Path) -> None:
     drugs = '{"id": "l", "type": "drug_label", "time": "2020-01-01T00:00:00Z", "scope": {"drug": ["a", "b", "c"]}}'
-    environment = {"STREAM_CAR_DATA": str(tmp_path)}
-    CliRunner(env=environment).invoke(main, ("publish", "-"), input=drugs)
-    people = CliRunner(env=environment).invoke(main, ("watch",))
-    programs = CliRunner(env=environment).invoke(main, ("watch", "--json"))
+    invoke("publish", "-", "--data", str(tmp_path), text=drugs)
+    people = invoke("watch", "--data", str(tmp_path))
+    programs = invoke("watch", "--json", "--data", str(tmp_path))
 
     assert people.stdout.count("l is in force") == 1
-    assert [one["event"] for one in said(programs)].count("change") == 3
+    assert [event["event"] for event in parse(programs)].count("document-change") == 3
 
 
-def test_a_folder_that_is_served_says_how_to_ask_the_service(tmp_path: Path) -> None:
+def test_a_data_directory_that_is_served_says_how_to_use_the_service(tmp_path: Path) -> None:
     with stream_car.open(tmp_path):
-        result = CliRunner().invoke(main, ("watch", "--data", str(tmp_path)))
+        result = invoke("watch", "--data", str(tmp_path))
 
     assert result.exit_code == 2
-    assert "stream-car up" in result.stderr and "--url" in result.stderr
+    assert "stream-car serve" in result.stderr and "--url" in result.stderr
 
 
-def plain_of(one: Document) -> object:
-    told: object = msgspec.json.decode(encode(one))
-    return told
-
-
-def said(result: Result) -> list[dict[str, object]]:
-    assert result.exit_code == 0, result.output
-    return [msgspec.json.decode(text, type=dict[str, object]) for text in result.stdout.splitlines()]
-
-
-async def test_refused_input_is_replayed_in_the_service(tmp_path: Path) -> None:
-    mended = tmp_path / "mended.jsonl"
-    mended.write_text('{"offset": 0, "value": ' + encode(CLAIM).decode() + "}\n")
+async def test_rejected_input_is_replayed_in_the_service(tmp_path: Path) -> None:
+    corrected = tmp_path / "corrected.jsonl"
+    corrected.write_text('{"offset": 0, "value": ' + encode(CLAIM).decode() + "}\n")
     async with serving() as running:
         running.engine.publish([b"{half"])
-        refused = await run(running.url, "rejected", "replay")
-        replayed = await run(running.url, "rejected", "replay", "--from", str(mended), "--json")
+        rejected = await run(running.url, "rejected", "replay")
+        replayed = await run(running.url, "rejected", "replay", "--from", str(corrected), "--json")
 
-        assert (refused.exit_code, replayed.exit_code) == (1, 0), replayed.output
-        assert "refused again" in refused.stdout or "syntax" in refused.stdout
-        assert msgspec.json.decode(replayed.stdout, type=dict[str, object])["outcome"] == "replayed"
-        assert running.engine.header().documents == 1
+        assert (rejected.exit_code, replayed.exit_code) == (1, 0), replayed.output
+        assert "still rejected" in rejected.stdout and "syntax" in rejected.stdout
+        assert [item["outcome"] for item in parse(replayed)] == ["replayed"]
+        assert running.engine.status().documents == 1
 
 
 async def test_a_service_changes_its_rules_while_it_runs(tmp_path: Path) -> None:
@@ -190,17 +201,17 @@ async def test_a_service_changes_its_rules_while_it_runs(tmp_path: Path) -> None
     file.write_text(PEACE)
     async with serving(token=TOKEN) as running:
         running.engine.publish([CLAIM, DENIAL])
-        dry = await run(running.url, "rebuild", "--rules", str(file), "--dry-run", token=TOKEN)
+        preview = await run(running.url, "rebuild", "--rules", str(file), "--dry-run", token=TOKEN)
         listed = await run(running.url, "rebuild", "--rules", str(file), "--dry-run", "--json", token=TOKEN)
         done = await run(running.url, "rebuild", "--rules", str(file), "--json", token=TOKEN)
 
-        assert (dry.exit_code, listed.exit_code, done.exit_code) == (0, 0, 0), done.output
-        assert "1 document: void now, active then" in dry.stdout
-        assert [msgspec.json.decode(text, type=dict[str, object])["id"] for text in listed.stdout.splitlines()] == [
-            "c1"
-        ]
-        assert msgspec.json.decode(done.stdout, type=dict[str, object])["generation"] == running.engine.generation
-        assert running.engine.resolve(["c1"])[0].status == "active"
+        assert (preview.exit_code, done.exit_code) == (0, 0), done.output
+        assert "1 document" in preview.stdout and "superseded" in preview.stdout
+        [comparison] = [msgspec.json.decode(line, type=RebuildStatus) for line in listed.stdout.splitlines()]
+        [difference] = comparison.differences
+        assert (difference.id, difference.before, difference.after) == ("c1", "superseded", "in_force")
+        assert parse(done)[0]["state"] == "switched"
+        assert running.engine.resolve(["c1"])[0].status == "in_force"
 
 
 async def test_a_service_without_a_token_does_not_change_its_rules() -> None:
@@ -208,18 +219,18 @@ async def test_a_service_without_a_token_does_not_change_its_rules() -> None:
         result = await run(running.url, "rebuild")
 
     assert result.exit_code == 2
-    assert "only a service with a token" in result.stderr
+    assert "Only available when the service runs with a token" in result.stderr
 
 
-def test_what_works_on_files_says_what_to_do_instead(tmp_path: Path) -> None:
+def test_commands_on_files_reject_a_service_and_name_the_cure(tmp_path: Path) -> None:
     for arguments in (("doctor",), ("backup", str(tmp_path / "copy")), ("restore", str(tmp_path))):
         for result in (
-            invoked("http://127.0.0.1:1", *arguments),
-            invoked("", *arguments, "--url", "http://127.0.0.1:1"),
+            invoke(*arguments, STREAM_CAR_URL="http://127.0.0.1:1"),
+            invoke(*arguments, "--url", "http://127.0.0.1:1"),
         ):
             assert result.exit_code == 2
             assert "--data" in result.stderr
     with stream_car.open(tmp_path / "data"):
         pass
-    sound = invoked("http://127.0.0.1:1", "doctor", "--data", str(tmp_path / "data"))
-    assert sound.exit_code == 0, sound.output
+    intact = invoke("doctor", "--data", str(tmp_path / "data"), STREAM_CAR_URL="http://127.0.0.1:1")
+    assert intact.exit_code == 0, intact.output

@@ -1,4 +1,4 @@
-"""`doctor` finds what is wrong with a folder, says what to do about it, and changes nothing."""
+"""`doctor` finds what is damaged in a data directory, tells what to do about it, and changes nothing."""
 
 import shutil
 from collections.abc import Callable
@@ -11,106 +11,114 @@ from click.testing import CliRunner
 import stream_car
 from stream_car import Retraction, StreamCarError
 from stream_car.cli import main
-from stream_car.local.doctor import examine
+from stream_car.local.doctor import Finding, examine
 from tests.support.damage import change
-from tests.support.engines import RULESET, built, document, engine
+from tests.support.data_directories import (
+    STATEMENTS,
+    answers,
+    fill,
+    flip_index_segment,
+    scramble_state,
+    wipe_index,
+    wipe_state,
+)
+from tests.support.engines import RULESET, built_folder, document, engine
 from tests.support.rule_packs import GOOD, written
-from tests.unit.local.test_engine import SAID, answers, filled, flip_a_segment, scramble_state, wipe_index, wipe_state
 
 
-def verdicts(folder: Path) -> dict[str, str]:
-    return {one.check: one.verdict for one in examine(folder) if one.check != "room"}
+def statuses(folder: Path) -> dict[str, str]:
+    """Return the status of each check, except for free space, which depends on the machine."""
+    return {finding.check: finding.status for finding in examine(folder) if finding.check != "disk"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    filled(tmp_path / "data")
-    with engine(tmp_path / "data") as here:
-        here.publish([Retraction(id="c3"), document("c1", revision=5, topic="mars"), document("f", at=1001)])
+    fill(tmp_path / "data")
+    with engine(tmp_path / "data") as car:
+        car.publish([Retraction(id="c3"), document("c1", revision=5, topic="mars"), document("f", at=1001)])
     return tmp_path / "data"
 
 
-def test_a_sound_folder_is_found_sound_and_left_as_it_was(folder: Path) -> None:
-    with engine(folder) as here:
-        expected = answers(here)
-    found = verdicts(folder)
+def test_an_intact_folder_is_ok_and_left_as_it_was(folder: Path) -> None:
+    with engine(folder) as car:
+        expected = answers(car)
 
-    assert found == {"rules": "sound", "log": "sound", "state": "sound", "index": "sound"}
+    assert statuses(folder) == {"rules": "ok", "log": "ok", "state": "ok", "index": "ok"}
     assert [path.name for path in (folder / "built").iterdir()] == ["1"]
-    with engine(folder) as here:
-        assert answers(here) == expected
+    with engine(folder) as car:
+        assert answers(car) == expected
 
 
 def alter_a_value(path: Path) -> None:
-    change(built(path) / "state.sqlite", "UPDATE entries SET value = X'00' WHERE key = ?", b"s:topic=sun")
+    change(built_folder(path) / "state.sqlite", "UPDATE entries SET value = X'00' WHERE key = ?", b"s:topic=sun")
 
 
 def lose_a_value(path: Path) -> None:
-    change(built(path) / "state.sqlite", "DELETE FROM entries WHERE key = ?", b"d:c2")
+    change(built_folder(path) / "state.sqlite", "DELETE FROM entries WHERE key = ?", b"d:c2")
 
 
 def add_a_value(path: Path) -> None:
-    change(built(path) / "state.sqlite", "INSERT INTO entries VALUES (0, ?, X'00')", b"z")
+    change(built_folder(path) / "state.sqlite", "INSERT INTO entries VALUES (0, ?, X'00')", b"z")
 
 
 def lose_a_change(path: Path) -> None:
-    change(built(path) / "state.sqlite", "DELETE FROM changes WHERE oseq = 7")
+    change(built_folder(path) / "state.sqlite", "DELETE FROM changes WHERE oseq = 7")
 
 
 @pytest.mark.parametrize("harm", [alter_a_value, lose_a_value, add_a_value, lose_a_change, wipe_state, scramble_state])
-def test_a_state_that_is_not_what_a_replay_gives_is_found(harm: Callable[[Path], None], folder: Path) -> None:
+def test_a_state_that_differs_from_a_replay_is_damaged(harm: Callable[[Path], None], folder: Path) -> None:
     harm(folder)
 
-    assert verdicts(folder)["state"] == "wrong"
+    assert statuses(folder)["state"] == "damaged"
 
 
-@pytest.mark.parametrize("harm", [wipe_index, flip_a_segment])
-def test_an_index_that_is_not_as_it_was_written_is_found(harm: Callable[[Path], None], folder: Path) -> None:
+@pytest.mark.parametrize("harm", [wipe_index, flip_index_segment])
+def test_an_index_whose_files_have_changed_is_damaged(harm: Callable[[Path], None], folder: Path) -> None:
     harm(folder)
 
-    assert verdicts(folder)["index"] == "wrong"
+    assert statuses(folder)["index"] == "damaged"
 
 
-def test_an_index_that_lacks_a_document_is_found(folder: Path, tmp_path: Path) -> None:
+def test_an_index_without_a_document_is_damaged(folder: Path, tmp_path: Path) -> None:
     with engine(tmp_path / "other") as other:
-        other.publish([document(f"x{n}", topic="moon") for n in range(len(SAID) + 4)])
+        other.publish([document(f"x{n}", topic="moon") for n in range(len(STATEMENTS) + 4)])
     wipe_index(folder)
-    shutil.copytree(built(tmp_path / "other") / "index", built(folder) / "index")
+    shutil.copytree(built_folder(tmp_path / "other") / "index", built_folder(folder) / "index")
 
-    assert verdicts(folder)["index"] == "wrong"
+    assert statuses(folder)["index"] == "damaged"
 
 
-def test_what_doctor_advises_for_a_wrong_state_heals_it(folder: Path) -> None:
-    with engine(folder) as here:
-        expected = answers(here)
+def test_the_cure_for_a_damaged_state_repairs_it(folder: Path) -> None:
+    with engine(folder) as car:
+        expected = answers(car)
     lose_a_value(folder)
-    [wrong] = [one for one in examine(folder) if one.verdict == "wrong"]
-    assert "remove the folder `built`" in wrong.cure
+    [damaged] = [finding for finding in examine(folder) if finding.status == "damaged"]
+    assert "Remove the folder `built`" in damaged.cure
     shutil.rmtree(folder / "built")
-    with engine(folder) as here:
-        assert answers(here) == expected
-    assert "wrong" not in verdicts(folder).values()
+    with engine(folder) as car:
+        assert answers(car) == expected
+    assert "damaged" not in statuses(folder).values()
 
 
-def test_a_broken_chain_is_found_and_nothing_is_judged_by_it(folder: Path) -> None:
+def test_a_broken_chain_is_damage_and_nothing_is_compared_with_it(folder: Path) -> None:
     change(folder / "documents.sqlite", "UPDATE records SET value = X'7B7D' WHERE at = 2")
-    found = list(examine(folder))
+    *_, last = examine(folder)
 
-    assert [(one.check, one.verdict) for one in found][-1] == ("log", "wrong")
-    assert "restore" in found[-1].cure
+    assert (last.check, last.status) == ("log", "damaged")
+    assert "restore" in last.cure
 
 
-def test_a_pack_that_has_changed_since_is_worth_a_notice(tmp_path: Path) -> None:
+def test_a_pack_that_has_changed_since_is_a_notice(tmp_path: Path) -> None:
     pack = written(tmp_path, GOOD)
-    with stream_car.open(tmp_path / "data", domains=[pack]):
+    with stream_car.open(tmp_path / "data", rules=[pack]):
         pass
-    assert verdicts(tmp_path / "data")["rules"] == "sound"
+    assert statuses(tmp_path / "data")["rules"] == "ok"
     written(tmp_path, GOOD.replace('"lower"', '"none"'))
-    assert verdicts(tmp_path / "data")["rules"] == "notice"
+    assert statuses(tmp_path / "data")["rules"] == "notice"
     pack.unlink()
-    assert verdicts(tmp_path / "data")["rules"] == "notice"
+    assert statuses(tmp_path / "data")["rules"] == "notice"
     (tmp_path / "data" / "generation.json").write_text("{")
-    assert verdicts(tmp_path / "data") == {"rules": "wrong", "log": "sound"}
+    assert statuses(tmp_path / "data") == {"rules": "damaged", "log": "ok"}
 
 
 def test_a_folder_in_use_is_not_examined(folder: Path) -> None:
@@ -118,12 +126,20 @@ def test_a_folder_in_use_is_not_examined(folder: Path) -> None:
         list(examine(folder))
 
 
-def test_the_command_tells_people_and_programs(folder: Path) -> None:
-    sound = CliRunner().invoke(main, ["doctor", "--data", str(folder)])
+def test_the_command_reports_to_people_and_to_programs(folder: Path) -> None:
+    intact = CliRunner().invoke(main, ["doctor", "--data", str(folder)])
     lose_a_value(folder)
-    wrong = CliRunner().invoke(main, ["doctor", "--data", str(folder), "--json"])
-    told = [msgspec.json.decode(line, type=dict[str, str]) for line in wrong.stdout.splitlines()]
+    damaged = CliRunner().invoke(main, ["doctor", "--data", str(folder), "--json"])
+    findings = [msgspec.json.decode(line, type=Finding) for line in damaged.stdout.splitlines()]
 
-    assert (sound.exit_code, wrong.exit_code) == (0, 1)
-    assert "every link of their chain holds" in sound.stdout
-    assert [one["check"] for one in told if one["verdict"] == "wrong"] == ["state"]
+    assert (intact.exit_code, damaged.exit_code) == (0, 1)
+    assert "The hash chain of all " in intact.stdout and " is intact" in intact.stdout
+    assert [finding.check for finding in findings if finding.status == "damaged"] == ["state"]
+
+
+def test_the_command_tells_how_to_check_data_in_use(folder: Path) -> None:
+    with engine(folder):
+        result = CliRunner().invoke(main, ["doctor", "--data", str(folder)])
+
+    assert result.exit_code == 2
+    assert f"stream-car backup COPY --data {folder}, then stream-car doctor --data COPY" in result.stderr

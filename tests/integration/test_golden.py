@@ -1,25 +1,27 @@
-"""Data that an older release wrote is read as it was meant, without being built again."""
+"""Data that an older release wrote is read as it was meant, without a rebuild."""
 
-import asyncio
 import shutil
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import cast
+from typing import Never, cast
 
 import msgspec
 import pytest
 
 import stream_car
+from stream_car import ScopeChange
 from stream_car.adapters.sqlite.state_file import StateFile
-from stream_car.cluster.rejected import Refusals
+from stream_car.cluster.rejected import RejectedTopic
 from stream_car.codec import decode
 from stream_car.codec.placements import WatermarkRecord, decode_placement, encode_placement, encode_watermark
 from stream_car.core.changes import FrontierChange
 from stream_car.errors import InvalidDocument
 from stream_car.local import backup
-from stream_car.local.change_feed import so_far
 from stream_car.ports import Record
-from stream_car.subscriptions.events import Filter
-from tests.golden.facts import events, facts
+from stream_car.processing.partitions import Partitions
+from tests.golden import documents
+from tests.golden.facts import event_facts, facts
 from tests.golden.stored import RELEASES, RecordedLog, records, unpacked, values
 from tests.golden.write import FEEDS, VIEWS
 from tests.support.feeds import PAGES, WRITTEN, published
@@ -28,11 +30,11 @@ pytestmark = pytest.mark.parametrize("release", RELEASES)
 
 
 @pytest.fixture
-def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever would be built again fails."""
+def without_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail when stored state is discarded."""
 
     def refuse(self: StateFile) -> None:
-        raise AssertionError("the state was thrown away")
+        raise AssertionError("the state was discarded")
 
     monkeypatch.setattr(StateFile, "reset", refuse)
 
@@ -48,20 +50,24 @@ def id_of(record: Record) -> str | None:
         return invalid.document_id
 
 
+def all_records(release: str, topic: str) -> Iterator[Record]:
+    return chain.from_iterable(records(release, topic).values())
+
+
 def plain(value: object) -> object:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-@pytest.mark.usefixtures("as_it_is")
+@pytest.mark.usefixtures("without_rebuild")
 @pytest.mark.parametrize("name", ["folder", "applied"])
-def test_a_folder_opens_with_its_rules_and_says_what_it_said(release: str, name: str, tmp_path: Path) -> None:
+def test_a_folder_opens_with_its_rules_and_answers_as_it_did(release: str, name: str, tmp_path: Path) -> None:
     folder = unpacked(release, name, tmp_path)
 
     with stream_car.open(folder) as car:
         assert plain(facts(car)) == expected(release, name)
 
 
-def test_its_log_alone_says_the_same(release: str, tmp_path: Path) -> None:
+def test_its_log_alone_gives_the_same_answers(release: str, tmp_path: Path) -> None:
     folder = unpacked(release, "folder", tmp_path)
     shutil.rmtree(folder / "built")
 
@@ -69,34 +75,33 @@ def test_its_log_alone_says_the_same(release: str, tmp_path: Path) -> None:
         assert plain(facts(car)) == expected(release, "folder")
 
 
-def test_its_backup_says_the_same(release: str, tmp_path: Path) -> None:
-    kept = unpacked(release, "backup", tmp_path)
+def test_its_backup_gives_the_same_answers(release: str, tmp_path: Path) -> None:
+    copy = unpacked(release, "backup", tmp_path)
 
-    backup.copy(kept, tmp_path / "restored")
+    backup.copy(copy, tmp_path / "restored")
 
     with stream_car.open(tmp_path / "restored") as car:
         assert plain(facts(car)) == expected(release, "folder")
 
 
-@pytest.mark.usefixtures("as_it_is")
-def test_its_cursors_and_positions_lead_on(release: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("without_rebuild")
+def test_its_cursors_and_positions_can_be_continued(release: str, tmp_path: Path) -> None:
     folder = unpacked(release, "folder", tmp_path)
-    middle, heard = cast(tuple[str, dict[str, object]], expected(release, "after"))
+    middle, following = cast(tuple[str, dict[str, object]], expected(release, "after"))
     cursors = cast(list[str], values(release, "cursors")["embedded"])
 
     with stream_car.open(folder) as car:
         for view in VIEWS:
-            told = events(list(so_far(car, Filter(view=view), middle, snapshot=False)))
-            assert plain(told) == heard[view]
+            assert plain(event_facts(car.subscribe(view=view, after=middle))) == following[view]
         for cursor in cursors:
-            first = next(so_far(car, Filter(view="scope"), cursor, snapshot=False))
-            assert first.event == "change"
-        every = car.changes(limit=10_000)
-        assert car.changes(behind=every[700].position, limit=10_000) == every[701:]
+            with car.subscribe(view="scope", after=cursor) as events:
+                assert isinstance(next(events), ScopeChange)
+        changes = car.changes(limit=10_000)
+        assert car.changes(after=changes[700].position, limit=10_000) == changes[701:]
 
 
-@pytest.mark.usefixtures("as_it_is")
-def test_feeds_that_it_has_read_say_nothing_new(release: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("without_rebuild")
+def test_feeds_that_it_has_read_publish_nothing_new(release: str, tmp_path: Path) -> None:
     folder = unpacked(release, "folder", tmp_path)
 
     with stream_car.open(folder) as car:
@@ -108,27 +113,45 @@ def test_feeds_that_it_has_read_say_nothing_new(release: str, tmp_path: Path) ->
 
 
 def test_the_records_of_every_topic_are_read(release: str) -> None:
-    for record in (one for some in records(release, "documents").values() for one in some):
+    for record in all_records(release, "documents"):
         if record.value not in (b"no JSON", b"[]") and b"\xff" not in (record.value or b""):
             assert id_of(record)
-    for record in (one for some in records(release, "placements").values() for one in some):
+    for record in all_records(release, "placements"):
         assert record.value is not None
-        found = decode_placement(record.value)
-        if isinstance(found, WatermarkRecord):
-            again = encode_watermark(generation=found.generation, shard=found.shard, next_offset=found.next)
+        message = decode_placement(record.value)
+        if isinstance(message, WatermarkRecord):
+            again = encode_watermark(generation=message.generation, shard=message.shard, next_offset=message.next)
         else:
-            placement = found.placement()
-            again = encode_placement(placement, generation=found.generation, shard=found.shard, oseq=found.oseq)
+            placement = message.placement()
+            again = encode_placement(placement, generation=message.generation, shard=message.shard, oseq=message.oseq)
         assert again == record.value
-    for record in (one for some in records(release, "changes").values() for one in some):
+    for record in all_records(release, "changes"):
         change = msgspec.json.decode(record.value or b"", type=FrontierChange)
         assert msgspec.json.encode(change, order="deterministic") == record.value
-    refused = asyncio.run(Refusals(RecordedLog(records(release, "rejected"))).listed())
-    assert {(one.told["code"], one.told["id"]) for one in refused} == {
+
+
+class NoSnapshots:
+    """Implements `ports.SnapshotReader` for a listing, which needs no state."""
+
+    async def peek(self, wanted: object) -> Never:
+        raise AssertionError("a listing reads no state")
+
+
+async def test_the_records_of_rejected_input_are_listed(release: str) -> None:
+    intakes, frontiers = cast(list[int], values(release, "servers")["partitions"])
+    topic = RejectedTopic(
+        RecordedLog(records(release, "rejected")),
+        RecordedLog(records(release, "documents")),
+        NoSnapshots(),
+        documents.ruleset(),
+        Partitions(intakes=intakes, frontiers=frontiers),
+    )
+
+    assert {(rejected.code, rejected.id) for rejected in await topic.list_from(0, 100)} == {
         ("conflict", "menu-a"),
         ("type_unknown", "untyped"),
         ("time", "timeless"),
-        ("syntax", ""),
-        ("encoding", ""),
-        ("not_object", ""),
+        ("syntax", None),
+        ("encoding", None),
+        ("not_object", None),
     }

@@ -1,4 +1,4 @@
-"""Long questions: one at a time, in pieces, and never in the way of what is short."""
+"""Long questions run one at a time, in pieces, and never delay short ones."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,14 +8,13 @@ from time import perf_counter, thread_time
 import msgspec
 import pytest
 
-from stream_car.api.json import pieces
-from stream_car.errors import TooMuch
+from stream_car.api.json import encode_in_pieces
+from stream_car.errors import Overloaded
 from stream_car.http import app
 from stream_car.http.app import as_json
-from stream_car.local import long_queries as lanes
-from stream_car.local.long_queries import Lane, Turn
-from stream_car.queries import fair_scheduling as spares
-from stream_car.queries.fair_scheduling import SpareTime, Turns
+from stream_car.local import long_queries
+from stream_car.local.long_queries import LongQueries, RunningQuery
+from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
 
 
 def work(seconds: float) -> None:
@@ -24,102 +23,104 @@ def work(seconds: float) -> None:
         pass
 
 
-def a_lane() -> tuple[Lane, asyncio.Lock]:
-    still = asyncio.Lock()
-    return Lane(SpareTime(), still), still
+def new_queue() -> tuple[LongQueries, asyncio.Lock]:
+    """Return a queue of long questions, and the lock of whoever publishes."""
+    writing = asyncio.Lock()
+    return LongQueries(SpareTime(), writing), writing
 
 
-async def long_question(lane: Lane, inside: list[int], number: int, pieces: int = 5) -> None:
-    async with lane.turn(is_long=True) as turn:
-        inside.append(number)
+async def long_question(queue: LongQueries, log: list[int], number: int, pieces: int = 5) -> None:
+    """Answer a long question; its number is noted at its begin and its end."""
+    async with queue.begin(is_long=True) as running:
+        log.append(number)
         for _ in range(pieces):
-            work(spares.PIECE_S)
-            await turn.give_way()
-        inside.append(number)
+            work(PIECE_S)
+            await running.yield_control()
+        log.append(number)
 
 
-async def test_one_long_question_is_inside_at_a_time_and_holds_still_what_it_reads() -> None:
-    lane, still = a_lane()
-    inside: list[int] = []
-    asking = [asyncio.create_task(long_question(lane, inside, number)) for number in range(4)]
-    while not inside:
+async def test_one_long_question_runs_at_a_time_and_nothing_changes_what_it_reads() -> None:
+    queue, writing = new_queue()
+    log: list[int] = []
+    questions = [asyncio.create_task(long_question(queue, log, number)) for number in range(4)]
+    while not log:
         await asyncio.sleep(0)
-    assert still.locked()
-    await asyncio.gather(*asking)
+    assert writing.locked()
+    await asyncio.gather(*questions)
 
-    assert inside == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert not still.locked()
+    assert log == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert not writing.locked()
 
 
 async def test_between_two_pieces_others_have_three_times_as_long_as_a_piece_took() -> None:
-    lane, _ = a_lane()
-    async with lane.turn(is_long=True) as turn:
+    queue, _ = new_queue()
+    async with queue.begin(is_long=True) as running:
         work(0.02)
         begin = perf_counter()
-        assert await turn.give_way()
+        assert await running.yield_control()
         rested = perf_counter() - begin
-        assert not await turn.give_way()
+        assert not await running.yield_control()
 
     assert rested >= 3 * 0.019
 
 
-async def test_more_than_may_wait_are_told_so_at_once_and_the_others_get_their_turn() -> None:
-    lane, _ = a_lane()
-    inside: list[int] = []
-    asking = [asyncio.create_task(long_question(lane, inside, n, 1)) for n in range(lanes.WAITING_MAX + 1)]
+async def test_more_than_may_wait_are_rejected_at_once_and_the_others_get_their_turn() -> None:
+    queue, _ = new_queue()
+    log: list[int] = []
+    questions = [asyncio.create_task(long_question(queue, log, n, 1)) for n in range(long_queries.WAITING_MAX + 1)]
     await asyncio.sleep(0)
-    assert lane.waiting >= lanes.WAITING_MAX
-    with pytest.raises(TooMuch, match="too many long questions"):
-        async with lane.turn(is_long=True):
+    assert queue.waiting >= long_queries.WAITING_MAX
+    with pytest.raises(Overloaded, match="Too many long questions"):
+        async with queue.begin(is_long=True):
             pass
-    async with lane.turn(is_long=False) as short:
-        assert not await short.give_way()
-    await asyncio.gather(*asking)
+    async with queue.begin(is_long=False) as short:
+        assert not await short.yield_control()
+    await asyncio.gather(*questions)
 
-    assert len(inside) == 2 * len(asking)
-    assert lane.waiting == 0
-
-
-async def test_of_questions_that_turn_out_long_no_more_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "FIRST_S", 0.001)
-    lane, _ = a_lane()
-
-    async def ask() -> None:
-        async with lane.turn(is_long=False) as turn:
-            work(lanes.FIRST_S)
-            await turn.give_way()
-
-    asking = [asyncio.create_task(ask()) for _ in range(lanes.WAITING_MAX + 4)]
-    heard = await asyncio.gather(*asking, return_exceptions=True)
-
-    assert [type(one) for one in heard if one is not None] == [TooMuch] * 3
-    assert lane.waiting == 0
+    assert len(log) == 2 * len(questions)
+    assert queue.waiting == 0
 
 
-async def test_whoever_waits_too_long_for_the_lane_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "WAIT_MAX_S", 0.01)
-    lane, still = a_lane()
-    async with still:
-        with pytest.raises(TooMuch, match="take too long"):
-            async with lane.turn(is_long=True):
+async def test_no_more_questions_may_wait_that_turn_out_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_queries, "FIRST_S", 0.001)
+    queue, _ = new_queue()
+
+    async def question() -> None:
+        async with queue.begin(is_long=False) as running:
+            work(long_queries.FIRST_S)
+            await running.yield_control()
+
+    questions = [asyncio.create_task(question()) for _ in range(long_queries.WAITING_MAX + 4)]
+    results = await asyncio.gather(*questions, return_exceptions=True)
+
+    assert [type(result) for result in results if result is not None] == [Overloaded] * 3
+    assert queue.waiting == 0
+
+
+async def test_a_question_that_waits_too_long_for_its_turn_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_queries, "WAIT_MAX_S", 0.01)
+    queue, writing = new_queue()
+    async with writing:
+        with pytest.raises(Overloaded, match="take too long"):
+            async with queue.begin(is_long=True):
                 pass
     await asyncio.sleep(0.03)
-    async with lane.turn(is_long=True):
-        assert still.locked()
+    async with queue.begin(is_long=True):
+        assert writing.locked()
 
 
-async def test_a_short_question_that_turns_out_long_goes_on_in_the_lane() -> None:
-    lane, still = a_lane()
-    async with lane.turn(is_long=False) as turn:
-        assert not await turn.give_way()
-        work(lanes.FIRST_S)
-        assert await turn.give_way()
-        assert still.locked()
+async def test_a_short_question_that_turns_out_long_continues_as_a_long_one() -> None:
+    queue, writing = new_queue()
+    async with queue.begin(is_long=False) as running:
+        assert not await running.yield_control()
+        work(long_queries.FIRST_S)
+        assert await running.yield_control()
+        assert writing.locked()
 
-    assert not still.locked()
+    assert not writing.locked()
 
 
-async def test_where_nobody_is_wanted_elsewhere_nothing_rests_longer_than_one_turn_of_the_loop() -> None:
+async def test_without_other_work_nothing_rests_longer_than_one_turn_of_the_loop() -> None:
     spare = SpareTime(lambda: False)
     turns = 0
 
@@ -132,7 +133,7 @@ async def test_where_nobody_is_wanted_elsewhere_nothing_rests_longer_than_one_tu
     running = asyncio.create_task(others())
     for _ in range(20):
         async with spare:
-            work(5 * spares.PIECE_S)
+            work(5 * PIECE_S)
     running.cancel()
 
     assert 19 <= turns <= 60
@@ -143,12 +144,12 @@ def counted_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     written: list[bytes] = []
 
     def slowly(value: object) -> Iterator[bytes]:
-        for piece in pieces(value):
-            work(spares.PIECE_S)
+        for piece in encode_in_pieces(value):
+            work(PIECE_S)
             written.append(piece)
             yield piece
 
-    monkeypatch.setattr(app, "pieces", slowly)
+    monkeypatch.setattr(app, "encode_in_pieces", slowly)
     return written
 
 
@@ -175,49 +176,49 @@ async def test_a_short_answer_is_written_at_once(monkeypatch: pytest.MonkeyPatch
     assert bytes(short.body) == b'["short"]'
 
 
-async def test_many_writers_hold_up_a_long_question_and_publishing_no_longer_than_one_does(
+async def test_many_writers_delay_a_long_question_and_publishing_no_longer_than_one_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lane, still = a_lane()
-    line = Turns(lane.spare)
-    inside: list[int] = []
+    queue, writing = new_queue()
+    turns = Turns(queue.spare_time)
+    log: list[int] = []
     written = counted_pieces(monkeypatch)
-    writing = [asyncio.create_task(as_json(list(range(40)), line)) for _ in range(30)]
+    writers = [asyncio.create_task(as_json(list(range(40)), turns)) for _ in range(30)]
     await asyncio.sleep(0)
-    asking = asyncio.create_task(long_question(lane, inside, 1, pieces=10))
-    while not inside:
+    question = asyncio.create_task(long_question(queue, log, 1, pieces=10))
+    while not log:
         await asyncio.sleep(0)
     before = len(written)
-    async with still:  # as whoever publishes
-        assert inside == [1, 1]
+    async with writing:  # as a publisher
+        assert log == [1, 1]
         assert 0 < len(written) - before <= 15
-    for one in writing:
-        one.cancel()
-    await asyncio.gather(asking, *writing, return_exceptions=True)
+    for writer in writers:
+        writer.cancel()
+    await asyncio.gather(question, *writers, return_exceptions=True)
 
 
-async def test_listeners_and_a_long_question_take_turns() -> None:
-    spare = SpareTime()
-    lane, pages = Lane(spare, asyncio.Lock()), Turns(spare)
+async def test_subscribers_and_a_long_question_take_turns() -> None:
+    spare_time = SpareTime()
+    queue, turns = LongQueries(spare_time, asyncio.Lock()), Turns(spare_time)
     order: list[str] = []
 
-    async def listen() -> None:
+    async def subscriber() -> None:
         for _ in range(4):
-            async with pages.next():
+            async with turns.next():
                 order.append("page")
-                work(spares.PIECE_S)
+                work(PIECE_S)
 
-    async def ask() -> None:
+    async def question() -> None:
         async with AsyncExitStack() as held:
-            turn = Turn(lane, held)
-            await turn.enter()
+            running = RunningQuery(queue, held)
+            await running.wait_for_turn()
             for _ in range(4):
                 order.append("piece")
-                work(spares.PIECE_S)
-                await turn.give_way()
+                work(PIECE_S)
+                await running.yield_control()
 
-    await asyncio.gather(listen(), listen(), ask())
+    await asyncio.gather(subscriber(), subscriber(), question())
 
     between = "".join(order).split("piece")[1:-1]
     assert len(between) == 3
-    assert all(told in ("page", "pagepage") for told in between)
+    assert all(pages in ("page", "pagepage") for pages in between)

@@ -1,76 +1,79 @@
-"""Many who want much: they are told so, and whoever wants little is answered."""
+"""With too many large requests, some are rejected with the time to come again, and small ones are answered."""
 
 import asyncio
 
 import pytest
 
-from stream_car.errors import TooMuch
+from stream_car.api.requests import Subscribe
+from stream_car.errors import Overloaded
 from stream_car.http import server
-from stream_car.local.long_queries import WAITING_MAX
-from stream_car.local.service import EmbeddedService
+from stream_car.local import long_queries
+from stream_car.local.concurrent_service import ConcurrentService
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions import hub
-from stream_car.subscriptions.events import Filter
-from tests.integration.test_service import code_of, connected, published, sent
-from tests.integration.test_subscriptions import until
 from tests.support.engines import engine
-from tests.support.http_service import serving
+from tests.support.http_service import as_fields, code_of, serving, take_until
 
+WAITING_MAX = 2
 HUGE = {"text": "market notice " * 700, "k": 100, "depth": 200}
 
 
-async def test_of_many_long_questions_some_are_answered_and_the_others_told_to_come_again() -> None:
+async def test_of_many_long_questions_some_are_answered_and_the_others_rejected_for_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(long_queries, "WAITING_MAX", WAITING_MAX)  # so few that a slow machine fills the queue, too
     async with serving() as running:
-        await published(running, *(sent(f"claim-{n}", topic=f"notice{n}") for n in range(200)))
-        asking = [asyncio.create_task(running.post("/v1/query", HUGE)) for _ in range(2 * WAITING_MAX)]
+        await running.post_documents(*(as_fields(f"claim-{n}", topic=f"notice{n}") for n in range(200)))
+        long = [asyncio.create_task(running.post("/v1/query", HUGE)) for _ in range(32)]
         short = await running.post("/v1/query", {"text": "claim notice"})
-        heard = [await one for one in asking]
+        responses = await asyncio.gather(*long)
 
     assert short.status_code == 200
-    assert {one.status_code for one in heard} == {200, 429}
-    assert sum(one.status_code == 200 for one in heard) > WAITING_MAX
-    refused = next(one for one in heard if one.status_code == 429)
-    assert (code_of(refused), refused.headers["retry-after"]) == ("busy", "5")
+    assert {response.status_code for response in responses} == {200, 429}
+    assert sum(response.status_code == 200 for response in responses) > WAITING_MAX
+    rejected = next(response for response in responses if response.status_code == 429)
+    assert (code_of(rejected), rejected.headers["retry-after"]) == ("busy", "5")
 
 
-async def test_snapshots_beyond_the_limit_are_told_to_come_again_and_tails_are_not(
+async def test_snapshots_beyond_the_limit_are_rejected_for_now_and_continuations_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(hub, "SNAPSHOTS_MAX", 0)
     async with serving() as running:
-        refused = await running.client.get("/v1/subscribe")
-        async with running.subscribed(snapshot="false") as events:
-            await published(running, sent("claim-1", topic="tea"))
-            assert [one.event for one in await until(events, "change")] == ["change"]
+        rejected = await running.client.get("/v1/subscribe")
+        async with running.subscribe(snapshot="false") as events:
+            await running.post_documents(as_fields("claim-1", topic="tea"))
+            received = await take_until(events, "document-change")
 
-    assert (refused.status_code, code_of(refused)) == (429, "busy")
-
-
-async def test_who_is_let_in_counts_before_anything_is_read_and_no_longer_than_somebody_may_read() -> None:
-    with engine() as here:
-        async with EmbeddedService(here, subscriptions_max=2) as service:
-            after = f"{here.generation}:0"
-            let_in = [await service.subscribe(Filter(), after=after) for _ in range(2)]
-            with pytest.raises(TooMuch, match="2 subscriptions are open"):
-                await service.subscribe(Filter(), after=after)
-            let_in.clear()
-
-            assert len(service.subscriptions) == 0
-            assert await anext(await service.subscribe(Filter()))
+    assert [event.event for event in received] == ["document-change"]
+    assert (rejected.status_code, code_of(rejected)) == (429, "busy")
 
 
-async def test_connections_beyond_the_limit_are_told_so_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "OTHERS_MAX", 2)
+async def test_a_subscription_counts_before_anything_is_read_and_until_nobody_can_read_it() -> None:
+    with engine() as car:
+        async with ConcurrentService(car.directory, subscriptions_max=2) as service:
+            request = Subscribe(after=f"{car.directory.generation}:0")
+            subscriptions = [await service.subscribe(request) for _ in range(2)]
+            with pytest.raises(Overloaded, match="2 subscriptions are open"):
+                await service.subscribe(request)
+            subscriptions.clear()
+
+            assert len(service.hub) == 0
+            assert await anext(await service.subscribe(Subscribe()))
+
+
+async def test_connections_beyond_the_limit_are_answered_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "REQUESTS_MAX", 2)
     async with serving(settings=ServerSettings(port=0, subscriptions_max=1)) as running:
-        held = [await connected(running) for _ in range(2)]
-        reader, writer = await connected(running)
-        said = await reader.read()
+        open_connections = [await running.connect() for _ in range(2)]
+        reader, writer = await running.connect()
+        answer = await reader.read()
         writer.close()
-        for _, other in held:
+        for _, other in open_connections:
             other.close()
         await asyncio.sleep(0)
         response = await running.get("/v1/status")
 
-    assert said.startswith(b"HTTP/1.1 503 ")
-    assert b"retry-after: 5\r\n" in said
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 5\r\n" in answer
     assert response.status_code == 200

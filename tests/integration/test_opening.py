@@ -1,6 +1,5 @@
-"""A folder opens with what it was built with, through every public door, unless somebody says otherwise."""
+"""A folder opens with the rules that it was built with, through every public entry point."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -22,7 +21,7 @@ def run(data: Path, *arguments: str, text: str | None = None) -> Result:
 
 @pytest.fixture
 def applied(tmp_path: Path) -> Path:
-    """A folder in which documents ahead of their time count: it was built anew so by the command."""
+    """A folder in which documents ahead of their time count, because the command rebuilt it so."""
     assert run(tmp_path, "publish", "-", "--rules", "facts", text=AHEAD).exit_code == 0
     assert run(tmp_path, "resolve", "f1", "--json").stdout.count('"pending"') == 1
     assert run(tmp_path, "rebuild", "--future", "apply").exit_code == 0
@@ -31,10 +30,10 @@ def applied(tmp_path: Path) -> Path:
 
 def test_the_library_opens_it(applied: Path) -> None:
     with stream_car.open(applied) as car:
-        assert car.resolve(["f1"])[0].status == "active"
-        assert car.generation.endswith("-apply")
-    with stream_car.open(applied, domains=["facts"], future="apply") as car:
-        assert car.resolve(["f1"])[0].status == "active"
+        assert car.resolve(["f1"])[0].status == "in_force"
+        assert car.status().generation.endswith("-apply")
+    with stream_car.open(applied, rules=["facts"], future="apply") as car:
+        assert car.resolve(["f1"])[0].status == "in_force"
 
 
 @pytest.mark.parametrize(
@@ -76,40 +75,32 @@ def test_a_service_opens_it_and_changes_it_while_it_runs(applied: Path, monkeypa
     (applied.with_name("token")).write_text(TOKEN)
     settings.write_text(f'token_file = "{applied.with_name("token")}"\n')
     with Server(applied, "--settings", str(settings)) as server, stream_car.connect(server.url, token=TOKEN) as car:
-        assert car.resolve(["f1"])[0].status == "active"
-        car.rebuild(future="wait")
-        asyncio.run(switched(server.url))
+        assert car.resolve(["f1"])[0].status == "in_force"
+        assert car.rebuild(future="wait").state == "switched"
         assert car.resolve(["f1"])[0].status == "pending"
-    with stream_car.open(applied) as again:
-        assert again.resolve(["f1"])[0].status == "pending"
-
-
-async def switched(url: str) -> None:
-    """Returns when the rebuild has ended."""
-    async with stream_car.connect_async(url, token=TOKEN) as car, asyncio.timeout(60):
-        while (await car.rebuilding()).state != "switched":
-            await asyncio.sleep(0.01)
+    with stream_car.open(applied) as reopened:
+        assert reopened.resolve(["f1"])[0].status == "pending"
 
 
 def test_rules_that_differ_are_named_on_both_sides(applied: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"It has: facts\. Asked for: legal\. Omit --rules") as refused:
-        stream_car.open(applied, domains=["legal"])
-    assert refused.value.code == "rules"
-    with pytest.raises(InvalidRequest, match=r"built with future=apply, but future=wait was asked for"):
+    with pytest.raises(InvalidRequest, match=r"It has: facts\. Requested: legal\. Omit --rules") as caught:
+        stream_car.open(applied, rules=["legal"])
+    assert caught.value.code == "rules"
+    with pytest.raises(InvalidRequest, match=r"built with future=apply, but future=wait was requested"):
         stream_car.open(applied, future="wait")
-    told = run(applied, "resolve", "f1", "--rules", "legal")
-    assert told.exit_code == 2
-    assert "It has: facts. Asked for: legal." in told.stderr.replace("\n", " ")
+    result = run(applied, "resolve", "f1", "--rules", "legal")
+    assert result.exit_code == 2
+    assert "It has: facts. Requested: legal." in result.stderr.replace("\n", " ")
 
 
 def test_a_pack_that_was_edited_is_told_from_itself(tmp_path: Path) -> None:
     pack = tmp_path / "mine.toml"
     pack.write_text('name = "mine"\n[types]\nfact = "A fact."\n[keys.subject]\n')
-    with stream_car.open(tmp_path / "data", domains=[pack]) as car:
+    with stream_car.open(tmp_path / "data", rules=[pack]) as car:
         car.publish(msgspec.json.decode(AHEAD))
     pack.write_text('name = "mine"\n[types]\nfact = "A fact."\nguess = "None."\n[keys.subject]\n')
 
     with pytest.raises(InvalidRequest, match="the same names, now"):
-        stream_car.open(tmp_path / "data", domains=[pack])
+        stream_car.open(tmp_path / "data", rules=[pack])
     with stream_car.open(tmp_path / "data") as car:
         assert car.resolve(["f1"])[0].status == "pending"

@@ -1,4 +1,4 @@
-"""The example under the paper's scorer: loaded from its file and asked as that scorer asks."""
+"""The example for the paper's scorer, loaded and called as that scorer does it."""
 
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from tests.support.repository import ROOT
 FILE = ROOT / "docs" / "examples" / "paper_retriever.py"
 
 
-class Asked(Protocol):
-    """What the scorer knows of a retriever."""
+class Retriever(Protocol):
+    """What the scorer expects of a retriever."""
 
     name: str
 
@@ -39,30 +39,30 @@ CORPUS = [
 ]
 
 
-def made(*arguments: object) -> Asked:
+def new_retriever(*arguments: object) -> Retriever:
     spec = importlib.util.spec_from_file_location("custom_retriever", FILE)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return cast(Asked, module.Retriever(*arguments))
+    return cast(Retriever, module.Retriever(*arguments))
 
 
-@pytest.mark.parametrize("arguments", [(CORPUS,), ()], ids=["made of the corpus", "made of nothing"])
-def test_the_scorer_is_told_what_controls_first_and_nothing_void(arguments: tuple[object, ...]) -> None:
-    retriever = made(*arguments)
+@pytest.mark.parametrize("arguments", [(CORPUS,), ()], ids=["with the corpus", "without arguments"])
+def test_the_scorer_receives_what_controls_first_and_nothing_superseded(arguments: tuple[object, ...]) -> None:
+    retriever = new_retriever(*arguments)
 
-    found = retriever.retrieve("Is EMP001-Adams's pre-clearance for XYZ still valid?", CORPUS, 100)
-    assert found[0] == "blackout"
-    assert "approval" not in found
+    names = retriever.retrieve("Is EMP001-Adams's pre-clearance for XYZ still valid?", CORPUS, 100)
+    assert names[0] == "blackout"
+    assert "approval" not in names
     assert "other" in retriever.retrieve("Is EMP002-Baker's pre-clearance for XYZ still valid?", CORPUS, 2)
 
 
-def test_another_corpus_is_read_anew() -> None:
-    retriever = made(CORPUS)
+def test_another_corpus_is_loaded_again() -> None:
+    retriever = new_retriever(CORPUS)
 
     assert retriever.retrieve("EMP001-Adams pre-clearance", CORPUS[:1], 5) == ["approval"]
 
 
-def test_a_corpus_that_is_not_understood_is_an_error_not_a_bad_score() -> None:
-    with pytest.raises(ValueError, match="1 documents were refused"):
-        made([event("x", "no_such_type", 1, "?")])
+def test_a_corpus_that_cannot_be_read_is_an_error_and_not_a_bad_score() -> None:
+    with pytest.raises(ValueError, match="1 documents were rejected"):
+        new_retriever([event("x", "no_such_type", 1, "?")])

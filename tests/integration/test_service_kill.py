@@ -1,4 +1,4 @@
-"""The server is killed during load: a follower that comes back with its cursor has missed nothing."""
+"""The server is killed during load: a subscriber that comes back with its cursor has missed nothing."""
 
 import asyncio
 from contextlib import suppress
@@ -10,18 +10,24 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car.api.json import plain
-from tests.support.http_service import heard
-from tests.support.processes.publisher import DOMAINS, said
+from stream_car.api.arguments import ALL
+from stream_car.api.json import to_json
+from tests.support.http_service import LINES, received_events
+from tests.support.processes.publisher import RULE_PACKS, message
 from tests.support.server_process import Server
 
-RULES = [word for name in DOMAINS for word in ("--rules", name)]
+RULES = [word for name in RULE_PACKS for word in ("--rules", name)]
 BATCH = 20
-ALL = 1 << 30
+
+
+class RawScopeChange(msgspec.Struct):
+    """The change in an event, byte for byte."""
+
+    change: msgspec.Raw
 
 
 class Follower:
-    """Every change that was heard, by its number; the cursor only goes forward."""
+    """Every change that was received, by its number; the cursor only goes forward."""
 
     def __init__(self) -> None:
         self.cursor: str | None = None
@@ -29,19 +35,20 @@ class Follower:
         self.changes: dict[int, bytes] = {}
 
     async def follow(self, client: httpx.AsyncClient) -> None:
-        """Listen until the connection breaks."""
+        """Receive events until the connection breaks."""
         headers = {"Last-Event-ID": self.cursor} if self.cursor is not None else {}
-        asked = {"view": "scope", "snapshot": "false"}
-        async with client.stream("GET", "/v1/subscribe", params=asked, headers=headers) as response:
+        parameters = {"view": "scope", "snapshot": "false"}
+        async with client.stream("GET", "/v1/subscribe", params=parameters, headers=headers) as response:
             assert response.status_code == 200, await response.aread()
-            async for one in heard(response.aiter_lines()):
-                number = int(one.id.rpartition(":")[2])
+            async for event in received_events(response.aiter_lines()):
+                number = int(event.id.rpartition(":")[2])
                 assert number > self.last, "a cursor went back"
-                self.cursor, self.last = one.id, number
-                if one.event == "change":
-                    assert self.changes.setdefault(number, one.data) == one.data
+                self.cursor, self.last = event.id, number
+                if event.event == "scope-change":
+                    change = bytes(msgspec.json.decode(event.data, type=RawScopeChange).change)
+                    assert self.changes.setdefault(number, change) == change
                 else:
-                    assert one.event == "heartbeat"
+                    assert event.event == "heartbeat"
 
 
 class Publisher:
@@ -53,18 +60,17 @@ class Publisher:
     async def publish(self, client: httpx.AsyncClient) -> None:
         """Send batch after batch until the connection breaks."""
         while True:
-            batch = [said(n) for n in range(self.acknowledged, self.acknowledged + BATCH)]
-            headers = {"Content-Type": "application/x-ndjson"}
-            response = await client.post("/v1/documents", content=b"\n".join(batch), headers=headers)
+            batch = [message(n) for n in range(self.acknowledged, self.acknowledged + BATCH)]
+            response = await client.post("/v1/documents", content=b"\n".join(batch), headers=LINES)
             assert response.status_code == 200, response.text
             assert len(response.json()["receipts"]) == BATCH
             self.acknowledged += BATCH
 
 
-async def until_killed(server: Server, follower: Follower, publisher: Publisher, seconds: float) -> None:
+async def run_until_killed(server: Server, follower: Follower, publisher: Publisher, seconds: float) -> None:
     """Publish and follow, and end the server as a power cut would."""
 
-    async def unless_broken(work: asyncio.Task[None]) -> None:
+    async def until_broken(work: asyncio.Task[None]) -> None:
         with suppress(httpx.TransportError):
             await work
 
@@ -72,11 +78,11 @@ async def until_killed(server: Server, follower: Follower, publisher: Publisher,
         tasks = [asyncio.create_task(follower.follow(client)), asyncio.create_task(publisher.publish(client))]
         await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         server.kill()
-        await asyncio.gather(*(unless_broken(task) for task in tasks))
+        await asyncio.gather(*(until_broken(task) for task in tasks))
 
 
 async def catch_up(server: Server, follower: Follower) -> None:
-    """Follow until everything so far is heard."""
+    """Follow until everything so far is received."""
     async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
         cursor = (await client.get("/v1/status")).json()["cursor"]
         task = asyncio.create_task(follower.follow(client))
@@ -90,18 +96,19 @@ async def catch_up(server: Server, follower: Follower) -> None:
 def kill_often(folder: Path, times: int, seed: int) -> None:
     random = Random(seed)
     follower, publisher = Follower(), Publisher()
-    with stream_car.open(folder, domains=DOMAINS) as engine:
-        follower.cursor = f"{engine.generation}:0"
+    with stream_car.open(folder, rules=RULE_PACKS) as engine:
+        follower.cursor = engine.status().cursor
     for _ in range(times):
         with Server(folder, *RULES) as server:
-            asyncio.run(until_killed(server, follower, publisher, random.uniform(0.05, 0.4)))
+            asyncio.run(run_until_killed(server, follower, publisher, random.uniform(0.05, 0.4)))
     (folder / "quick.toml").write_text("heartbeat_s = 0.05\n")
     with Server(folder, *RULES, "--settings", str(folder / "quick.toml")) as server:
         asyncio.run(catch_up(server, follower))
-    with stream_car.open(folder, domains=DOMAINS) as engine:
-        assert engine.next_offset >= publisher.acknowledged >= times
-        told = {one.oseq: msgspec.json.encode(plain(one)) for one in engine.changes(limit=ALL)}
-    assert follower.changes == told
+    with stream_car.open(folder, rules=RULE_PACKS) as engine:
+        assert engine.status().next_offset >= publisher.acknowledged >= times
+        listed = engine.changes(limit=ALL)
+        changes = {int(change.position.rpartition("/")[2]): to_json(change).encode() for change in listed}
+    assert follower.changes == changes
 
 
 def test_twenty_kills_lose_no_change_and_repeat_none_differently(tmp_path: Path) -> None:

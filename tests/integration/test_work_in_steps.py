@@ -1,19 +1,33 @@
-"""An answer given in pieces is that of one moment, whatever happens between the pieces."""
+"""An answer that is given in pieces is of one moment, whatever happens between the pieces."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from stream_car import Engine
+from stream_car.api import requests as r
 from stream_car.core.documents import Document
-from stream_car.local.engine import Engine
-from stream_car.local.questions import Question
+from stream_car.local.concurrent_service import ConcurrentService
+from stream_car.local.long_queries import LongQueries, RunningQuery
+from stream_car.queries.fair_scheduling import SpareTime
 from tests.support.engines import OTHER_RULESET, document, engine
 
 TOPICS = ("tea", "rain", "moon")
-NAMES = [f"{topic}-{n}" for topic in TOPICS for n in range(40)]
+NAMES = tuple(f"{topic}-{n}" for topic in TOPICS for n in range(40))
+REQUESTS: dict[str, r.Request[object]] = {
+    "query": r.Query(text="tea rain moon claim", k=100, depth=200),
+    "search": r.Search(text="tea rain moon", k=50),
+    "resolve": r.Resolve(names=NAMES),
+    "check": r.Check(ids=NAMES, question="tea rain"),
+    "frontier": r.GetFrontier(scope=("topic=tea",)),
+    "history": r.GetHistory(scope=("topic=rain",)),
+    "explain": r.Explain(name="tea-0"),
+}
 
 
-def said(start: int = 0, count: int = 40, kind: str = "claim") -> list[Document]:
+def documents(start: int = 0, count: int = 40, kind: str = "claim") -> list[Document]:
     return [
         document(f"{topic}-{start + n}", kind, start + n, topic=topic, text=f"{topic} word{n}")
         for topic in TOPICS
@@ -21,78 +35,84 @@ def said(start: int = 0, count: int = 40, kind: str = "claim") -> list[Document]
     ]
 
 
-ASKED: dict[str, Question[object]] = {
-    "query": lambda built, waiting: built.queries.query("tea rain moon claim", k=100, depth=200, options=waiting),
-    "relevance": lambda built, waiting: built.queries.search("tea rain moon", 50, options=waiting),
-    "resolve": lambda built, waiting: built.queries.resolve(NAMES, options=waiting),
-    "check": lambda built, waiting: built.queries.check(NAMES, question="tea rain", options=waiting),
-    "frontier": lambda built, waiting: built.scopes.frontier({"topic": "tea"}, options=waiting),
-    "history": lambda built, waiting: built.scopes.history({"topic": "rain"}, options=waiting),
-    "explain": lambda built, waiting: built.scopes.explain("tea-0", options=waiting),
-}
+class InterruptedQuery(RunningQuery):
+    """A question after each of whose pieces something may happen."""
+
+    def __init__(self, queue: "Interruptions", held: AsyncExitStack) -> None:
+        super().__init__(queue, held)
+        self._interruptions = queue
+
+    async def yield_control(self) -> bool:
+        return self._interruptions.happen()
 
 
-def interfering(at: Sequence[int], what: Callable[[int], None]) -> Callable[[], Awaitable[bool]]:
-    calls = 0
+class Interruptions(LongQueries):
+    """Lets something happen between two pieces of a question: after those whose numbers are `after`."""
 
-    async def give_way() -> bool:
-        nonlocal calls
-        calls += 1
-        if calls in at:
-            what(calls)
-        return True
+    def __init__(self, after: Sequence[int] = (), action: Callable[[int], None] = lambda number: None) -> None:
+        super().__init__(SpareTime(), asyncio.Lock())
+        self.pieces = 0
+        self._after = after
+        self._action = action
 
-    return give_way
+    @asynccontextmanager
+    async def begin(self, *, is_long: bool) -> AsyncIterator[RunningQuery]:
+        async with AsyncExitStack() as held:
+            yield InterruptedQuery(self, held)
 
-
-def at_once(here: Engine, question: Question[object]) -> object:
-    return here._ask(question)
-
-
-@pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("at", [(1,), (2, 5), (1, 2, 3, 9)])
-async def test_what_is_published_between_two_pieces_makes_the_answer_begin_again(name: str, at: Sequence[int]) -> None:
-    with engine() as here:
-        here.publish([*said(), *said(60, 3, "denial"), document("n", "note", 99, topic="tea")])
-
-        def publish(call: int) -> None:
-            here.publish(
-                [
-                    document(f"late-{call}", "doubt", 200 + call, topic="tea"),
-                    document("tea-5", at=999, revision=call + 1),
-                ]
-            )
-
-        found = await here.gently(ASKED[name], interfering(at, publish))
-
-        assert found == at_once(here, ASKED[name])
+    def happen(self) -> bool:
+        """End a piece, and return whether others may have run since."""
+        self.pieces += 1
+        if self.pieces in self._after:
+            self._action(self.pieces)
+        return bool(self._after)
 
 
-@pytest.mark.parametrize("name", ASKED)
-async def test_rules_that_are_switched_between_two_pieces_answer(name: str) -> None:
-    with engine() as here:
-        here.publish([*said(), *said(60, 3, "doubt"), *said(50, 3, "denial")])
+async def answer_of(car: Engine, request: r.Request[object], interruptions: Interruptions) -> object:
+    """Return the answer that a service gives in pieces, with these interruptions."""
+    service = ConcurrentService(car.directory)
+    service.long_queries = interruptions
+    return await service.call(request)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("after", [(1,), (2, 5), (1, 2, 3, 9)])
+async def test_an_answer_begins_again_when_documents_are_applied_between_its_pieces(
+    name: str, after: Sequence[int]
+) -> None:
+    with engine() as car:
+        car.publish([*documents(), *documents(60, 3, "denial"), document("n", "note", 99, topic="tea")])
+
+        def publish(number: int) -> None:
+            late = document(f"late-{number}", "doubt", 200 + number, topic="tea")
+            car.publish([late, document("tea-5", at=999, revision=number + 1)])
+
+        interruptions = Interruptions(after, publish)
+        answer = await answer_of(car, REQUESTS[name], interruptions)
+
+        assert interruptions.pieces >= after[0]
+        assert answer == car.call(REQUESTS[name])
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_an_answer_begins_again_when_rules_are_switched_between_its_pieces(name: str) -> None:
+    with engine() as car:
+        car.publish([*documents(), *documents(60, 3, "doubt"), *documents(50, 3, "denial")])
 
         def switch(_: int) -> None:
-            with here.rebuild(ruleset=OTHER_RULESET) as next_one:
-                next_one.switch()
+            with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
+                rebuild.switch()
 
-        found = await here.gently(ASKED[name], interfering((1,), switch))
+        answer = await answer_of(car, REQUESTS[name], Interruptions((1,), switch))
 
-        assert found == at_once(here, ASKED[name])
-        assert here.ruleset.digest == OTHER_RULESET.digest
+        assert answer == car.call(REQUESTS[name])
+        assert car.directory.ruleset.digest == OTHER_RULESET.digest
 
 
-async def test_a_question_gives_way_again_and_again() -> None:
-    gaps = 0
+async def test_a_question_has_many_pieces() -> None:
+    interruptions = Interruptions()
+    with engine() as car:
+        car.publish(documents())
+        await answer_of(car, REQUESTS["resolve"], interruptions)
 
-    async def give_way() -> bool:
-        nonlocal gaps
-        gaps += 1
-        return False
-
-    with engine() as here:
-        here.publish(said())
-        await here.gently(ASKED["resolve"], give_way)
-
-    assert gaps > len(NAMES)
+    assert interruptions.pieces > len(NAMES)

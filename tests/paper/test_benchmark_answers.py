@@ -1,6 +1,6 @@
 """The paper's benchmarks, dev queries: the command `eval` reaches the figures that were set for it.
 
-The collections lie beside the repository, not in it; where they are missing these tests say so.
+The collections are beside the repository, not in it; these tests are skipped without them.
 """
 
 import subprocess
@@ -25,39 +25,39 @@ class Figure(Struct, frozen=True):
 
 
 class Scores(Struct, frozen=True):
-    """What the scorer says of some queries."""
+    """The scores of some queries."""
 
     n: int
     tca_thm4: Figure
 
 
 class Scored(Struct, frozen=True):
-    """What the scorer says of a run."""
+    """The scores of a run."""
 
     missing: int
     all: Scores
 
 
-def scored(folder: str, domain: str, queries: str, out: Path) -> Scored:
-    ran = CliRunner().invoke(
+def score(folder: str, rules: str, queries: str, out: Path) -> Scored:
+    result = CliRunner().invoke(
         command,
         [
             *("--documents", str(DATA / folder / "documents.jsonl")),
             *("--queries", str(DATA / folder / queries)),
-            *("--domain", domain, "--k", "5", "--out", str(out)),
+            *("--rules", rules, "--k", "5", "--out", str(out)),
         ],
     )
-    assert ran.exit_code == 0, ran.output
-    judged = subprocess.run(
+    assert result.exit_code == 0, result.output
+    scorer = subprocess.run(
         [sys.executable, str(DATA / "evaluate_run.py"), str(DATA / folder / queries), str(out), "--json"],
         capture_output=True,
         check=True,
     )
-    return msgspec.json.decode(judged.stdout, type=Scored)
+    return msgspec.json.decode(scorer.stdout, type=Scored)
 
 
 @pytest.mark.parametrize(
-    ("folder", "domain", "queries", "count", "least"),
+    ("folder", "rules", "queries", "count", "minimum"),
     [
         ("ghsa", "security", "queries.dev.jsonl", 92, 0.989),  # 91
         ("fda", "medical", "queries.answerable.dev.jsonl", 219, 0.981),  # 215
@@ -71,18 +71,18 @@ def scored(folder: str, domain: str, queries: str, out: Path) -> Scored:
     ],
 )
 def test_answers_meet_both_conditions_of_theorem_4(
-    folder: str, domain: str, queries: str, count: int, least: float, tmp_path: Path
+    folder: str, rules: str, queries: str, count: int, minimum: float, tmp_path: Path
 ) -> None:
-    found = scored(folder, domain, queries, tmp_path / "run.jsonl")
+    run = score(folder, rules, queries, tmp_path / "run.jsonl")
 
-    assert (found.missing, found.all.n) == (0, count)
-    assert found.all.tca_thm4.value >= least
+    assert (run.missing, run.all.n) == (0, count)
+    assert run.all.tca_thm4.value >= minimum
 
 
-def test_the_scorer_is_not_pleased_by_just_anything(tmp_path: Path) -> None:
-    """The same figures fail where rules that have nothing to say leave every document in force."""
+def test_the_scorer_rejects_answers_without_rules(tmp_path: Path) -> None:
+    """The same figures fail under rules that leave every document in force."""
     pack = tmp_path / "silent.toml"
     pack.write_text('name = "silent"\n[types]\nadvisory = "Void by nothing."\nrelease_note = "Voids nothing."\n')
-    found = scored("ghsa", str(pack), "queries.dev.jsonl", tmp_path / "run.jsonl")
+    run = score("ghsa", str(pack), "queries.dev.jsonl", tmp_path / "run.jsonl")
 
-    assert found.all.tca_thm4.value < 0.975
+    assert run.all.tca_thm4.value < 0.975

@@ -1,4 +1,4 @@
-"""The shipped packs, all loaded, find exactly the supersessions that the benchmark data call true."""
+"""The shipped packs, all loaded, derive exactly the supersessions that the benchmark data call true."""
 
 import json
 from collections import defaultdict
@@ -26,21 +26,21 @@ SETS = [
 
 
 def documents(path: Path) -> list[Document]:
-    return [said for said in map(decode, path.read_bytes().splitlines()) if isinstance(said, Document)]
+    return [d for d in map(decode, path.read_bytes().splitlines()) if isinstance(d, Document)]
 
 
 def derived(corpus: Iterable[Document], rules: Ruleset) -> set[tuple[str, str]]:
-    """The pairs (old, new) that rules connect, scope by scope; the rules of these data know no `differ_on`."""
+    """Return the pairs (old, new) that rules connect, scope by scope. No rule of these data has `differ_on`."""
     members: dict[str, list[Document]] = defaultdict(list)
     for document in corpus:
         for scope in rules.scopes(document):
             members[scope].append(document)
     return {
         (old.id, new.id)
-        for scope, some in members.items()
-        for new in some
+        for scope, documents in members.items()
+        for new in documents
         if (kinds := {clause.type for clause in rules.type_rules(scope, new.type).supersedes})
-        for old in some
+        for old in documents
         if old.type in kinds and old.precedence < new.precedence
     }
 

@@ -1,9 +1,10 @@
-"""What an answer carries as amendments equals the definition, and its path leads from the amended document to each."""
+"""The amendments in an answer equal the definition, and a path leads from the amended document to each."""
 
 from random import Random
 
 import pytest
 
+from stream_car.codec.times import from_micros
 from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
@@ -32,15 +33,15 @@ def check_seed(seed: int) -> int:
     stream = random_stream(random, 40, links=random.choice((0.0, 0.3)))
     corpus = definitions.current_documents(stream)
     checked = 0
-    with engine(ruleset=ruleset, future="apply") as opened:
-        opened.publish(stream)
+    with engine(ruleset=ruleset, future="apply") as car:
+        car.publish(stream)
         for as_of in (None, random.randrange(12)):
             for name in definitions.active(corpus, ruleset, as_of):
-                [found] = opened.resolve([name], as_of=as_of)
-                [control] = [one for one in found.groups[0].controlling if one.document.id == name]
+                [resolution] = car.resolve([name], as_of=from_micros(as_of) if as_of is not None else None)
+                [controlling] = [c for c in resolution.groups[0].controlling if c.document.id == name]
                 expected = definitions.amendments(name, corpus, ruleset, as_of)
-                assert {one.document.id for one in control.amendments} == expected, (seed, name, as_of)
-                for amendment in control.amendments:
+                assert {amendment.document.id for amendment in controlling.amendments} == expected, (seed, name, as_of)
+                for amendment in controlling.amendments:
                     check_path(name, amendment, corpus, ruleset)
                 checked += len(expected)
     return checked

@@ -1,4 +1,4 @@
-"""Whatever is published between two questions, an answer from the cache is the one that asking anew would give."""
+"""Whatever is published between two questions, an answer from the cache equals one that is computed again."""
 
 from collections import Counter
 from random import Random
@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from stream_car.core.documents import Document, Statement
-from stream_car.local.run_sync import at_once
+from stream_car.local.run_sync import run_sync
 from stream_car.ports import IndexedDocument
 from stream_car.processing.fold import Fold
 from stream_car.queries.answers import Answer
@@ -24,7 +24,7 @@ QUESTIONS = 12
 
 
 class World:
-    """A shard and an index in memory, asked with a cache and without."""
+    """A shard and an index in memory, queried with a cache and without."""
 
     def __init__(self, random: Random, *, bytes_max: int = 1 << 20) -> None:
         self.random = random
@@ -47,48 +47,51 @@ class World:
             for _ in range(QUESTIONS)
         ]
 
-    def said(self) -> Statement | None:
-        """The next statement of a random stream, in words of a small wood; now and then a tick."""
+    def next_statement(self) -> Statement | None:
+        """Return the next statement of a random stream, whose text has few words; now and then a tick."""
         if self.random.random() < 0.1:
             self.now += 1
             return None
         if not self.stream:
             self.stream = random_stream(self.random, 30)
-        said = self.stream.pop()
-        if not isinstance(said, Document):
-            return said
+        statement = self.stream.pop()
+        if not isinstance(statement, Document):
+            return statement
         text = " ".join(self.random.choices(WORDS, k=self.random.randint(1, 12)))
-        return replace(said, text=text, revision=self.random.randint(1, 9), time=said.time + self.random.choice((0, 3)))
+        time = statement.time + self.random.choice((0, 3))
+        return replace(statement, text=text, revision=self.random.randint(1, 9), time=time)
 
     def publish(self) -> None:
-        """One more record: state, cache and index hear of it."""
-        said = self.said()
+        """Apply one more record to state, cache and index."""
+        statement = self.next_statement()
         offset = self.memory.offset
-        effects = self.memory.feed(said, self.now)
+        effects = self.memory.feed(statement, self.now)
         self.store.write(effects.touched)
         self.cache.invalidate(offset, effects.touched)
-        if effects.outcome in ("accepted", "pending") and isinstance(said, Document):
-            at_once(self.index.apply([IndexedDocument(document=said)], (), self.memory.offset))
-        elif effects.outcome == "retracted" and said is not None:
-            at_once(self.index.apply((), [said.id], self.memory.offset))
+        if effects.outcome in ("accepted", "pending") and isinstance(statement, Document):
+            run_sync(self.index.apply([IndexedDocument(document=statement)], (), self.memory.offset))
+        elif effects.outcome == "retracted" and statement is not None:
+            run_sync(self.index.apply((), [statement.id], self.memory.offset))
 
-    def ask(self) -> tuple[Answer, Answer]:
-        """The same question with and without the cache."""
+    def query(self) -> tuple[Answer, Answer]:
+        """Return the answers to the same question with and without the cache."""
         text, k, depth = self.random.choice(self.questions)
         as_of = self.random.choice((None, None, None, 5))
-        answers = [at_once(one.query(text, k=k, depth=depth, as_of=as_of)) for one in (self.cached, self.plain)]
-        return answers[0], answers[1]
+        cached, plain = (
+            run_sync(queries.query(text, k=k, depth=depth, as_of=as_of)) for queries in (self.cached, self.plain)
+        )
+        return cached, plain
 
 
 def interleave(seed: int, steps: int, *, bytes_max: int = 1 << 20) -> World:
-    """Publish and ask in random order; every answer is compared."""
+    """Publish and query in random order; every answer is compared."""
     random = Random(seed)
     world = World(random, bytes_max=bytes_max)
-    asking = random.choice((0.3, 0.6, 0.9))
+    query_rate = random.choice((0.3, 0.6, 0.9))
     for step in range(steps):
-        if random.random() < asking:
-            cached, anew = world.ask()
-            assert cached == anew, f"seed {seed}, step {step}"
+        if random.random() < query_rate:
+            cached, plain = world.query()
+            assert cached == plain, f"seed {seed}, step {step}"
         else:
             world.publish()
     return world
@@ -109,7 +112,7 @@ def test_no_answer_is_stale_in_a_million_interleavings(block: int) -> None:
     assert sum(world.cache.hits for world in worlds) > 5000
 
 
-def test_a_small_cache_gives_answers_up_and_stays_right() -> None:
+def test_a_small_cache_evicts_answers_and_stays_correct() -> None:
     worlds = [interleave(seed, 200, bytes_max=30_000) for seed in range(5)]
 
     assert all(world.cache.size <= 30_000 for world in worlds)

@@ -6,10 +6,9 @@ from io import BytesIO
 from random import Random
 
 import msgspec
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from stream_car.codec import Limits, content_digest, decode, documents_in, encode, format_time, parse_time
+from stream_car.codec import Limits, content_digest, decode, encode, format_time, parse_time, split_documents
 from stream_car.codec.json_scan import outline
 from stream_car.codec.times import EARLIEST, LATEST
 from stream_car.core.documents import Document, Retraction
@@ -77,7 +76,7 @@ def test_a_document_is_read_back_as_it_was_written(document: Document) -> None:
 
     assert decode(written, key=document.id.encode()) == document
     assert encode(document) == written
-    assert list(documents_in(BytesIO(written))) == [written]
+    assert list(split_documents(BytesIO(written))) == [written]
 
 
 @given(ids, st.none() | st.integers(1, WHOLE))
@@ -115,7 +114,7 @@ def verdict(value: bytes) -> str:
 @given(st.binary(max_size=200))
 def test_any_bytes_get_a_known_verdict(value: bytes) -> None:
     assert verdict(value) in CODES
-    assert all(isinstance(item, bytes) for item in documents_in(BytesIO(value)))
+    assert all(isinstance(item, bytes) for item in split_documents(BytesIO(value)))
 
 
 SNIPPETS = [
@@ -153,8 +152,8 @@ def test_a_damaged_document_gets_a_known_verdict_and_what_is_accepted_is_sound(v
     code = verdict(value)
     assert code in CODES | {"accepted"}
     if code == "accepted":
-        said = decode(value)
-        assert decode(encode(said)) == said
+        statement = decode(value)
+        assert decode(encode(statement)) == statement
         pairs: list[list[str]] = []
         json.loads(value.decode(), object_pairs_hook=lambda members: pairs.append([key for key, _ in members]))
         assert all(len(set(keys)) == len(keys) for keys in pairs)
@@ -172,10 +171,10 @@ def test_a_file_gives_back_its_documents(many: list[Document], indent: int | Non
     trees = [json.loads(encode(document)) for document in many]
     data = json.dumps(trees, indent=indent) if array else "\n".join(json.dumps(tree, indent=indent) for tree in trees)
 
-    assert [decode(item) for item in documents_in(BytesIO(data.encode()))] == many
+    assert [decode(item) for item in split_documents(BytesIO(data.encode()))] == many
 
 
 @given(st.binary(max_size=300))
 def test_no_piece_of_a_file_is_longer_than_the_limit_and_one_byte(data: bytes) -> None:
     for beginning in (b"", b"[", b"{\n"):
-        assert all(len(item) <= 21 for item in documents_in(BytesIO(beginning + data), limits=Limits(document=20)))
+        assert all(len(item) <= 21 for item in split_documents(BytesIO(beginning + data), limits=Limits(document=20)))

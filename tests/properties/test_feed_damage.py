@@ -34,16 +34,16 @@ def read(sample: Sample, data: bytes) -> tuple[list[Statement], Reading]:
 def test_a_file_that_breaks_off_is_refused_and_says_nothing_but_its_whole_lines(sample: Sample) -> None:
     every, reading = read(sample, sample.data)
     assert every
-    assert not reading.refused
+    assert not reading.rejected
     for cut in cuts(sample.data, Random(7)):
-        said, reading = read(sample, cut)
+        statements, reading = read(sample, cut)
         if sample.name.endswith(LINES):
             whole = cut[: cut.rfind(b"\n") + 1]
-            assert said == (read(sample, whole)[0] if whole.count(b"\n") else [])
-            assert len(reading.refused) == (cut != whole)
+            assert statements == (read(sample, whole)[0] if whole.count(b"\n") else [])
+            assert len(reading.rejected) == (cut != whole)
         else:
-            assert said == []
-            assert [bool(refused.code) for refused in reading.refused] == [True]
+            assert statements == []
+            assert [bool(error.code) for error in reading.rejected] == [True]
             assert reading.seen == {}
 
 
@@ -52,18 +52,18 @@ def test_a_flipped_byte_breaks_nothing_else(sample: Sample) -> None:
     lines = sample.data.splitlines(keepends=True)
     ends = [sum(map(len, lines[: n + 1])) for n in range(len(lines))]
     for at, damaged in flips(sample.data, Random(8)):
-        said, reading = read(sample, damaged)
-        assert said or reading.refused or reading.known
+        statements, reading = read(sample, damaged)
+        assert statements or reading.rejected or reading.known
         if sample.name.endswith(".jsonl"):
             hit = next(n for n, end in enumerate(ends) if at < end)
             is_end = at == ends[hit] - 1
             spared = [line for n, line in enumerate(lines) if n != hit and not (is_end and n == hit + 1)]
             expected = read(sample, b"".join(spared))[0]
-            assert {name_of(one) for one in expected} <= {name_of(one) for one in said}
+            assert {name_of(one) for one in expected} <= {name_of(one) for one in statements}
 
 
-def name_of(one: Statement) -> tuple[str, str]:
-    return one.id, one.type if isinstance(one, Document) else ""
+def name_of(statement: Statement) -> tuple[str, str]:
+    return statement.id, statement.type if isinstance(statement, Document) else ""
 
 
 FILES = sorted(path for path in DATA.rglob("*.json") if path.name != "truth.json") if DATA.is_dir() else []
@@ -78,8 +78,8 @@ def test_every_public_file_is_refused_wherever_it_breaks_off(folder: str) -> Non
     for path in [path for path in FILES if path.parent.name == folder]:
         data = path.read_bytes()
         for cut in cuts(data, random):
-            said, reading = read(Sample(form=FORMS[folder], name=path.name, data=data), cut)
-            assert (said, reading.seen, len(reading.refused)) == ([], {}, 1), path
+            statements, reading = read(Sample(form=FORMS[folder], name=path.name, data=data), cut)
+            assert (statements, reading.seen, len(reading.rejected)) == ([], {}, 1), path
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_a_public_history_loses_only_the_lines_that_are_hit() -> None:
     damaged = bytearray(data)
     for _ in range(POINTS):
         damaged[random.randrange(len(data))] ^= 1 << random.randrange(8)
-    said, reading = read(Sample(form="osv", name=path.name, data=data), bytes(damaged))
+    statements, reading = read(Sample(form="osv", name=path.name, data=data), bytes(damaged))
 
-    assert len(every - {name_of(one) for one in said}) <= 4 * POINTS
-    assert len(reading.refused) <= 2 * POINTS
+    assert len(every - {name_of(one) for one in statements}) <= 4 * POINTS
+    assert len(reading.rejected) <= 2 * POINTS

@@ -20,8 +20,8 @@ from stream_car.core.timeline import all_members, size
 from stream_car.core.walk import WalkResult
 from stream_car.processing.fold import Fold
 from stream_car.processing.state import encode_value
-from tests.properties.test_walk_equals_definition import walk
 from tests.support.memory_shard import Memory
+from tests.support.walks import walk
 
 WRITTEN_MAX = 64 << 10
 slow = pytest.mark.slow
@@ -93,44 +93,44 @@ def rule_chain(number: int) -> Iterator[Document]:
 
 
 def walked(documents: Iterable[Document], anchor: str) -> tuple[WalkResult, float]:
-    """What the walk from an anchor finds, and the seconds that it takes."""
+    """Return the walk from an anchor, and the seconds that it takes."""
     memory = Memory(Fold(RULESET, future="apply"))
-    for one in documents:
-        memory.feed(one)
+    for document in documents:
+        memory.feed(document)
     begin = process_time()
-    found, _ = walk(anchor, memory.values, RULESET, None, has_links=True)
-    assert found is not None
-    return found, process_time() - begin
+    result, _ = walk(anchor, memory.values, RULESET, has_links=True)
+    assert result is not None
+    return result, process_time() - begin
 
 
 @pytest.mark.parametrize("number", [3, 1000])
 def test_every_member_of_a_ring_is_void_and_named(number: int) -> None:
-    found, _ = walked(ring(number), f"n{number // 2}")
+    result, _ = walked(ring(number), f"n{number // 2}")
 
-    assert found.controlling == []
-    assert sorted(found.cycle) == sorted(f"n{n}" for n in range(number))
-    assert not found.over_budget
+    assert result.controlling == []
+    assert sorted(result.cycle) == sorted(f"n{n}" for n in range(number))
+    assert not result.over_budget
 
 
 @pytest.mark.parametrize("number", [10_000, pytest.param(100_000, marks=slow)])
 def test_a_long_chain_of_links_leads_to_its_end(number: int) -> None:
-    found, _ = walked(link_chain(number), "n0")
+    result, _ = walked(link_chain(number), "n0")
 
-    assert [one.id for one in found.controlling] == [f"n{number - 1}"]
-    assert len(found.path(f"n{number - 1}")) == number - 1
-    assert (found.cycle, found.over_budget) == ((), False)
+    assert [entry.id for entry in result.controlling] == [f"n{number - 1}"]
+    assert len(result.path(f"n{number - 1}")) == number - 1
+    assert (result.cycle, result.over_budget) == ((), False)
 
 
 @pytest.mark.parametrize("number", [10_000, pytest.param(100_000, marks=slow)])
 def test_a_long_chain_in_one_scope_leads_to_its_end_in_one_step(number: int) -> None:
-    found, _ = walked(rule_chain(number), "n0")
+    result, _ = walked(rule_chain(number), "n0")
 
-    assert [one.id for one in found.controlling] == [f"n{number - 1}"]
-    assert found.path(f"n{number - 1}") == ((f"n{number - 1}", "edited", "record=r"),)
+    assert [entry.id for entry in result.controlling] == [f"n{number - 1}"]
+    assert result.path(f"n{number - 1}") == ((f"n{number - 1}", "edited", "record=r"),)
 
 
 def patched(number: int) -> Iterator[Document]:
-    """An advisory, and so many later patches, all of them in force."""
+    """Yield an advisory, and this number of later patches, all of them in force."""
     scope = ({"package": ("linux",)},)
     yield Document(id="flaw", type="advisory", time=0, scope=scope)
     for n in range(number):
@@ -143,16 +143,16 @@ def test_of_very_many_controlling_documents_the_latest_are_named_and_all_are_cou
     number: int, as_of: int | None
 ) -> None:
     memory = Memory(Fold(RULESET, future="apply"))
-    for one in patched(number):
-        memory.feed(one)
+    for document in patched(number):
+        memory.feed(document)
 
-    found, _ = walk("flaw", memory.values, RULESET, as_of, has_links=False)
+    result, _ = walk("flaw", memory.values, RULESET, as_of, has_links=False)
 
-    assert found is not None
-    there = number if as_of is None else as_of
-    assert len(found.controlling) + found.controlling_more == there
-    assert [one.time for one in found.controlling[:1000]] == list(range(there, there - 1000, -1))
-    assert len(found.controlling) < 2_100
+    assert result is not None
+    count = number if as_of is None else as_of
+    assert len(result.controlling) + result.controlling_more == count
+    assert [entry.time for entry in result.controlling[:1000]] == list(range(count, count - 1000, -1))
+    assert len(result.controlling) < 2_100
 
 
 @slow
@@ -173,17 +173,17 @@ def scattered(first: int, number: int, scopes: int) -> Iterator[Document]:
 def p99_of_applying(scopes: int) -> float:
     """Microseconds, when so many scopes are there already: the best of a few hundred documents at a time."""
     memory = Memory(Fold(RULESET, future="apply"))
-    for one in scattered(0, scopes, scopes):
-        memory.feed(one)
-    found = []
+    for document in scattered(0, scopes, scopes):
+        memory.feed(document)
+    result = []
     for block in range(10):
         took = []
-        for one in scattered(scopes + block * 1000, 1000, scopes):
+        for document in scattered(scopes + block * 1000, 1000, scopes):
             begin = process_time()
-            memory.feed(one)
+            memory.feed(document)
             took.append(process_time() - begin)
-        found.append(sorted(took)[989] * 1e6)
-    return min(found)
+        result.append(sorted(took)[989] * 1e6)
+    return min(result)
 
 
 @slow

@@ -1,111 +1,78 @@
 """Stage 2 gives the active part of `cl({anchor})`, with a path that the definition accepts step by step."""
 
-from collections.abc import Mapping
 from random import Random
 
 import pytest
 
 from stream_car.core import definitions, pages
-from stream_car.core.amendments import Amenders, amenders
+from stream_car.core.amendments import Amenders
 from stream_car.core.documents import Document
 from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
-from stream_car.core.walk import Walk, WalkResult
+from stream_car.core.walk import WalkResult
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
-from stream_car.processing.state import HEADER, Value
+from stream_car.processing.state import HEADER
 from tests.support.memory_shard import Memory
 from tests.support.streams import random_rules, random_stream, remember_the_oracle
+from tests.support.walks import find_amenders, walk
 
 
-def walk(
-    anchor: str, values: Mapping[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
-) -> tuple[WalkResult | None, int]:
-    mine: dict[bytes, object] = {}
-    steps = Walk(anchor, mine, ruleset, has_links=has_links, as_of=as_of).run()
-    rounds = 0
-    while True:
-        try:
-            keys = next(steps)
-        except StopIteration as stop:
-            found: WalkResult | None = stop.value
-            return found, rounds
-        assert keys
-        assert not any(key in mine for key in keys)
-        mine.update((key, values.get(key)) for key in keys)
-        rounds += 1
-
-
-def amending(
-    name: str, values: Mapping[bytes, Value], ruleset: Ruleset, as_of: int | None, *, has_links: bool
-) -> Amenders:
-    mine: dict[bytes, object] = {}
-    steps = amenders(name, mine, ruleset, has_links=has_links, as_of=as_of)
-    while True:
-        try:
-            keys = next(steps)
-        except StopIteration as stop:
-            found: Amenders = stop.value
-            return found
-        assert keys
-        assert not any(key in mine for key in keys)
-        mine.update((key, values.get(key)) for key in keys)
-
-
-def check_amenders(found: Amenders, name: str, here: dict[str, Document], ruleset: Ruleset) -> None:
-    target = here[name]
-    amending = {one.id for one in here.values() if definitions.amends(later=one, earlier=target, ruleset=ruleset)}
-    assert found.unnamed == 0
-    assert found.named.keys() == amending
-    for one in found.named.values():
-        if one.rule == "link":
-            assert set(here[one.id].amends) & {name, *target.records}
+def check_amenders(result: Amenders, name: str, corpus: dict[str, Document], ruleset: Ruleset) -> None:
+    target = corpus[name]
+    expected = {d.id for d in corpus.values() if definitions.amends(later=d, earlier=target, ruleset=ruleset)}
+    assert result.unnamed == 0
+    assert result.named.keys() == expected
+    for amender in result.named.values():
+        if amender.rule == "link":
+            assert set(corpus[amender.id].amends) & {name, *target.records}
         else:
-            rule = ruleset.rules[one.rule]
+            rule = ruleset.rules[amender.rule]
             assert (rule.effect, rule.superseded_type) == ("amend", target.type)
-            assert one.scope in definitions.shared_scopes(here[one.id], target, rule.scope_keys, ruleset)
+            assert amender.scope in definitions.shared_scopes(corpus[amender.id], target, rule.scope_keys, ruleset)
 
 
-def check_paths(found: WalkResult, corpus: dict[str, Document], ruleset: Ruleset) -> None:
-    for target in (entry.id for entry in found.controlling):
-        at = found.anchor
-        for name, rule, _ in found.path(target):
-            reason = definitions.voids(later=corpus[name], earlier=corpus[at], ruleset=ruleset)
-            assert reason is not None, (at, name, rule)
-            at = name
-        assert at == target
+def check_paths(result: WalkResult, corpus: dict[str, Document], ruleset: Ruleset) -> None:
+    for target in (entry.id for entry in result.controlling):
+        last = result.anchor
+        for name, rule, _ in result.path(target):
+            reason = definitions.voids(later=corpus[name], earlier=corpus[last], ruleset=ruleset)
+            assert reason is not None, (last, name, rule)
+            last = name
+        assert last == target
 
 
 def check_seed(seed: int, steps: int) -> int:
+    """Compare the walk from every document of a random stream with the definition; return how many there were."""
     random = Random(seed)
     ruleset = random_rules(random)
     stream = random_stream(random, steps, links=random.choice((0.0, 0.0, 0.15, 0.4)))
     memory = Memory(Fold(ruleset, future="apply"))
-    for said in stream:
-        memory.feed(said)
+    for statement in stream:
+        memory.feed(statement)
     corpus = definitions.current_documents(stream)
     header = memory.values[HEADER]
     assert isinstance(header, Header)
+    has_links = bool(header.links)
     checked = 0
     for as_of in (None, random.randrange(12)):
-        here = definitions.in_effect(corpus, as_of)
-        above = definitions.superseders(here, ruleset)
-        standing = definitions.active(corpus, ruleset, as_of)
+        effective = definitions.in_effect(corpus, as_of)
+        above = definitions.superseders(effective, ruleset)
+        active = definitions.active(corpus, ruleset, as_of)
         for anchor in corpus:
-            found, _ = walk(anchor, memory.values, ruleset, as_of, has_links=bool(header.links))
-            if anchor not in here:
-                assert found is None
+            result, _ = walk(anchor, memory.values, ruleset, as_of, has_links=has_links)
+            if anchor not in effective:
+                assert result is None
                 continue
-            assert found is not None
-            expected = definitions.closure([anchor], above) & standing
-            assert {entry.id for entry in found.controlling} == expected, (seed, anchor, as_of)
-            assert found.is_active == (anchor in standing), (seed, anchor, as_of)
-            assert found.closure == definitions.closure([anchor], above), (seed, anchor, as_of)
-            looped = {m for m in definitions.closure([anchor], above) if m in above[m]}
-            assert set(found.cycle) == looped, (seed, anchor, as_of)
-            check_paths(found, corpus, ruleset)
-            direct = amending(anchor, memory.values, ruleset, as_of, has_links=bool(header.links))
-            check_amenders(direct, anchor, here, ruleset)
+            assert result is not None
+            closure = definitions.closure([anchor], above)
+            assert {entry.id for entry in result.controlling} == closure & active, (seed, anchor, as_of)
+            assert result.is_active == (anchor in active), (seed, anchor, as_of)
+            assert result.closure == closure, (seed, anchor, as_of)
+            assert set(result.cycle) == {member for member in closure if member in above[member]}, (seed, anchor, as_of)
+            check_paths(result, corpus, ruleset)
+            amenders = find_amenders(anchor, memory.values, ruleset, as_of, has_links=has_links)
+            check_amenders(amenders, anchor, effective, ruleset)
             checked += 1
     return checked
 
@@ -123,13 +90,13 @@ def test_controlling_documents_paths_and_cycles_equal_the_definition(block: int)
 
 @pytest.mark.parametrize("small", [(2, 4, 128), (1, 2, 2)], ids=["pages", "folders"])
 def test_they_do_so_in_small_pages_and_folders(small: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, most in zip(("INLINE_MAX", "PAGE_MAX", "FOLDER_MAX"), small, strict=True):
-        monkeypatch.setattr(pages, name, most)
+    for name, limit in zip(("INLINE_MAX", "PAGE_MAX", "FOLDER_MAX"), small, strict=True):
+        monkeypatch.setattr(pages, name, limit)
     checked = sum(check_seed(seed, 60) for seed in range(20_000, 20_150))
     assert checked > 1000
 
 
-def test_an_anchor_that_is_not_there_has_no_walk() -> None:
-    found, rounds = walk("nobody", {document_key("nobody"): None}, random_rules(Random(1)), None, has_links=False)
-    assert found is None
+def test_an_unknown_anchor_has_no_walk() -> None:
+    result, rounds = walk("nobody", {document_key("nobody"): None}, random_rules(Random(1)), has_links=False)
+    assert result is None
     assert rounds == 1

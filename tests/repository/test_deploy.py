@@ -1,4 +1,4 @@
-"""What `docker-compose.yml` and `deploy/` name is there, as far as that shows without an engine of containers."""
+"""`docker-compose.yml` and `deploy/` name only commands, variables and files that exist; no container is started."""
 
 import ast
 import asyncio
@@ -26,7 +26,7 @@ from stream_car.cli import main
 from tests.support.http_service import serving
 from tests.support.repository import ROOT
 
-YAML = pytest.importorskip("ruamel.yaml", reason="it came with the dev extra: pip install -e '.[dev]'").YAML
+YAML = pytest.importorskip("ruamel.yaml", reason="it is in the dev extra: pip install -e '.[dev]'").YAML
 COMPOSE = ROOT / "docker-compose.yml"
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 RUNBOOK = ROOT / "deploy" / "runbook.md"
@@ -34,14 +34,14 @@ PINNED = re.compile(r"[a-z0-9/.-]+:\d+\.\d+\.\d+[a-z0-9.-]*")
 
 
 class Build(Struct):
-    """Where an image of our own is made."""
+    """How one of our images is built."""
 
     context: str
     dockerfile: str
 
 
 class Service(Struct):
-    """A service of the file, of which these fields are judged."""
+    """The fields of a service that are checked."""
 
     image: str
     profiles: list[str]
@@ -55,26 +55,26 @@ class Service(Struct):
 
 
 class Composed(Struct):
-    """The file."""
+    """The file as a whole."""
 
     name: str
     services: dict[str, Service]
     volumes: dict[str, None]
 
 
-SAID = YAML(typ="safe").load(COMPOSE.read_text(encoding="utf-8"))
-FILE = msgspec.convert(SAID, Composed)
+CONTENT = YAML(typ="safe").load(COMPOSE.read_text(encoding="utf-8"))
+FILE = msgspec.convert(CONTENT, Composed)
 OURS = {name: service for name, service in FILE.services.items() if service.build is not None}
 
 
 def instructions(name: str) -> list[str]:
-    """What follows an instruction of the Dockerfile, continued lines joined."""
+    """Return the arguments of every such instruction of the Dockerfile, with continued lines joined."""
     text = DOCKERFILE.read_text(encoding="utf-8").replace("\\\n", " ")
     return [line.removeprefix(name).strip() for line in text.splitlines() if line.startswith(f"{name} ")]
 
 
 def codes() -> Iterator[str]:
-    """The first argument of every `Halted(...)` in the sources."""
+    """Yield the first argument of every `Halted(...)` in the sources."""
     for path in (ROOT / "stream_car").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Halted":
@@ -83,28 +83,28 @@ def codes() -> Iterator[str]:
                 yield code
 
 
-def parsed(words: list[str]) -> None:
-    """Let the command line read these words, without running anything."""
+def parse(words: list[str]) -> None:
+    """Parse these words as the command line does, without running anything."""
     command: click.Command = main
     context: click.Context | None = None
     for _ in range(len(words) + 1):
         context = command.make_context(command.name, list(words), parent=context)
         if not isinstance(command, click.Group):
             return
-        _, found, words = command.resolve_command(context, [*context._protected_args, *context.args])
-        assert found is not None
-        command = found
+        _, subcommand, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert subcommand is not None
+        command = subcommand
 
 
-def test_the_file_is_one_by_the_specification_of_compose() -> None:
-    found = find_spec("check_jsonschema")  # it is not imported: only the specification that it brings is wanted
-    assert found is not None and found.origin is not None
-    vendored = Path(found.origin).parent / "builtin_schemas" / "vendor" / "compose-spec.json"
+def test_the_file_meets_the_specification_of_compose() -> None:
+    package = find_spec("check_jsonschema")  # only the specification that it contains is used
+    assert package is not None and package.origin is not None
+    vendored = Path(package.origin).parent / "builtin_schemas" / "vendor" / "compose-spec.json"
     schema = json.loads(vendored.read_text(encoding="utf-8"))
-    judge = validator_for(schema)(schema)
+    validator = validator_for(schema)(schema)
 
-    assert not judge.is_valid({"services": {"kafka": {"imagine": "apache/kafka"}}})
-    assert [error.message for error in judge.iter_errors(SAID)] == []
+    assert not validator.is_valid({"services": {"kafka": {"imagine": "apache/kafka"}}})
+    assert [error.message for error in validator.iter_errors(CONTENT)] == []
 
 
 def test_every_image_is_pinned() -> None:
@@ -112,7 +112,7 @@ def test_every_image_is_pinned() -> None:
 
     assert len(bases) == 2
     assert [
-        image for image in [*bases, *(one.image for one in FILE.services.values())] if not PINNED.match(image)
+        image for image in [*bases, *(service.image for service in FILE.services.values())] if not PINNED.match(image)
     ] == []
 
 
@@ -121,14 +121,14 @@ def test_images_are_of_the_versions_that_are_tested() -> None:
     assert {service.image for service in OURS.values()} == {f"stream-car:{stream_car.__version__}"}
 
 
-def test_every_service_has_a_profile_and_depends_on_services_of_it() -> None:
+def test_every_service_has_a_profile_and_depends_on_services_of_the_same_one() -> None:
     assert {profile for service in FILE.services.values() for profile in service.profiles} == {"embedded", "servers"}
     for service in FILE.services.values():
         for name in service.depends_on:
             assert FILE.services[name].profiles == service.profiles
 
 
-def test_what_is_waited_for_to_be_healthy_has_a_check() -> None:
+def test_a_service_that_must_be_healthy_has_a_check() -> None:
     waited = {
         name
         for service in FILE.services.values()
@@ -149,12 +149,12 @@ def test_nothing_listens_beyond_this_machine() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_command_that_a_service_names_is_one_of_the_command_line(name: str) -> None:
-    parsed(OURS[name].command)
+    parse(OURS[name].command)
 
 
-def test_the_command_line_is_asked_in_earnest() -> None:
+def test_a_wrong_option_is_detected() -> None:
     with pytest.raises(click.UsageError):
-        parsed(["up", "--hosts", "localhost"])
+        parse(["serve", "--hosts", "localhost"])
 
 
 def test_every_variable_of_a_service_is_a_setting() -> None:
@@ -164,7 +164,7 @@ def test_every_variable_of_a_service_is_a_setting() -> None:
     assert named <= settings.KNOWN
 
 
-def test_what_a_person_must_set_is_said_at_the_top_of_the_file() -> None:
+def test_what_a_person_must_set_is_at_the_top_of_the_file() -> None:
     head, _, body = COMPOSE.read_text(encoding="utf-8").partition("\nname:")
     required = set(re.findall(r"\$\{([A-Z_]+):\?", body))
 
@@ -172,7 +172,7 @@ def test_what_a_person_must_set_is_said_at_the_top_of_the_file() -> None:
     assert all(f"export {variable}=" in head for variable in required)
 
 
-def test_every_file_and_volume_that_a_service_mounts_is_there() -> None:
+def test_every_file_and_volume_that_a_service_mounts_exists() -> None:
     mounted = [volume.split(":")[0] for service in FILE.services.values() for volume in service.volumes]
     files = [source for source in mounted if source.startswith(".")]
 
@@ -181,7 +181,7 @@ def test_every_file_and_volume_that_a_service_mounts_is_there() -> None:
     assert set(mounted) - set(files) == set(FILE.volumes)
 
 
-def test_the_image_is_built_from_files_that_are_there_and_let_in() -> None:
+def test_the_image_is_built_from_files_that_exist_and_are_not_ignored() -> None:
     for service in OURS.values():
         assert service.build == Build(context=".", dockerfile="deploy/Dockerfile")
     copied = [word for line in instructions("COPY") if "--from" not in line for word in line.split()[:-1]]
@@ -193,7 +193,7 @@ def test_the_image_is_built_from_files_that_are_there_and_let_in() -> None:
     assert any(fnmatch("anything", line) for line in ignored)
 
 
-def test_the_image_runs_as_nobody_in_particular() -> None:
+def test_the_image_runs_as_a_user_without_privileges() -> None:
     (user,) = instructions("USER")
 
     assert all(int(number) >= 1000 for number in user.split(":"))
@@ -207,8 +207,8 @@ async def test_the_image_serves_where_its_check_looks() -> None:
     assert address in program
 
     async def checked(url: str) -> int:
-        asked = program.replace(address, url)
-        running = await asyncio.create_subprocess_exec(sys.executable, "-c", asked, stderr=subprocess.DEVNULL)
+        request = program.replace(address, url)
+        running = await asyncio.create_subprocess_exec(sys.executable, "-c", request, stderr=subprocess.DEVNULL)
         return await running.wait()
 
     async with serving(token="a-token-of-the-test") as running:
@@ -216,20 +216,20 @@ async def test_the_image_serves_where_its_check_looks() -> None:
         assert await checked(f"{running.url}/nowhere") == 1
 
 
-def test_what_the_image_runs_unless_told_otherwise_is_a_command() -> None:
+def test_the_default_of_the_image_is_a_command() -> None:
     assert msgspec.json.decode(instructions("ENTRYPOINT")[0]) == ["stream-car"]
 
-    parsed(msgspec.json.decode(instructions("CMD")[-1], type=list[str]))
+    parse(msgspec.json.decode(instructions("CMD")[-1], type=list[str]))
 
 
 def test_the_brokers_own_settings_are_those_that_topics_must_have() -> None:
-    said = kafka.read_properties(kafka.SETTINGS)
+    properties = kafka.read_properties(kafka.SETTINGS)
     layout = Layout(single_broker=True)
     wanted = layout.settings(layout.topics()[0])
 
     for name in ("cleanup.policy", "retention.ms", "retention.bytes", "message.timestamp.type"):
-        assert said[f"log.{name}"] == wanted[name]
-    assert said["unclean.leader.election.enable"] == wanted["unclean.leader.election.enable"]
+        assert properties[f"log.{name}"] == wanted[name]
+    assert properties["unclean.leader.election.enable"] == wanted["unclean.leader.election.enable"]
 
 
 def test_the_runbook_has_a_section_for_every_reason_of_a_halt() -> None:
@@ -247,4 +247,4 @@ def test_commands_in_the_pages_of_deploy_are_those_of_the_command_line(page: Pat
         while words and "=" in words[0]:
             words.pop(0)
         if words[:1] == ["stream-car"]:
-            parsed(words[1:])
+            parse(words[1:])

@@ -42,7 +42,7 @@ class TrimsFirst(Worker):
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         claim = await self.store.trim(claim, events[-1].oseq)
-        await self.change_log.publish(self.shard, events)
+        await self.event_sink.publish(self.shard, events)
         return claim
 
 
@@ -59,11 +59,11 @@ class LeavesTheOutbox(Worker):
     """A mutant: what an earlier worker left in the outbox is taken for published."""
 
     async def start(self) -> None:
-        journal, self.change_log = self.change_log, Deaf()
+        journal, self.event_sink = self.event_sink, Deaf()
         try:
             await super().start()
         finally:
-            self.change_log = journal
+            self.event_sink = journal
 
 
 class Deaf:
@@ -142,11 +142,11 @@ def test_a_start_that_could_not_publish_the_outbox_is_begun_again() -> None:
     """Else the next batch would trim events that nobody has been told of."""
     world = quiet_world(seed=3)
     shard = world.shard()
-    shard.change_log = Broken()
+    shard.event_sink = Broken()
     for _ in range(2):
         with pytest.raises(Lost):
             finish(shard.run_once(20))
-    shard.change_log = world.journal
+    shard.event_sink = world.journal
     while finish(shard.run_once(5)):
         pass
 

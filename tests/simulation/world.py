@@ -309,27 +309,27 @@ def random_log(random: Random, length: int) -> list[Record]:
     """Documents, corrections, retractions, ticks and nonsense; append times about as late as the documents' own."""
     records: list[Record] = []
     clock = 0
-    for offset, said in enumerate(random_stream(random, length)):
+    for offset, statement in enumerate(random_stream(random, length)):
         clock += random.choice((0, 0, 1, 1))
         what = random.random()
-        value: bytes | None = bytes_of(said)
+        value: bytes | None = bytes_of(statement)
         key: bytes | None = None
         headers: tuple[tuple[str, bytes], ...] = ()
         if what < 0.05:
             value = random.choice((b"", b"{", b'{"id": "n1", "type": "unheard of", "time": "2024-01-01T00:00:00Z"}'))
         elif what < 0.1:
-            value, key = None, said.id.encode()
+            value, key = None, statement.id.encode()
         elif what < 0.15:
             value, headers = None, (TICK,)
         records.append(Record(offset=offset, append_time=clock, value=value, key=key, headers=headers))
     return records
 
 
-def bytes_of(said: Statement) -> bytes:
-    if isinstance(said, Document):
-        return encode(said)
-    revision = {} if said.revision is None else {"revision": said.revision}
-    return encode_mapping({"id": said.id, "retracted": True, **revision})
+def bytes_of(statement: Statement) -> bytes:
+    if isinstance(statement, Document):
+        return encode(statement)
+    revision = {} if statement.revision is None else {"revision": statement.revision}
+    return encode_mapping({"id": statement.id, "retracted": True, **revision})
 
 
 def simulate(

@@ -1,29 +1,31 @@
-"""Answers made by hand: what the drawings are judged by."""
+"""Answers written by hand, for tests of what is drawn and encoded."""
 
+from datetime import UTC, datetime
 from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from stream_car.codec import parse_time
-from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.queries.answers import (
     Answer,
     Audit,
     Blocked,
-    Bond,
     Certificate,
+    Change,
+    ChangeCause,
+    ChangedMember,
+    ChangedRun,
     Controlling,
     Ending,
     Evidence,
     Explanation,
     Frontier,
     Group,
-    Held,
     History,
+    Membership,
     Rejected,
     Resolution,
     Step,
-    Told,
+    TimelineMember,
     Violation,
 )
 
@@ -32,20 +34,20 @@ STEP = Step(id="lodash-4.17.12", rule="release_voids_advisory", scope=SCOPE)
 ADVISORY = Evidence(
     id="GHSA-jf85",
     type="advisory",
-    time=parse_time("2019-07-10T19:45:23Z"),
-    active=False,
+    time=datetime(2019, 7, 10, 19, 45, 23, tzinfo=UTC),
+    status="superseded",
     title="Prototype Pollution in lodash",
 )
 RELEASE = Evidence(
     id="lodash-4.17.12",
     type="release_note",
-    time=parse_time("2019-07-11T00:00:00Z"),
+    time=datetime(2019, 7, 11, tzinfo=UTC),
     title="lodash 4.17.12 mends prototype pollution",
     source="lodash",
     url="https://example.org/4.17.12",
 )
 GROUP = Group(
-    anchor=ADVISORY, score=3.5, controlling=(Controlling(document=RELEASE, path=(STEP,)),), passed=(ADVISORY,)
+    anchor=ADVISORY, score=3.5, controlling=(Controlling(document=RELEASE, path=(STEP,)),), superseded=(ADVISORY,)
 )
 SURE = Certificate(covered=("GHSA-jf85",), generation="g", cut=(61,), phi=0.5, kappa=2.0)
 ANSWER = Answer(question="is lodash safe?", results=(RELEASE,), groups=(GROUP,), certificate=SURE)
@@ -58,7 +60,7 @@ BROKEN = Answer(
     certificate=Certificate(covered=(), complete=False, reasons=("cycle", "successor_missing"), cut=(61,)),
     pending=2,
 )
-RESOLUTION = Resolution(asked="GHSA-jf85#3", status="void", via="chunk", groups=(GROUP,))
+RESOLUTION = Resolution(name="GHSA-jf85#3", status="superseded", via="chunk", groups=(GROUP,))
 AUDIT = Audit(
     holds=False,
     violations=(Violation(condition="frontier_inclusion", id="GHSA-jf85", add=("lodash-4.17.12",), path=(STEP,)),),
@@ -67,49 +69,78 @@ AUDIT = Audit(
 )
 FRONTIER = Frontier(
     scope=SCOPE,
-    active=(RELEASE,),
+    in_force=(RELEASE,),
     blocked=(Blocked(document=ADVISORY, scope="record=R", by="R@2", rule="security.editions"),),
     members=3,
 )
 HISTORY = History(
     scope=SCOPE,
     members=(
-        Held(
+        TimelineMember(
             id="GHSA-jf85",
             type="advisory",
             revision=1,
             time=ADVISORY.time,
+            append_time=ADVISORY.time,
             ended=Ending(time=RELEASE.time, id=RELEASE.id, rule="release_voids_advisory"),
         ),
-        Held(id=RELEASE.id, type="release_note", revision=1, time=RELEASE.time, title=RELEASE.title),
-    ),
-)
-CHANGE = FrontierChange(
-    scope=SCOPE,
-    seq=2,
-    cause=Cause(id=RELEASE.id, revision=1, title=RELEASE.title),
-    offset=17,
-    entered=(Member(id=RELEASE.id, revision=1, type="release_note"),),
-    left=(Member(id=ADVISORY.id, revision=1, type="advisory", why="voided", rule="release_voids_advisory"),),
-    left_runs=(
-        Run(
-            type="workaround", start=(0, 0), end=(RELEASE.time, 0), count=1200, why="voided", rule="release_voids_notes"
+        TimelineMember(
+            id=RELEASE.id,
+            type="release_note",
+            revision=1,
+            time=RELEASE.time,
+            append_time=RELEASE.time,
+            title=RELEASE.title,
         ),
     ),
 )
-TOLD = Told(position="g/0/41", oseq=41, change=CHANGE)
+CHANGE = Change(
+    position="g/0/41",
+    scope=SCOPE,
+    seq=2,
+    cause=ChangeCause(id=RELEASE.id, revision=1, title=RELEASE.title),
+    offset=17,
+    entered=(ChangedMember(id=RELEASE.id, revision=1, type="release_note", time=RELEASE.time),),
+    left=(
+        ChangedMember(
+            id=ADVISORY.id,
+            revision=1,
+            type="advisory",
+            time=ADVISORY.time,
+            why="voided",
+            rule="release_voids_advisory",
+        ),
+    ),
+    left_runs=(
+        ChangedRun(
+            type="workaround",
+            start=datetime(1970, 1, 1, tzinfo=UTC),
+            end=RELEASE.time,
+            count=1200,
+            why="voided",
+            rule="release_voids_notes",
+        ),
+    ),
+)
 EXPLANATION = Explanation(
-    asked="GHSA-jf85",
-    status="void",
+    name="GHSA-jf85",
+    status="superseded",
     document=ADVISORY,
-    bonds=(Bond(scope=SCOPE, holds=False, by=(STEP,)), Bond(scope="record=GHSA-jf85", holds=True)),
+    memberships=(Membership(scope=SCOPE, holds=False, by=(STEP,)), Membership(scope="record=GHSA-jf85", holds=True)),
     group=GROUP,
 )
-REJECTED = Rejected(offset=9, code="syntax", reason="the JSON ends early", append_time=0, value=b'{"id": "x\x1b[31m"')
+REJECTED = Rejected(
+    offset=9,
+    code="syntax",
+    reason="the JSON ends early",
+    append_time=datetime(1970, 1, 1, tzinfo=UTC),
+    number=3,
+    content='{"id": "x\x1b[31m"',
+)
 
 
 def drawn(value: RenderableType, *, width: int = 120, color: bool = False) -> str:
-    """What a terminal of this width would get."""
+    """Return what a terminal of this width would show."""
     file = StringIO()
     console = Console(
         file=file,

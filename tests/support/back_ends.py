@@ -6,6 +6,7 @@ the embedded engine alone.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from msgspec import Struct
@@ -35,6 +36,16 @@ _now: list[Servers] = []
 def servers() -> Servers | None:
     """What the test that runs now is to run on; `None`: nothing beside this process."""
     return _now[-1] if _now else None
+
+
+@contextmanager
+def on_servers(kafka: str, redis: str) -> Iterator[None]:
+    """Let helpers use these servers within, instead of this process."""
+    _now.append(Servers(kafka, redis))
+    try:
+        yield
+    finally:
+        _now.clear()
 
 
 def over_servers(*, quick: bool) -> object:

@@ -1,15 +1,18 @@
-"""Kafka and Redis with a whole installation on them in this process: shards of both hops, and a query worker.
+"""A whole installation over Kafka and Redis in this process: the shards of both hops, and a query worker.
 
-Promise: topics and state of its own for each, deleted after; its shards are those of `stream-car worker` without
-the group that would share them out. Cost: about a second to begin.
+Promise: each installation has its own topics and state, which are deleted afterwards. Its shards are those of
+`stream-car worker`, without the consumer group that would distribute them. Cost: about a second to start.
 """
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.settings import KafkaServer
@@ -19,73 +22,136 @@ from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
+from stream_car.api import requests as r
+from stream_car.api.bookmark import Bookmark
+from stream_car.api.calls_aio import AsyncCalls
+from stream_car.api.service import Service
 from stream_car.cluster import shard_runner
-from stream_car.cluster.connections import Plan, Works
-from stream_car.cluster.service import ServersService
-from stream_car.cluster.shard_runner import Hosted, Said
-from stream_car.cluster.shared_log import Reading
+from stream_car.cluster.cancel import cancel
+from stream_car.cluster.connections import Connections, Plan
+from stream_car.cluster.service import ClusterService
+from stream_car.cluster.shard_runner import ShardRunner, WorkerEvent
+from stream_car.cluster.shared_log import KafkaReaders
+from stream_car.codec import Publishables, encode_document, iterate_documents
 from stream_car.core.rules import Ruleset
-from stream_car.ports import ShardId
+from stream_car.ports import Hop, ShardId
 from stream_car.processing.headers import FrontierHeader
 from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import FRONTIER
-from stream_car.ranking.settings import SETTINGS as RANKING
-from stream_car.ranking.settings import Settings
+from stream_car.queries import answers as a
+from stream_car.ranking.settings import SETTINGS as RANKING, Settings
 from stream_car.settings import ServerSettings
+from stream_car.subscriptions.events import Event
 from tests.support.engines import RULESET
 
 SETTINGS = ServerSettings(port=0)
 PARTITIONS = 2, 3
-MARK_S = 0.01  # the shards say more often how far they are, so that a test need not wait to see all
+WATERMARK_S = 0.01  # shards report their progress more often than usual, so that a test waits less
 LOOK_S = 0.005
-REST_S = 20.0
-PLACES = [*(ShardId("intake", q) for q in range(2)), *(ShardId("frontier", p) for p in range(3))]
+REST_S = 60.0
+HOPS: tuple[Hop, ...] = ("intake", "frontier")
+INTAKES = [ShardId("intake", shard) for shard in range(PARTITIONS[0])]
+FRONTIERS = [ShardId("frontier", shard) for shard in range(PARTITIONS[1])]
+PLACES = [*INTAKES, *FRONTIERS]
+
+A = TypeVar("A")
+
+
+class ServiceCalls(AsyncCalls):
+    """The calls that programs make, to a service in this process."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    async def call(self, request: r.Request[A]) -> A:
+        return await self.service.call(request)
+
+    async def publish(self, documents: Publishables) -> a.Published:
+        return await self.call(r.Publish(documents=tuple(map(encode_document, iterate_documents(documents)))))
+
+    async def _events(self, request: r.Subscribe, bookmark: Bookmark) -> AsyncGenerator[Event, None]:
+        async for events in await self.service.subscribe(replace(request, after=bookmark.cursor)):
+            for event in events:
+                yield event
 
 
 class Installed:
-    """Everything that runs."""
+    """An installation that runs. `calls` are those of its query worker."""
 
-    def __init__(self, works: Works, views: RedisViews, service: ServersService) -> None:
-        self.works = works
+    def __init__(self, connections: Connections, views: RedisViews, service: ClusterService) -> None:
+        self.connections = connections
         self.views = views
         self.service = service
+        self.calls = ServiceCalls(service)
+        self._readers: list[Reader] = []
+        self._runners: list[ShardRunner] = []
 
     @property
     def shards(self) -> int:
-        """How many tell changes."""
+        """The number of shards that emit changes."""
         return PARTITIONS[1]
 
     @property
     def generation(self) -> str:
-        """Names what cursors belong to."""
-        return self.works.generation
+        """The generation that cursors belong to."""
+        return self.connections.generation
 
     async def rest(self) -> None:
-        """Returns when all that was published is applied by both hops, told and in the index."""
+        """Return when everything published is applied by both hops, has reached subscribers, and is indexed."""
         async with asyncio.timeout(REST_S):
-            while not await self._rests():
+            while not await self._is_at_rest():
                 await asyncio.sleep(LOOK_S)
-            await self.service.feeder.settle()
+            await self.service.indexer.settle()
 
     async def lose_redis(self) -> None:
-        """All state of both hops."""
-        await _dropped(self.works)
+        """Delete the state of both hops."""
+        await _drop(self.connections)
 
-    async def _rests(self) -> bool:
-        log = self.works.log("documents")
-        ends = [(await log.range(q))[1] for q in range(PARTITIONS[0])]
-        found = await self.views.peek({place: [FRONTIER] for place in PLACES})
-        if [found[place][0] for place in PLACES if place.hop == "intake"] != ends:
+    @asynccontextmanager
+    async def without_workers(self) -> AsyncIterator[None]:
+        """Stop the shards within, as if every worker process had ended."""
+        await self.stop_shards()
+        yield
+        await self.start_shards()
+
+    async def start_shards(self) -> None:
+        """Run the shards of both hops, without a consumer group."""
+        self._readers = [await Reader.open(self.connections.plan.kafka) for _ in PLACES]
+        self._runners = [
+            self.connections.run_shard(place, reader, _require_progress)
+            for place, reader in zip(PLACES, self._readers, strict=True)
+        ]
+
+    async def kill_shards(self) -> None:
+        """Stop the shards wherever they are, as `kill -9` of their workers would."""
+        runners, self._runners = self._runners, []
+        readers, self._readers = self._readers, []
+        tasks = [task for runner in runners for task in (runner._task, runner._watermark_task) if task is not None]
+        await cancel(*tasks)
+        await asyncio.gather(*(reader.close() for reader in readers))
+
+    async def stop_shards(self) -> None:
+        """End the shards in order."""
+        runners, self._runners = self._runners, []
+        readers, self._readers = self._readers, []
+        await asyncio.gather(*(runner.end(5.0) for runner in runners))
+        await asyncio.gather(*(reader.close() for reader in readers))
+
+    async def _is_at_rest(self) -> bool:
+        log = self.connections.log("documents")
+        ends = [(await log.range(shard.shard))[1] for shard in INTAKES]
+        snapshot = await self.views.peek({shard: [FRONTIER] for shard in PLACES})
+        if [snapshot[shard][0] for shard in INTAKES] != ends:
             return False
-        told = []
-        for place in PLACES[PARTITIONS[0] :]:
-            header = decode_value(FRONTIER, found[place][1].get(FRONTIER))
+        changes = []
+        for shard in FRONTIERS:
+            header = decode_value(FRONTIER, snapshot[shard][1].get(FRONTIER))
             if not isinstance(header, FrontierHeader):
                 return not any(ends)
             if header.watermarks != ends:
                 return False
-            told.append(header.changes)
-        return list(await self.service.subscriptions.source.last()) == told
+            changes.append(header.changes)
+        return list(await self.service.hub.source.last()) == changes
 
 
 @asynccontextmanager
@@ -98,35 +164,59 @@ async def installed(
     ranking: Settings = RANKING,
     index: Path | None = None,
 ) -> AsyncIterator[Installed]:
-    """Everything runs within, and its query worker is ready."""
+    """Run an installation within, with a query worker that is ready."""
     server, name = KafkaServer(address=kafka), f"test-{secrets.token_hex(6)}"
     layout = Layout(prefix=name, intakes=PARTITIONS[0], frontiers=PARTITIONS[1], single_broker=True)
     plan = Plan(kafka=server, redis=RedisServer(url=redis), ruleset=ruleset, prefix=name, single_broker=True)
     async with AsyncExitStack() as opened:
         await asyncio.to_thread(apply, server, layout)
         opened.push_async_callback(asyncio.to_thread, delete, server, layout)
-        works = await Works.open(plan)
-        opened.push_async_callback(works.close)
-        opened.push_async_callback(_dropped, works)
-        await opened.enter_async_context(_shards(works))
+        connections = await Connections.open(plan)
+        opened.push_async_callback(connections.close)
+        opened.push_async_callback(_drop, connections)
         folder = index or Path(opened.enter_context(TemporaryDirectory()))
-        service = await opened.enter_async_context(query_worker(works, folder, settings=settings, ranking=ranking))
-        yield Installed(works, views_of(works), service)
+        worker = query_worker(connections, folder, settings=settings, ranking=ranking)
+        installation = Installed(connections, views_of(connections), await opened.enter_async_context(worker))
+        usual, shard_runner.WATERMARK_S = shard_runner.WATERMARK_S, WATERMARK_S
+        opened.callback(setattr, shard_runner, "WATERMARK_S", usual)
+        opened.push_async_callback(installation.stop_shards)
+        await installation.start_shards()
+        yield installation
+
+
+class SettledCalls(ServiceCalls):
+    """The calls of an installation. What is published is applied by both hops and indexed when `publish` returns."""
+
+    def __init__(self, installation: Installed) -> None:
+        super().__init__(installation.service)
+        self._installation = installation
+
+    async def publish(self, documents: Publishables) -> a.Published:
+        published = await super().publish(documents)
+        await self._installation.rest()
+        return published
+
+
+@asynccontextmanager
+async def settled_calls(kafka: str, redis: str, ruleset: Ruleset) -> AsyncIterator[AsyncCalls]:
+    """Run an installation within; yield its calls."""
+    async with installed(kafka, redis, ruleset=ruleset) as installation:
+        yield SettledCalls(installation)
 
 
 @asynccontextmanager
 async def query_worker(
-    works: Works, folder: Path, *, settings: ServerSettings = SETTINGS, ranking: Settings = RANKING
-) -> AsyncIterator[ServersService]:
-    """A query worker with its index in `folder`, ready."""
+    connections: Connections, folder: Path, *, settings: ServerSettings = SETTINGS, ranking: Settings = RANKING
+) -> AsyncIterator[ClusterService]:
+    """Run a query worker within, whose index is in `folder`; it is ready."""
     async with AsyncExitStack() as opened:
-        reading = await Reading.open(works)
-        opened.push_async_callback(reading.close)
+        readers = await KafkaReaders.open(connections)
+        opened.push_async_callback(readers.close)
         index = TantivyIndex(folder, settings=ranking)
         opened.callback(index.close)
-        keys = SqliteKeys(folder / "keys.sqlite", works.plan.name)
+        keys = SqliteKeys(folder / "keys.sqlite", connections.plan.name)
         opened.callback(keys.close)
-        service = ServersService(works, views_of(works), reading, index, keys, settings)
+        service = ClusterService(connections, views_of(connections), readers, index, keys, settings)
         service.queries.superseded_bonus = ranking.superseded_bonus
         await service.begin()
         await opened.enter_async_context(service)
@@ -136,32 +226,17 @@ async def query_worker(
         yield service
 
 
-def views_of(works: Works) -> RedisViews:
-    """The state of both hops."""
-    plan, client = works.plan, works.client
+def views_of(connections: Connections) -> RedisViews:
+    """Return a reader of the state of both hops."""
+    plan, client = connections.plan, connections.client
     return RedisViews(intake=plan.store(client, "intake"), frontier=plan.store(client, "frontier"))
 
 
-@asynccontextmanager
-async def _shards(works: Works) -> AsyncIterator[None]:
-    """The shards of both hops, at work without a group."""
-    readers = [await Reader.open(works.plan.kafka) for _ in PLACES]
-    usual, shard_runner.MARK_S = shard_runner.MARK_S, MARK_S
-    running: list[Hosted] = []
-    try:
-        running += [works.host(place, reader, _heard) for place, reader in zip(PLACES, readers, strict=True)]
-        yield
-    finally:
-        await asyncio.gather(*(one.end(5.0) for one in running))
-        shard_runner.MARK_S = usual
-        await asyncio.gather(*(reader.close() for reader in readers))
+def _require_progress(event: WorkerEvent) -> None:
+    if event.event == "halted":
+        raise AssertionError(f"{event.hop} {event.shard} halted: {event.reason}")
 
 
-def _heard(said: Said) -> None:
-    if said.event == "halted":
-        raise AssertionError(f"{said.hop} {said.shard} halted: {said.reason}")
-
-
-async def _dropped(works: Works) -> None:
-    for hop in ("intake", "frontier"):
-        await works.plan.store(works.client, hop).drop(range(max(PARTITIONS)))
+async def _drop(connections: Connections) -> None:
+    for hop in HOPS:
+        await connections.plan.store(connections.client, hop).drop(range(max(PARTITIONS)))

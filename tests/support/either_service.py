@@ -1,102 +1,58 @@
-"""Something to publish to and to ask: the embedded engine, or an installation on the servers of this test.
+"""An engine in this process, or a service over HTTP, for tests that publish to it and send it requests.
 
-Over servers the calls go through the client, over a real socket, and each sees all that was published before.
+Promise: a call of a service goes through the client, over a real socket, and sees everything published before.
 """
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stream_car import Client, Engine
 from stream_car.codec import Publishables
-from stream_car.http import server
+from stream_car.core.rules import Ruleset
 from stream_car.queries.answers import Published
 from stream_car.ranking.settings import SETTINGS, Settings
-from stream_car.settings import ServerSettings
 from tests.support import engines
-from tests.support.back_ends import Servers, servers
-from tests.support.cluster import Installed, installed
+from tests.support.back_ends import servers
+from tests.support.background import Background, in_background
+from tests.support.engines import RULESET
+from tests.support.http_service import Running, serving
 
 
-class Served(Client):
-    """A client of an installation that runs in a thread."""
+class ServedClient(Client):
+    """A client of a service that runs in another thread."""
 
-    def __init__(self, url: str, here: Installed, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(url)
-        self.here = here
-        self._loop = loop
-
-    @property
-    def generation(self) -> str:
-        """Names the rules and the partitions."""
-        return self.here.generation
+    def __init__(self, service: Background[Running], token: str | None) -> None:
+        super().__init__(service.value.url, token=token)
+        self._service = service
 
     def publish(self, documents: Publishables) -> Published:
-        """Keep documents, and see to it that the next answer counts them."""
+        """Publish, and return when the next answer counts it."""
         published = super().publish(documents)
-        asyncio.run_coroutine_threadsafe(self.here.rest(), self._loop).result()
+        self._service.run(self._service.value.rest())
         return published
 
 
-Car = Engine | Served
+Car = Engine | ServedClient
 
 
 @contextmanager
 def engine(*, ranking: Settings = SETTINGS) -> Iterator[Car]:
-    """With the small domain; over nothing beside this process its time stands still."""
-    where = servers()
-    if where is None:
+    """Return an engine whose time stands still, or on the servers of this test, a client of an installation."""
+    if servers() is None:
         with engines.engine(ranking=ranking) as car:
             yield car
     else:
-        with _served(where, ranking) as served:
-            yield served
+        with served(ranking=ranking) as client:
+            yield client
 
 
 @contextmanager
-def _served(where: Servers, ranking: Settings) -> Iterator[Served]:
-    told: list[Served] = []
-    failed: list[BaseException] = []
-    has_begun = threading.Event()
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    settings = ServerSettings(port=0)
-
-    async def run() -> None:
-        with server.bound(settings, None) as listener:
-            async with installed(
-                where.kafka, where.redis, ruleset=engines.RULESET, settings=settings, ranking=ranking
-            ) as here:
-
-                def ready(url: str) -> None:
-                    told.append(Served(url, here, loop))
-                    has_begun.set()
-
-                await server.served(
-                    here.service, listener, settings, token=None, ready=ready, stop=stop, end=here.service.end
-                )
-
-    def work() -> None:
-        try:
-            loop.run_until_complete(run())
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            has_begun.set()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    has_begun.wait()
-    try:
-        if failed:
-            raise failed[0]
-        yield told[0]
-    finally:
-        for served in told:
-            served.close()
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
-    if failed:
-        raise failed[0]
+def served(
+    *, ruleset: Ruleset = RULESET, ranking: Settings = SETTINGS, token: str | None = None
+) -> Iterator[ServedClient]:
+    """Return a client of a service: of one process, or of an installation on the servers of this test."""
+    serving_now = serving(ruleset=ruleset, ranking=ranking, token=token)
+    with in_background(serving_now) as service:
+        client = ServedClient(service, token)
+        with client:
+            yield client

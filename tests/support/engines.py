@@ -1,9 +1,11 @@
-"""A small domain, documents of it, a clock that stands still, and engines over them."""
+"""A small rule pack, documents of its types, a clock that stands still, and engines over them."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from stream_car.codec.times import from_micros
 from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
@@ -41,7 +43,7 @@ OTHER_RULESET = Ruleset([RulePack(name="talk", types=TYPES, rules=(rule("no-doub
 
 
 class StoppedClock:
-    """Implements `ports.Clock`; it moves when it is told to."""
+    """Implements `ports.Clock`. It moves only when a test sets `time`."""
 
     def __init__(self, now: int = NOW) -> None:
         self.time = now
@@ -59,12 +61,12 @@ def engine(
     ranking: Settings = SETTINGS,
     encoder: Encoder | None = None,
 ) -> Engine:
-    """An engine with the small domain, whose time stands still."""
+    """Return an engine with the small rule pack, whose time stands still."""
     return Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), future=future, ranking=ranking, encoder=encoder)
 
 
-def built(path: Path) -> Path:
-    """Where a folder keeps what its first generation built."""
+def built_folder(path: Path) -> Path:
+    """Return the folder of what a data directory built first."""
     return path / "built" / "1"
 
 
@@ -82,11 +84,11 @@ def document(
     attributes: Mapping[str, object] | None = None,
     **scope: str,
 ) -> Document:
-    """A document that took effect `at` days after the beginning of `NOW`'s year or so; scope by keyword."""
+    """Return a document that takes effect on day `at`, see `day`. Keywords that remain are its scope."""
     return Document(
         id=name,
         type=kind,
-        time=NOW - 1000 * DAY + at * DAY,
+        time=day(at),
         order=order,
         revision=revision,
         scope=({key: (value,) for key, value in scope.items()},) if scope else (),
@@ -100,5 +102,10 @@ def document(
 
 
 def day(at: int) -> int:
-    """When a document of that day takes effect."""
+    """Return the time of a day in microseconds; day 1000 is `NOW`."""
     return NOW - 1000 * DAY + at * DAY
+
+
+def on_day(at: int) -> datetime:
+    """Return the same time as a `datetime`."""
+    return from_micros(day(at))

@@ -1,4 +1,4 @@
-"""Feeds in tests: converting bytes as the engine would, and publishing files."""
+"""Feeds in tests: convert bytes as the engine would, and publish files."""
 
 import json
 import re
@@ -16,8 +16,7 @@ from stream_car.ingest import destinations
 from stream_car.ingest.files import input_files
 from stream_car.ingest.ingest import FeedStep, feed
 from stream_car.local.engine import Engine
-from tests.support.repository import DATA as SHARED_DATA
-from tests.support.repository import ROOT
+from tests.support.repository import DATA as SHARED_DATA, ROOT
 
 PAGES = ROOT / "docs" / "how-to" / "feeds"
 WRITTEN = re.compile(r"^cat > (?:[\w-]+/)?([\w.-]+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
@@ -25,45 +24,45 @@ DATA = SHARED_DATA / "feeds"
 
 
 class Reading:
-    """A format with what it has seen so far."""
+    """A format and the records that it has seen so far."""
 
     def __init__(self, name: str) -> None:
         self.form = find_format(name)
         self.seen: dict[str, RecordState] = {}
-        self.refused: list[InvalidDocument] = []
-        self.said: list[Statement] = []
+        self.rejected: list[InvalidDocument] = []
+        self.statements: list[Statement] = []
         self.records = self.known = self.ties = 0
 
     def read(self, data: bytes | str | object, name: str = "-") -> list[Statement]:
-        """What these bytes (or this value, as JSON) say that is new."""
+        """Return the new statements in these bytes, or in this value as JSON."""
         if not isinstance(data, (bytes, str)):
             data = json.dumps(data)
         stream = BytesIO(data.encode() if isinstance(data, str) else data)
-        found: list[Statement] = []
+        statements: list[Statement] = []
         for piece in self.form.split(stream, name, Start()):
             try:
                 if piece.rejected is not None:
                     raise piece.rejected
                 converted = self.form.convert(self.seen, piece.data)
-            except InvalidDocument as refused:
-                self.refused.append(refused)
+            except InvalidDocument as error:
+                self.rejected.append(error)
                 continue
             self.seen.update(converted.states)
             self.records += converted.records
             self.known += converted.known
             self.ties += converted.ties
-            found += converted.documents
-        self.said += found
-        return found
+            statements += converted.documents
+        self.statements += statements
+        return statements
 
 
-def documents(said: Iterable[Statement]) -> list[Document]:
-    """The documents among statements."""
-    return [one for one in said if isinstance(one, Document)]
+def documents(statements: Iterable[Statement]) -> list[Document]:
+    """Return the documents among statements."""
+    return [statement for statement in statements if isinstance(statement, Document)]
 
 
 def published(engine: Engine, name: str, paths: Sequence[Path]) -> list[FeedStep]:
-    """Publish files or directories as `publish --format` does; every step."""
+    """Publish files or directories as `publish --format` does; return every step."""
     form = find_format(name)
     return [
         step
@@ -75,16 +74,18 @@ def published(engine: Engine, name: str, paths: Sequence[Path]) -> list[FeedStep
 
 
 def in_force(engine: Engine, records: Sequence[str]) -> dict[str, dict[str, str]]:
-    """For every record the documents that are active among its editions, with their types."""
-    found: dict[str, dict[str, str]] = {}
-    for at in range(0, len(records), 1000):
-        for one in engine.resolve(records[at : at + 1000]):
-            found[one.asked] = {group.anchor.id: group.anchor.type for group in one.groups if group.anchor.active}
-    return found
+    """Return, for every record, the documents among its editions that are in force, with their types."""
+    return {
+        resolution.name: {
+            group.anchor.id: group.anchor.type for group in resolution.groups if group.anchor.status == "in_force"
+        }
+        for start in range(0, len(records), 1000)
+        for resolution in engine.resolve(records[start : start + 1000])
+    }
 
 
 class Sample(Struct, frozen=True):
-    """A file of a format, as a how-to page writes it."""
+    """A file of a format that a how-to page writes."""
 
     form: str
     name: str
@@ -92,10 +93,10 @@ class Sample(Struct, frozen=True):
 
 
 def samples() -> list[Sample]:
-    """The files that the how-to pages of the feeds write."""
-    found = []
+    """Return the files that the how-to pages of the feeds write."""
+    files = []
     for page in sorted(PAGES.glob("*.md")):
         for name, text in WRITTEN.findall(page.read_text(encoding="utf-8")):
             if page.stem in FORMATS and name != "advisory.json":
-                found.append(Sample(form=page.stem, name=name, data=text.encode()))
-    return found
+                files.append(Sample(form=page.stem, name=name, data=text.encode()))
+    return files

@@ -1,4 +1,4 @@
-"""The frontiers that changes tell of, for somebody who heard every change and can read the members of a scope."""
+"""The frontiers of somebody who received every change and can read the members of a scope."""
 
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.differ_on import values_of
@@ -10,7 +10,7 @@ Revision = tuple[str, int]
 
 
 class Replay:
-    """Applies changes as they are told; refuses what was there already, was not there, or changed nothing."""
+    """Applies changes. Fails if a member that enters is there already, one that leaves is not, or nothing changes."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -18,14 +18,14 @@ class Replay:
         self.frontiers: dict[str, set[Revision]] = {}
         self.runs = 0
 
-    def hear(self, change: FrontierChange) -> None:
-        """Take one change in; a run is read from the scope as it is after the step."""
+    def apply(self, change: FrontierChange) -> None:
+        """Apply one change; the members of a run are read from the scope as it is after the step."""
         assert change.seq == self.seqs.get(change.scope, 0) + 1
         self.seqs[change.scope] = change.seq
         if change.scope.startswith("document="):
             return
-        left = [(one.id, one.revision) for one in change.left]
-        entered = [(one.id, one.revision) for one in change.entered]
+        left = [(member.id, member.revision) for member in change.left]
+        entered = [(member.id, member.revision) for member in change.entered]
         for run in change.left_runs:
             left += self._members(change, run)
         for run in change.entered_runs:
@@ -41,16 +41,18 @@ class Replay:
     def _members(self, change: FrontierChange, run: Run) -> list[Revision]:
         scope = self.memory.values.scopes[change.scope]
         assert scope is not None
-        found = members_between(scope, self.memory.values.pages, run.type, run.start, run.end)
+        candidates = members_between(scope, self.memory.values.pages, run.type, run.start, run.end)
         members = [
-            (one.id, one.revision) for one in found if one.id != change.cause.id and self._says(scope.name, run, one)
+            (member.id, member.revision)
+            for member in candidates
+            if member.id != change.cause.id and self._is_in(run, member, scope.name)
         ]
         assert len(members) == run.count
         self.runs += 1
         return members
 
-    def _says(self, scope: str, run: Run, member: Entry) -> bool:
-        bearing = self.memory.fold.ruleset.type_rules(scope, run.type)
-        names = next((clause.differ_on for clause in bearing.superseded_by if clause.differ_on), ())
-        value = values_of(member.compared, bearing.compared, names)
+    def _is_in(self, run: Run, member: Entry, scope: str) -> bool:
+        type_rules = self.memory.fold.ruleset.type_rules(scope, run.type)
+        names = next((clause.differ_on for clause in type_rules.superseded_by if clause.differ_on), ())
+        value = values_of(member.compared, type_rules.compared, names)
         return value == run.including if run.including is not None else value not in run.excluding

@@ -1,6 +1,6 @@
-"""What a back end brings to the contract tests: ports that can be opened, crashed and opened again.
+"""What a back end provides for the contract tests: ports that can be opened, crashed and opened again.
 
-To add one, write a class of this shape and name it in `conftest.py`; the tests stay as they are.
+To add a back end, write a class like `Backend` and name it in `conftest.py`. The tests stay as they are.
 """
 
 import shutil
@@ -19,31 +19,31 @@ class Backend(Protocol):
     """Opens ports on storage that is empty when the test begins."""
 
     async def log(self, clock: Clock, partitions: int = 1) -> Log:
-        """The log; a second call ends what the first one gave, as a crash would."""
+        """Open the log. A second call ends the first log, as a crash would."""
         ...
 
     async def store(self) -> Store:
-        """The store, likewise."""
+        """Open the store in the same way."""
         ...
 
     async def journal(self) -> ChangeLog:
-        """The journal, likewise."""
+        """Open the journal in the same way."""
         ...
 
     async def index(self) -> AnchorIndex:
-        """The index, likewise."""
+        """Open the index in the same way."""
         ...
 
     async def close(self) -> None:
-        """Let everything go."""
+        """Close what is open."""
         ...
 
 
 class Embedded:
     """SQLite and tantivy.
 
-    SQLite's crash is played by opening a copy of the files as they are at that moment; tantivy's, whose
-    threads change files at any moment, by letting go without a commit. Real kills are in the unit tests.
+    To simulate a crash of SQLite, a copy of the files of that moment is opened; for tantivy, whose threads change
+    files at any moment, the index is released without a commit. Real kills are in the unit tests.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +53,7 @@ class Embedded:
         self._index: TantivyIndex | None = None
 
     def _place(self, name: str) -> Path:
-        """Where the port opens: on a copy of what it left, if it was open before."""
+        """Return where the port opens: on a copy of its files if it was open before."""
         source = self._folder / str(self._copies) / name
         if name not in self._open:
             source.mkdir(parents=True, exist_ok=True)
@@ -69,20 +69,16 @@ class Embedded:
         return file
 
     async def log(self, clock: Clock, partitions: int = 1) -> Log:
-        """The log in a folder of its own."""
         log = self._open["log"] = SqliteLog(self._place("log") / "log.sqlite", clock, partitions)
         return log
 
     async def store(self) -> Store:
-        """The store; it shares its file with the journal."""
         return SqliteStore(self._file())
 
     async def journal(self) -> ChangeLog:
-        """The journal; it shares its file with the store."""
         return SqliteJournal(self._file())
 
     async def index(self) -> AnchorIndex:
-        """The index in a folder of its own."""
         if self._index is not None:
             self._index._writer.close()
             self._index._scopes._connection.close()
@@ -100,11 +96,10 @@ class Embedded:
 
 
 class SetClock:
-    """A clock that shows what it was set to."""
+    """Implements `ports.Clock` with a time that tests set."""
 
     def __init__(self, time: int = 1_700_000_000_000_000) -> None:
         self.time = time
 
     def now(self) -> int:
-        """The time it was set to."""
         return self.time

@@ -1,4 +1,4 @@
-"""A relay before a server that cuts connections when it is told to."""
+"""A relay in front of a server that can cut connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 
 class Relay:
-    """Hands bytes on in both directions. `cuts` is how many answers are still to be cut off before they arrive."""
+    """Forwards bytes in both directions. The next `cuts` answers are cut off before they arrive."""
 
     def __init__(self, url: str) -> None:
-        self.there = urlsplit(url)
+        self._server = urlsplit(url)
         self.url = ""
         self.cuts = 0
         self.connections = 0
@@ -24,9 +24,9 @@ class Relay:
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         with suppress(OSError):
-            there_reader, there_writer = await asyncio.open_connection(self.there.hostname, self.there.port)
-            self._writers |= {writer, there_writer}
-            await asyncio.gather(self._hand_on(reader, there_writer), self._answer(there_reader, writer))
+            server_reader, server_writer = await asyncio.open_connection(self._server.hostname, self._server.port)
+            self._writers |= {writer, server_writer}
+            await asyncio.gather(self._forward(reader, server_writer), self._answer(server_reader, writer))
         self._writers.discard(writer)
         writer.close()
 
@@ -40,7 +40,7 @@ class Relay:
             await writer.drain()
         writer.close()
 
-    async def _hand_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(65_536):
             writer.write(chunk)
             await writer.drain()
@@ -49,7 +49,7 @@ class Relay:
 
 @asynccontextmanager
 async def relaying(url: str) -> AsyncIterator[Relay]:
-    """A relay before the server at that address, at an address of its own."""
+    """Run a relay in front of the server at this address, at an address of its own."""
     relay = Relay(url)
     server = await asyncio.start_server(relay.accept, "127.0.0.1", 0)
     relay.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

@@ -10,7 +10,7 @@ from stream_car.rule_packs import load
 GOOD = """
 name = "news"
 [types]
-claim = "Something is said."
+claim = "Something is claimed."
 denial = "It is not so."
 [keys.topic]
 fold = "lower"
@@ -23,18 +23,21 @@ scope = ["topic"]
 
 
 def written(tmp_path: Path, text: str, name: str = "news.toml") -> Path:
+    """Write a rule pack, and return its path."""
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def wrong(*packs: str | Path) -> tuple[str, ...]:
+    """Return the problems with which these packs are rejected."""
     with pytest.raises(InvalidRules) as caught:
         load(packs)
     return caught.value.problems
 
 
 def rule(name: str, superseding: str = "denial", superseded: str = "claim", more: str = "") -> str:
+    """Return a rule as a pack spells it."""
     return (
         f'[[rules]]\nname = "{name}"\nsuperseding = "{superseding}"\nsuperseded = "{superseded}"\n'
         f'scope = ["topic"]\n{more}\n'

@@ -10,7 +10,7 @@ from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
 from stream_car.adapters.redis.connection import connect
-from stream_car.adapters.redis.scripts import Client
+from stream_car.adapters.redis.scripts import RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.ports import AnchorIndex, ChangeLog, Clock, Log, Store
@@ -24,7 +24,7 @@ class RedisBackend:
     def __init__(self, url: str) -> None:
         self._server = RedisServer(url=url)
         self._namespace = f"test-{secrets.token_hex(6)}"
-        self._client: Client | None = None
+        self._client: RedisClient | None = None
 
     async def store(self) -> Store:
         """The store; a second call ends what the first one gave."""
@@ -84,7 +84,7 @@ class KafkaBackend:
             self._layouts.append(layout)
             apply(self._server, layout)
         reader, sender = await self._opened("log")
-        return KafkaLog(reader, sender, layout.named("documents"))
+        return KafkaLog(reader, sender, layout.full_name("documents"))
 
     async def journal(self) -> ChangeLog:
         """Events of three shards."""
@@ -93,7 +93,7 @@ class KafkaBackend:
             apply(self._server, self._journal)
         reader, sender = await self._opened("journal")
         topics = {"changes": "changes", "rejected": "documents"}  # the topic of rejected records has one partition
-        logs = {stream: KafkaLog(reader, sender, self._journal.named(topic)) for stream, topic in topics.items()}
+        logs = {stream: KafkaLog(reader, sender, self._journal.full_name(topic)) for stream, topic in topics.items()}
         return KafkaJournal(logs, "generation")
 
     async def store(self) -> Store:

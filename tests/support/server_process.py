@@ -14,16 +14,27 @@ PROGRAM = "from stream_car.cli import main; main()"
 
 
 class Listening(msgspec.Struct):
-    """What `up --json` says."""
+    """What `serve --json` prints."""
 
     url: str
 
 
 class Server:
-    """`stream-car up` over a folder, on a free port; killed at the end of the block if it still runs."""
+    """`stream-car serve` over a data directory, on a free port; killed at the end of the block if it still runs."""
 
     def __init__(self, folder: Path, *options: str, port: int = 0, stderr: int | None = None) -> None:
-        command = [sys.executable, "-c", PROGRAM, "up", "--json", "--port", str(port), "--data", str(folder), *options]
+        command = [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            "serve",
+            "--json",
+            "--port",
+            str(port),
+            "--data",
+            str(folder),
+            *options,
+        ]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_CAR_")}
         environment["PYTHONPATH"] = str(ROOT)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment)

@@ -15,42 +15,42 @@ KEYS = (("x",), ("y",), ("x", "y"), ("record",))
 
 
 def with_memory(ruleset: Ruleset) -> Ruleset:
-    """The same rules; the scopes of a document are worked out once, unless the class is compiled and lets nobody in."""
+    """Return the same rules, which compute the scopes of a document once, unless the class is compiled."""
     known: dict[int, tuple[Document, tuple[str, ...]]] = {}
-    work_out = ruleset.scopes
+    compute = ruleset.scopes
 
     def scopes(document: Document) -> tuple[str, ...]:
-        found = known.get(id(document))
-        if found is None:
-            found = known[id(document)] = (document, work_out(document))
-        return found[1]
+        entry = known.get(id(document))
+        if entry is None:
+            entry = known[id(document)] = (document, compute(document))
+        return entry[1]
 
     with suppress(AttributeError):
         ruleset.scopes = scopes  # type: ignore[method-assign]
     return ruleset
 
 
-class Asked(Protocol):
-    """A question about two documents."""
+class Relation(Protocol):
+    """A relation between two documents."""
 
     def __call__(self, *, later: Document, earlier: Document, ruleset: Ruleset) -> object: ...
 
 
-def remembered(function: Asked) -> Asked:
-    """The same function of two documents, worked out once for a pair."""
+def remembered(function: Relation) -> Relation:
+    """Return the same function of two documents, computed once per pair."""
     known: dict[tuple[int, int, int], tuple[object, ...]] = {}
 
-    def ask(*, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+    def relation(*, later: Document, earlier: Document, ruleset: Ruleset) -> object:
         key = (id(later), id(earlier), id(ruleset))
         if key not in known:
             known[key] = (function(later=later, earlier=earlier, ruleset=ruleset), later, earlier, ruleset)
         return known[key][0]
 
-    return ask
+    return relation
 
 
 def random_rules(random: Random, *, amending: float = 0.1) -> Ruleset:
-    """Two to six rules over four types; `differ_on` agrees per superseded type and key set."""
+    """Return two to six rules over four types. `differ_on` agrees per superseded type and key set."""
     differ = {(kind, keys): random.random() < 0.4 for kind in TYPES for keys in KEYS}
     rules: dict[tuple[str, str, tuple[str, ...]], Rule] = {}
     for _ in range(random.randint(2, 7)):
@@ -65,7 +65,7 @@ def random_rules(random: Random, *, amending: float = 0.1) -> Ruleset:
 
 
 def random_document(random: Random, ids: int, *, links: float = 0.15, times: int = 12) -> Document:
-    """A document of a small world, so that scopes, times and names collide often."""
+    """Return a document of a small world, so that scopes, times and names collide often."""
     maps = []
     for _ in range(random.choice((0, 1, 1, 1, 2))):
         part = {}
@@ -78,7 +78,7 @@ def random_document(random: Random, ids: int, *, links: float = 0.15, times: int
     name = f"n{random.randrange(ids)}"
     targets = [f"n{n}" for n in range(ids) if f"n{n}" != name] + ["r1", "r2", "n99"]
 
-    def some() -> tuple[str, ...]:
+    def some_targets() -> tuple[str, ...]:
         return tuple(random.sample(targets, random.choice((1, 1, 2)))) if random.random() < links else ()
 
     return Document(
@@ -88,16 +88,16 @@ def random_document(random: Random, ids: int, *, links: float = 0.15, times: int
         time=random.randrange(times),
         order=random.choice((0, 0, 0, 1)),
         scope=tuple(maps),
-        supersedes=some(),
-        superseded_by=some() if random.random() < 0.5 else (),
-        amends=some() if random.random() < 0.3 else (),
+        supersedes=some_targets(),
+        superseded_by=some_targets() if random.random() < 0.5 else (),
+        amends=some_targets() if random.random() < 0.3 else (),
         attributes={"v": random.choice((1, 2, 3))} if random.random() < 0.9 else {},
         title=f"t{random.randrange(1000)}",
     )
 
 
 def random_stream(random: Random, steps: int, *, links: float = 0.15) -> list[Statement]:
-    """Documents, repeats, corrections and retractions over few ids."""
+    """Return documents, repeats, corrections and retractions over few ids."""
     stream: list[Statement] = []
     ids = random.choice((4, 8, 14, 20))
     for _ in range(steps):
@@ -113,20 +113,20 @@ def random_stream(random: Random, steps: int, *, links: float = 0.15) -> list[St
 
 
 def remember_the_oracle(set_attribute: Callable[[object, str, object], None]) -> None:
-    """Make the definitions affordable over many steps; what they decide stays theirs."""
+    """Make the definitions affordable over many steps, without changing what they decide."""
     set_attribute(definitions, "voids", remembered(definitions.voids))
     plain = definitions._voids_in
-    by_scope: dict[str, Asked] = {}
+    by_scope: dict[str, Relation] = {}
 
-    def in_scope(scope: str) -> Asked:
-        def ask(*, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+    def in_scope(scope: str) -> Relation:
+        def relation(*, later: Document, earlier: Document, ruleset: Ruleset) -> object:
             return plain(scope, later, earlier, ruleset)
 
-        return remembered(ask)
+        return remembered(relation)
 
-    def ask(scope: str, later: Document, earlier: Document, ruleset: Ruleset) -> object:
+    def voids_in(scope: str, later: Document, earlier: Document, ruleset: Ruleset) -> object:
         if scope not in by_scope:
             by_scope[scope] = in_scope(scope)
         return by_scope[scope](later=later, earlier=earlier, ruleset=ruleset)
 
-    set_attribute(definitions, "_voids_in", ask)
+    set_attribute(definitions, "_voids_in", voids_in)

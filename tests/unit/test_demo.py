@@ -104,13 +104,13 @@ def test_the_same_value_said_again_reinforces() -> None:
 
 def test_there_are_enough_questions_each_with_a_reason() -> None:
     assert 6 <= len(QUESTIONS) <= 8
-    assert all(asked.question.endswith("?") and asked.why for asked in QUESTIONS)
+    assert all(expected.question.endswith("?") and expected.why for expected in QUESTIONS)
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.question)
-def test_the_words_of_a_question_lead_to_a_void_document_and_authority_to_what_holds(asked: Expected) -> None:
-    best = max(DOCUMENTS, key=lambda document: (overlap(asked.question, document), document.precedence))
+@pytest.mark.parametrize("expected", QUESTIONS, ids=lambda expected: expected.question)
+def test_the_words_of_a_question_lead_to_a_void_document_and_authority_to_what_holds(expected: Expected) -> None:
+    best = max(DOCUMENTS, key=lambda document: (overlap(expected.question, document), document.precedence))
 
     assert best.id not in definitions.active(CORPUS, RULES)
-    assert definitions.controlling(best.id, CORPUS, RULES) == set(asked.controlling)
-    assert all(overlap(asked.question, best) > overlap(asked.question, CORPUS[id]) for id in asked.controlling)
+    assert definitions.controlling(best.id, CORPUS, RULES) == set(expected.controlling)
+    assert all(overlap(expected.question, best) > overlap(expected.question, CORPUS[id]) for id in expected.controlling)

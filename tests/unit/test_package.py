@@ -13,3 +13,4 @@ def test_the_package_offers_its_own_names_only() -> None:
     }
 
     assert public <= set(stream_car.__all__)
+    assert not any(isinstance(getattr(stream_car, name), ModuleType) for name in stream_car.__all__)

@@ -1,4 +1,4 @@
-"""What the environment and a settings file say, and what is refused at the start without showing a value."""
+"""Settings from the environment and a file, and what is rejected at the start without printing a value."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def test_the_environment_names_the_data_directory() -> None:
     assert data_directory({"STREAM_CAR_DATA": "elsewhere"}) == Path("elsewhere")
 
 
-def test_without_a_word_data_lies_in_the_working_directory() -> None:
+def test_by_default_data_lie_in_the_working_directory() -> None:
     assert data_directory({}) == data_directory({"STREAM_CAR_DATA": ""}) == Path("stream-car-data")
 
 
@@ -28,7 +28,7 @@ def test_without_a_file_there_are_defaults() -> None:
     assert read_settings(None) == ServerSettings()
 
 
-def test_a_file_says_what_differs(tmp_path: Path) -> None:
+def test_a_file_overrides_defaults(tmp_path: Path) -> None:
     path = written(tmp_path, 'port = 9000\nhost_names = ["car.example"]\n')
 
     assert read_settings(path) == ServerSettings(port=9000, host_names=("car.example",))
@@ -47,11 +47,11 @@ def test_a_file_says_what_differs(tmp_path: Path) -> None:
         ("port = ", "TOML"),
     ],
 )
-def test_what_cannot_be_used_is_refused_by_name_and_without_its_value(tmp_path: Path, text: str, named: str) -> None:
-    with pytest.raises(InvalidRequest, match=named) as refused:
+def test_a_wrong_setting_is_rejected_by_name_and_without_its_value(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named) as caught:
         read_settings(written(tmp_path, text))
 
-    assert SECRET not in str(refused.value)
+    assert SECRET not in str(caught.value)
 
 
 def test_the_token_comes_from_its_file_or_else_from_the_environment(tmp_path: Path) -> None:
@@ -64,21 +64,21 @@ def test_the_token_comes_from_its_file_or_else_from_the_environment(tmp_path: Pa
 
 
 @pytest.mark.parametrize("weak", ["", "short", "with spaces in between them", "ünïcode-ünïcode-ünïcode"])
-def test_a_weak_token_is_refused_and_not_shown(weak: str) -> None:
-    with pytest.raises(InvalidRequest, match="STREAM_CAR_TOKEN") as refused:
+def test_a_weak_token_is_rejected_and_not_printed(weak: str) -> None:
+    with pytest.raises(InvalidRequest, match="STREAM_CAR_TOKEN") as caught:
         read_token(None, {"STREAM_CAR_TOKEN": weak})
 
-    assert not weak or weak not in str(refused.value)
+    assert not weak or weak not in str(caught.value)
 
 
-def test_a_token_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_token_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="token_file"):
         read_token(str(tmp_path / "none"), {})
 
 
-def test_a_misspelt_variable_is_refused_by_name() -> None:
-    with pytest.raises(InvalidRequest, match=r"STREAM_CAR_TOKN is no setting; is \$STREAM_CAR_TOKEN meant") as refused:
+def test_a_misspelt_variable_is_rejected_by_name() -> None:
+    with pytest.raises(InvalidRequest, match=r"\$STREAM_CAR_TOKN\. Did you mean \$STREAM_CAR_TOKEN\?") as caught:
         require_known_variables({"STREAM_CAR_TOKN": SECRET, "HOME": "/"})
 
-    assert SECRET not in str(refused.value)
+    assert SECRET not in str(caught.value)
     require_known_variables({"STREAM_CAR_TOKEN": SECRET, "STREAM_CAR_DATA": "x", "STREAM_CAR_SERVERS": "required"})

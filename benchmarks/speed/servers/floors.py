@@ -28,11 +28,11 @@ async def measure_floors(testbed: Testbed, messages: Sequence[Message]) -> list[
 
 async def _measure_read(testbed: Testbed) -> list[Figure]:
     """Read all documents with aiokafka's own consumer, in batches of the size that it chooses."""
-    topic = testbed.works.layout.named("documents")
-    consumer = AIOKafkaConsumer(**testbed.works.plan.kafka.options(), **READING, group_id=None)
+    topic = testbed.connections.layout.full_name("documents")
+    consumer = AIOKafkaConsumer(**testbed.connections.plan.kafka.options(), **READING, group_id=None)
     await consumer.start()
     try:
-        partitions = [TopicPartition(topic, number) for number in range(testbed.works.layout.intakes)]
+        partitions = [TopicPartition(topic, number) for number in range(testbed.connections.layout.intakes)]
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
         total = remaining = sum((await consumer.end_offsets(partitions)).values())
@@ -50,10 +50,10 @@ async def _measure_read(testbed: Testbed) -> list[Figure]:
 
 async def _measure_write(testbed: Testbed, records: Sequence[Message]) -> list[Figure]:
     """Write to one partition of the topic for rejected records, which nothing reads."""
-    topic = testbed.works.layout.named("rejected")
+    topic = testbed.connections.layout.full_name("rejected")
     own, server = time.process_time(), cpu_seconds(testbed.kafka.pid)
     for start in range(0, len(records), BATCH):
-        await testbed.works.sender.send(topic, 0, records[start : start + BATCH])
+        await testbed.connections.sender.send(topic, 0, records[start : start + BATCH])
     own, server = time.process_time() - own, cpu_seconds(testbed.kafka.pid) - server
     return [
         Figure(
@@ -65,7 +65,7 @@ async def _measure_write(testbed: Testbed, records: Sequence[Message]) -> list[F
 
 async def _measure_redis(testbed: Testbed, count: int) -> list[Figure]:
     """Write fields of one hash with plain commands."""
-    client, value = testbed.works.client, os.urandom(VALUE)
+    client, value = testbed.connections.client, os.urandom(VALUE)
     own, server = time.process_time(), cpu_seconds(testbed.redis.pid)
     for start in range(0, count, BATCH):
         pairs = [word for at in range(start, start + BATCH) for word in (at.to_bytes(16, "big"), value)]

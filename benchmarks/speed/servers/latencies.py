@@ -29,11 +29,11 @@ FAILOVER_S = 10.0
 
 async def measure_changes(testbed: Testbed) -> list[Figure]:
     """Publish one document after the other, each after the change of the previous one was received."""
-    consumer = AIOKafkaConsumer(**testbed.works.plan.kafka.options(), **READING, group_id=None)
+    consumer = AIOKafkaConsumer(**testbed.connections.plan.kafka.options(), **READING, group_id=None)
     await consumer.start()
     try:
-        topic = testbed.works.layout.named("changes")
-        partitions = [TopicPartition(topic, number) for number in range(testbed.works.layout.frontiers)]
+        topic = testbed.connections.layout.full_name("changes")
+        partitions = [TopicPartition(topic, number) for number in range(testbed.connections.layout.frontiers)]
         consumer.assign(partitions)
         await consumer.seek_to_end(*partitions)
         times = [await _until_change(testbed, consumer, number) for number in range(ROUNDS)]
@@ -72,7 +72,9 @@ async def measure_stage_2(testbed: Testbed, known: Sequence[Document]) -> list[F
     keys: list[float] = []
     for _ in range(ROUNDS):
         anchors = [random.choice(known).id for _ in range(ANCHORS)]
-        reader = Snapshot(ManyShards(testbed.views, testbed.works.partitions).source(), testbed.works.plan.ruleset)
+        reader = Snapshot(
+            ManyShards(testbed.views, testbed.connections.partitions).source(), testbed.connections.plan.ruleset
+        )
         begin = time.perf_counter()
         walked = await reader.walk(anchors)
         times.append((time.perf_counter() - begin) * 1e3)

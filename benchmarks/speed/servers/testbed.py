@@ -19,7 +19,7 @@ from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.cluster.connections import TOPICS, Plan, Works
+from stream_car.cluster.connections import TOPICS, Connections, Plan
 from stream_car.ports import Hop, Message, ShardId
 from stream_car.processing.fold import CHANGES
 from tests.support.kafka_publisher import KafkaPublisher
@@ -67,16 +67,17 @@ class Worker:
 class Testbed:
     """Servers, topics, an open connection, and workers that can be started and stopped."""
 
-    def __init__(self, folder: Path, kafka: Kafka, redis: Redis, works: Works) -> None:
-        self.kafka, self.redis, self.works = kafka, redis, works
+    def __init__(self, folder: Path, kafka: Kafka, redis: Redis, connections: Connections) -> None:
+        self.kafka, self.redis, self.connections = kafka, redis, connections
         self.views = RedisViews(
-            intake=works.plan.store(works.client, "intake"), frontier=works.plan.store(works.client, "frontier")
+            intake=connections.plan.store(connections.client, "intake"),
+            frontier=connections.plan.store(connections.client, "frontier"),
         )
-        self.logs = {name: works.log(name) for name in (*TOPICS.values(), CHANGES)}
+        self.logs = {name: connections.log(name) for name in (*TOPICS.values(), CHANGES)}
         self.workers: list[Worker] = []
         self._folder = folder
         self._publisher = KafkaPublisher(
-            works.sender, works.topic("intake"), lambda key: works.partitions.of_id(key.decode())
+            connections.sender, connections.topic("intake"), lambda key: connections.partitions.of_id(key.decode())
         )
 
     async def publish(self, messages: Sequence[Message]) -> None:
@@ -95,7 +96,7 @@ class Testbed:
 
     async def wait_until_assigned(self) -> None:
         """Wait until every shard is assigned to a worker, and every worker has shards."""
-        shards = self.works.layout.intakes + self.works.layout.frontiers
+        shards = self.connections.layout.intakes + self.connections.layout.frontiers
 
         def is_assigned() -> bool:
             counts = [len(worker.shards()) for worker in self.workers]
@@ -133,7 +134,7 @@ class Testbed:
 
     def shards(self) -> dict[Hop, list[ShardId]]:
         """Return all shards by hop."""
-        layout = self.works.layout
+        layout = self.connections.layout
         return {
             "intake": [ShardId("intake", q) for q in range(layout.intakes)],
             "frontier": [ShardId("frontier", p) for p in range(layout.frontiers)],
@@ -141,7 +142,7 @@ class Testbed:
 
     async def changes(self) -> int:
         """Return the number of changes in the change log."""
-        shards = range(self.works.layout.frontiers)
+        shards = range(self.connections.layout.frontiers)
         return sum([(await self.logs[CHANGES].range(shard))[1] for shard in shards])
 
     def cpu_seconds(self) -> dict[str, float]:
@@ -174,15 +175,15 @@ async def open_testbed(folder: Path) -> AsyncIterator[Testbed]:
         plan = Plan(
             kafka=server, redis=RedisServer(url=redis.url), ruleset=rule_packs.load([RULES]), single_broker=True
         )
-        works = await Works.open(plan)
-        testbed = Testbed(folder, kafka, redis, works)
+        connections = await Connections.open(plan)
+        testbed = Testbed(folder, kafka, redis, connections)
         try:
             yield testbed
         finally:
             for worker in testbed.workers:
                 worker.process.kill()
                 worker.process.wait()
-            await works.close()
+            await connections.close()
     finally:
         kafka.kill()
         redis.kill()

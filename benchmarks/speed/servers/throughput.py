@@ -99,10 +99,10 @@ async def measure_memory(testbed: Testbed, known: Sequence[Document]) -> list[Fi
     """Measure the Redis memory of these documents, per document and per (document, scope)."""
     bytes_by_hop = {}
     for hop, shards in testbed.shards().items():
-        keys = [f"{{{testbed.works.plan.name}.{hop}:{shard.shard}}}" for shard in shards]
-        sizes = [await testbed.works.client.execute_command("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys]
+        keys = [f"{{{testbed.connections.plan.name}.{hop}:{shard.shard}}}" for shard in shards]
+        sizes = [await testbed.connections.client.execute_command("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys]
         bytes_by_hop[hop] = sum(size for size in sizes if isinstance(size, int))
-    pairs, total = sum(len(testbed.works.plan.ruleset.scopes(each)) for each in known), sum(bytes_by_hop.values())
+    pairs, total = sum(len(testbed.connections.plan.ruleset.scopes(each)) for each in known), sum(bytes_by_hop.values())
     return [
         *(Figure(name=f"{hop}, per document", value=n / len(known), unit="bytes") for hop, n in bytes_by_hop.items()),
         Figure(name="both, per (document, scope)", value=total / pairs, unit="bytes", at_most=BYTES),
@@ -131,7 +131,7 @@ async def _recover(testbed: Testbed, count: int, hops: Sequence[Hop]) -> Flow:
     cpu_before, begin = testbed.cpu_seconds(), time.perf_counter()
     for hop in hops:
         shards = [shard.shard for shard in testbed.shards()[hop]]
-        await testbed.works.plan.store(testbed.works.client, hop).drop(shards)
+        await testbed.connections.plan.store(testbed.connections.client, hop).drop(shards)
     await testbed.wait_until_idle()
     return _flow(testbed, count, cpu_before, begin)
 

@@ -22,7 +22,7 @@ from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
-from stream_car.cluster.shard_runner import Hosted
+from stream_car.cluster.shard_runner import ShardRunner
 from stream_car.processing import shard
 from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
@@ -108,8 +108,8 @@ def time_stages(stopwatch: Stopwatch) -> None:
         (shard.Shard, "_drive", "fold"),
         (shard.Shard, "_commit", "state and events encoded"),
         (IntakeOutbox, "publish", "events sorted by partition"),
-        (WatermarkEmitter, "mark", "marks"),
-        (Hosted, "_step", "values decoded, and the shard's own steps"),
+        (WatermarkEmitter, "emit", "watermarks"),
+        (ShardRunner, "_step", "values decoded, and the shard's own steps"),
     ]
     for owner, name, stage in coroutines:
         setattr(owner, name, stopwatch.timed_coroutine(stage, getattr(owner, name)))

@@ -23,7 +23,7 @@ _TOO_LARGE = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError, e
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Raise the errors of aiokafka as ours. `what` names the topic or the server."""
     try:
         yield

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
-from stream_car.adapters.kafka.errors import translated
+from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.errors import Halted, Unavailable
@@ -54,7 +54,7 @@ class KafkaLog:
         if max_records <= 0:
             return ()
         source = TopicPartition(self.topic, partition)
-        with translated(f"topic {self.topic}"):
+        with translate_errors(f"topic {self.topic}"):
             records, reached = await self._read(source, from_offset, max_records)
             if (records[0].offset if records else reached) != from_offset:
                 self._reader.forget_position(source)  # read again: was it the client that skipped, or the broker?
@@ -68,7 +68,7 @@ class KafkaLog:
         return _fill_holes(records, from_offset, reached)[:max_records]
 
     async def range(self, partition: int) -> tuple[int, int]:
-        with translated(f"topic {self.topic}"):
+        with translate_errors(f"topic {self.topic}"):
             return await self._reader.range(TopicPartition(self.topic, partition))
 
     async def _read(

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from stream_car.adapters.kafka.errors import translated
+from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.errors import ClaimLost, StreamCarError
 
@@ -25,7 +25,7 @@ READING: dict[str, object] = {
 }
 
 
-async def stop(consumer: AIOKafkaConsumer) -> None:
+async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
     """Close the connections of a consumer. If it hangs, leave it alone after `STOP_S` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(STOP_S):
@@ -43,7 +43,7 @@ class Reader:
     @classmethod
     async def open(cls, server: KafkaServer) -> "Reader":
         """Return a reader with a connection of its own. Close it."""
-        with translated(f"Kafka at {server.address}"):
+        with translate_errors(f"Kafka at {server.address}"):
             consumer = AIOKafkaConsumer(
                 **server.options(), **READING, group_id=None, request_timeout_ms=server.timeout_ms
             )
@@ -56,7 +56,7 @@ class Reader:
 
     async def close(self) -> None:
         """Close the connection. Further calls do nothing."""
-        await stop(self._consumer)
+        await stop_consumer(self._consumer)
 
     async def get(
         self, source: TopicPartition, offset: int, max_records: int, wait_ms: int
@@ -91,7 +91,7 @@ class Reader:
 
     async def partitions(self, topic: str) -> int:
         """Return the number of partitions of a topic. Raises `StreamCarError` if it does not exist."""
-        with translated(f"topic {topic}"):
+        with translate_errors(f"topic {topic}"):
             if topic not in await self._consumer.topics():
                 raise StreamCarError(f"Kafka does not have topic {topic}. Create it with `stream-car topics apply`.")
             return len(self._consumer.partitions_for_topic(topic) or ())

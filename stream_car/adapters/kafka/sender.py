@@ -2,21 +2,23 @@
 
 Promise: idempotent and in order within a partition. After any error the producer is discarded and the next call makes
 another, because a producer that lost its sequence never recovers. What was being sent when the error came may have been
-stored; readers recognise repeats.
+stored; readers recognise repeats. Calls for one partition wait for each other as long as the server makes progress.
 Cost: one record batch per call if the messages fit into one, else several, one after the other.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
-from stream_car.adapters.kafka.errors import translated
+from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Message
 
 BATCH_BYTES = 1_000_000  # below max.message.bytes, which is 1 MiB unless a topic sets another limit
+BROKEN = "another record of this connection failed"
 
 
 class _Connection:
@@ -35,6 +37,8 @@ class Sender:
         self._batch_bytes = batch_bytes
         self._connection: _Connection | None = None
         self._starting = asyncio.Lock()
+        # aiokafka counts the time of calls that wait for the same partition several times over, and gives up too early.
+        self._turns: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def send(self, topic: str, partition: int, messages: Sequence[Message]) -> list[int]:
         """Return the offsets of the messages once all are acknowledged.
@@ -42,7 +46,7 @@ class Sender:
         Messages that fit into one batch are stored together or not at all.
         """
         offsets: list[int] = []
-        with translated(f"topic {topic}"):
+        with translate_errors(f"topic {topic}"):
             connection = await self._connect()
             try:
                 while len(offsets) < len(messages):
@@ -72,11 +76,16 @@ class Sender:
             if batch.append(key=message.key, value=message.value, timestamp=None, headers=headers) is None:
                 break
             count += 1
-        async with asyncio.timeout(self._server.timeout_ms / 1000):  # an idempotent producer itself never gives up
-            sent = await connection.producer.send_batch(batch, topic, partition=partition)
+        async with self._turns[topic, partition]:
+            if connection.broken.done():
+                raise KafkaConnectionError(BROKEN)
+            deadline = asyncio.get_running_loop().time() + self._server.timeout_ms / 1000
+            async with asyncio.timeout_at(deadline):
+                sent = await connection.producer.send_batch(batch, topic, partition=partition)
+        async with asyncio.timeout_at(deadline):  # an idempotent producer itself never gives up
             await asyncio.wait({sent, connection.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not sent.done():
-            raise KafkaConnectionError("another record of this connection failed")
+            raise KafkaConnectionError(BROKEN)
         return sent.result().offset, count
 
     async def _connect(self) -> _Connection:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from stream_car.adapters.kafka.errors import translated
+from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.log import to_record
-from stream_car.adapters.kafka.reader import READING, stop
+from stream_car.adapters.kafka.reader import READING, stop_consumer
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Record
 
@@ -29,7 +29,7 @@ class KafkaTail:
     @classmethod
     async def open(cls, server: KafkaServer, topic: str, offsets: Sequence[int]) -> "KafkaTail":
         """Start at these offsets, one per partition."""
-        with translated(f"topic {topic}"):
+        with translate_errors(f"topic {topic}"):
             consumer = AIOKafkaConsumer(
                 **server.options(), **READING, group_id=None, request_timeout_ms=server.timeout_ms
             )
@@ -45,7 +45,7 @@ class KafkaTail:
 
     async def next(self) -> Mapping[int, list[Record]]:
         """Return new records by partition as soon as there are some; none after `WAIT_MS`."""
-        with translated(f"topic {self._topic}"):
+        with translate_errors(f"topic {self._topic}"):
             batches: dict[TopicPartition, list[ConsumerRecord]] = await self._consumer.getmany(
                 timeout_ms=WAIT_MS, max_records=RECORDS_MAX
             )
@@ -53,4 +53,4 @@ class KafkaTail:
 
     async def close(self) -> None:
         """Close the connection. Further calls do nothing."""
-        await stop(self._consumer)
+        await stop_consumer(self._consumer)

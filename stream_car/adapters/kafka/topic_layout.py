@@ -70,7 +70,7 @@ class Layout(Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def named(self, topic: Topic | str) -> str:
+    def full_name(self, topic: Topic | str) -> str:
         """Return the full name of a topic."""
         return f"{self.prefix}.{topic if isinstance(topic, str) else topic.name}"
 

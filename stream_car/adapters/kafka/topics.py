@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import cast
 
-from kafka import KafkaAdminClient
-from kafka import errors as driver
+from kafka import KafkaAdminClient, errors as driver
 from kafka.admin import ConfigResource, ConfigResourceType
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +27,7 @@ class ExistingTopic(Struct, frozen=True):
     settings: Mapping[str, str]
 
 
-class Checked(Struct, frozen=True):
+class TopicCheck(Struct, frozen=True):
     """The result of checking a topic: whether it was created just now, and its problems."""
 
     name: str
@@ -37,15 +36,15 @@ class Checked(Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def apply(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
+def apply(server: KafkaServer, layout: Layout) -> tuple[TopicCheck, ...]:
     """Create missing topics, and check all. Raises `UnsafeSettings` if an existing topic must not be used."""
     with _connect(server) as admin:
         existing = _existing_topics(admin, layout)
-        missing = [topic for topic in layout.topics() if layout.named(topic) not in existing]
+        missing = [topic for topic in layout.topics() if layout.full_name(topic) not in existing]
         if missing:
             admin.create_topics(
                 {
-                    layout.named(topic): {
+                    layout.full_name(topic): {
                         "num_partitions": topic.partitions,
                         "replication_factor": layout.replicas,
                         "configs": layout.settings(topic),
@@ -60,7 +59,7 @@ def apply(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
     return results
 
 
-def check(server: KafkaServer, layout: Layout) -> tuple[Checked, ...]:
+def check(server: KafkaServer, layout: Layout) -> tuple[TopicCheck, ...]:
     """Check every topic of the layout."""
     with _connect(server) as admin:
         existing = _existing_topics(admin, layout)
@@ -72,7 +71,7 @@ def require(server: KafkaServer, layout: Layout) -> None:
     _require_safe(check(server, layout))
 
 
-def laid_out(server: KafkaServer, prefix: str, *, single_broker: bool = False) -> Layout:
+def read_layout(server: KafkaServer, prefix: str, *, single_broker: bool = False) -> Layout:
     """Return the layout of the existing topics, which are safe to start on. Raises `UnsafeSettings`."""
     layout = Layout(prefix=prefix, single_broker=single_broker)
     with _connect(server) as admin:
@@ -80,8 +79,8 @@ def laid_out(server: KafkaServer, prefix: str, *, single_broker: bool = False) -
     counts = {name: topic.partitions for name, topic in existing.items()}
     layout = replace(
         layout,
-        intakes=counts.get(layout.named("documents"), 0),
-        frontiers=counts.get(layout.named("placements"), 0),
+        intakes=counts.get(layout.full_name("documents"), 0),
+        frontiers=counts.get(layout.full_name("placements"), 0),
     )
     _require_safe([_check_topic(layout, topic, existing, is_new=False) for topic in layout.topics()])
     return layout
@@ -95,17 +94,17 @@ def delete(server: KafkaServer, layout: Layout) -> None:
             admin.delete_topics(list(existing))
 
 
-def _require_safe(results: Sequence[Checked]) -> None:
+def _require_safe(results: Sequence[TopicCheck]) -> None:
     problems = tuple(problem for result in results for problem in result.problems)
     if problems:
         raise UnsafeSettings(problems)
 
 
-def _check_topic(layout: Layout, topic: Topic, existing: Mapping[str, ExistingTopic], is_new: bool) -> Checked:
-    name = layout.named(topic)
+def _check_topic(layout: Layout, topic: Topic, existing: Mapping[str, ExistingTopic], is_new: bool) -> TopicCheck:
+    name = layout.full_name(topic)
     current = existing.get(name)
     problems = tuple(_problems(layout, topic, name, current))
-    return Checked(name, current.partitions if current else 0, is_new, problems)
+    return TopicCheck(name, current.partitions if current else 0, is_new, problems)
 
 
 def _problems(layout: Layout, topic: Topic, name: str, current: ExistingTopic | None) -> Iterator[str]:
@@ -141,7 +140,7 @@ def _is_enough(setting: str, value: str, required: str) -> bool:
 
 
 def _existing_topics(admin: KafkaAdminClient, layout: Layout) -> dict[str, ExistingTopic]:
-    names = [layout.named(topic) for topic in layout.topics()]
+    names = [layout.full_name(topic) for topic in layout.topics()]
     descriptions = cast(Sequence[Mapping[str, object]], admin.describe_topics(names))
     existing = [topic for topic in descriptions if topic["error_code"] == 0]
     if not existing:
@@ -179,10 +178,7 @@ def _connect(server: KafkaServer) -> Iterator[KafkaAdminClient]:
         ) from error
     except driver.InvalidConfigurationError as error:
         raise StreamCarError(f"{place} rejected the settings of a topic: {_reason(error)}") from error
-    except (
-        driver.AuthenticationFailedError, driver.AuthorizationFailedError,
-        driver.TopicAuthorizationFailedError, driver.ClusterAuthorizationFailedError,
-    ) as error:  # fmt: skip
+    except (driver.SaslAuthenticationFailedError, driver.AuthorizationError) as error:
         cure = "Check the user, the password and the permissions of the user."
         raise StreamCarError(f"{place} denied access. {cure}") from error
     except (driver.KafkaError, OSError) as error:

@@ -11,9 +11,9 @@ from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
-from stream_car.adapters.redis.scripts import Client, translate_errors
+from stream_car.adapters.redis.scripts import RedisClient, translate_errors
 from stream_car.adapters.redis.settings import RedisServer
-from stream_car.errors import StreamCarError, UnsafeSettings
+from stream_car.errors import Unavailable, UnsafeSettings
 
 VERSION_MIN = (7, 0)
 RETRIES = 3
@@ -33,13 +33,23 @@ class _Options(TypedDict, total=False):
     ssl_keyfile: str
 
 
-async def connect(server: RedisServer) -> Client:
-    """Return a client for a server or a cluster. Raises `UnsafeSettings`, `Unavailable`, `StreamCarError`."""
+async def connect(server: RedisServer) -> RedisClient:
+    """Return a client for a server or a cluster.
+
+    Raises:
+        StreamCarError: the address is not one, a certificate is missing, or the server denies access.
+        Unavailable: nothing answers at the address.
+        UnsafeSettings: the server could lose state.
+    """
+    server.require_address()
     single = Redis.from_url(server.url, **_options(server))
     try:
         with translate_errors():
             info = cast(Info, await single.info())
             problems = list(_problems(info, await _appendfsync(single), server.place))
+    except Unavailable as error:
+        await single.aclose()
+        raise Unavailable(f"{error} The address is {server.place}: check that Redis runs there.") from error
     except BaseException:
         await single.aclose()
         raise
@@ -47,12 +57,12 @@ async def connect(server: RedisServer) -> Client:
         if problems:
             await single.aclose()
             raise UnsafeSettings(tuple(problems))
-        return cast(Client, single)
+        return cast(RedisClient, single)
     await single.aclose()
     return await _cluster(server)
 
 
-async def _cluster(server: RedisServer) -> Client:
+async def _cluster(server: RedisServer) -> RedisClient:
     cluster = RedisCluster.from_url(server.url, **_options(server))
     try:
         with translate_errors():
@@ -63,7 +73,7 @@ async def _cluster(server: RedisServer) -> Client:
     except BaseException:
         await cluster.aclose()
         raise
-    return cast(Client, cluster)
+    return cast(RedisClient, cluster)
 
 
 async def _node_problems(cluster: RedisCluster, node: object) -> list[str]:
@@ -113,9 +123,4 @@ def _options(server: RedisServer) -> _Options:
         options["ssl_certfile"] = server.certificate
     if server.key is not None:
         options["ssl_keyfile"] = server.key
-    if not server.url.startswith(("redis://", "rediss://", "unix://")):
-        cure = "Write redis://host:6379, or rediss://host:6379 for an encrypted connection."
-        raise StreamCarError(f"{server.place} is not an address of Redis. {cure}")
-    if server.ca is not None and not server.url.startswith("rediss://"):
-        raise StreamCarError("A certificate for Redis needs an encrypted connection. Use an address with rediss://.")
     return options

@@ -15,12 +15,12 @@ from typing import Protocol, cast
 
 from redis import exceptions
 
-from stream_car.errors import StreamCarError, TooMuch, Unavailable
+from stream_car.errors import Overloaded, StreamCarError, Unavailable
 
 ARGUMENTS_MAX = 7900  # Lua passes at most 8000 values to a command
 
 
-class Client(Protocol):
+class RedisClient(Protocol):
     """What redis-py's `Redis` and `RedisCluster` have in common, as far as it is used."""
 
     async def execute_command(self, *args: str | bytes | int) -> object:
@@ -66,10 +66,10 @@ SWAP = Script("swap.lua")
 SWEEP = Script("sweep.lua")
 
 
-class Calls:
+class ScriptCalls:
     """Calls scripts through one client."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
         self._numbers = itertools.count(1)
 
@@ -119,7 +119,7 @@ class Calls:
     async def _call(self, script: Script, key: bytes, arguments: Sequence[bytes]) -> list[object]:
         if len(arguments) > ARGUMENTS_MAX:
             count = f"{len(arguments):,} values"
-            raise TooMuch(f"{count} are more than one Redis command takes ({ARGUMENTS_MAX:,}). Use smaller batches.")
+            raise Overloaded(f"{count} are more than one Redis command takes ({ARGUMENTS_MAX:,}). Use smaller batches.")
         number = b"%d" % next(self._numbers)
         with translate_errors():
             try:

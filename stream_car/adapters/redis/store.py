@@ -15,7 +15,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec.structs import replace
 
-from stream_car.adapters.redis.scripts import ARGUMENTS_MAX, Calls, Client, HashFields
+from stream_car.adapters.redis.scripts import ARGUMENTS_MAX, HashFields, RedisClient, ScriptCalls
 from stream_car.errors import ClaimLost, Halted, StreamCarError, Unavailable
 from stream_car.ports import Claim, Emission
 
@@ -32,8 +32,8 @@ _decoder = msgspec.msgpack.Decoder(list[Emission])
 class RedisStore:
     """The shards of one namespace. Each generation uses a namespace of its own."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
-        self.calls = Calls(client)
+    def __init__(self, client: RedisClient, namespace: str) -> None:
+        self.calls = ScriptCalls(client)
         self._namespace = namespace
         self._emptied: dict[int, list[bytes]] = {}
 
@@ -64,7 +64,7 @@ class RedisStore:
     async def commit(
         self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
-        """Commit as `ports.Store` promises. Raises `TooMuch` beyond about 3,900 values."""
+        """Commit as `ports.Store` promises. Raises `Overloaded` beyond about 3,900 values."""
         next_oseq = claim.next_oseq + len(outbox)
         if next_offset < claim.next_offset or [e.oseq for e in outbox] != list(range(claim.next_oseq, next_oseq)):
             raise ValueError("A commit must not go back, and must number its events from the claim's next_oseq on.")
@@ -79,7 +79,7 @@ class RedisStore:
             older = await self.outbox(claim) if claim.trimmed + 1 < claim.next_oseq else ()
             pairs += (OUTBOX, _encode_events([*older, *outbox]))
         moved = replace(claim, next_offset=next_offset, next_oseq=next_oseq)
-        await self._move(claim, moved, pairs)
+        await self._swap_head(claim, moved, pairs)
         await self._sweep(claim.shard, emptied)
         return moved
 
@@ -97,7 +97,9 @@ class RedisStore:
         trimmed = max(up_to, claim.trimmed)
         moved = replace(claim, trimmed=trimmed)
         older = await self.outbox(claim) if trimmed + 1 < claim.next_oseq else ()
-        await self._move(claim, moved, [OUTBOX, _encode_events([event for event in older if event.oseq > trimmed])])
+        await self._swap_head(
+            claim, moved, [OUTBOX, _encode_events([event for event in older if event.oseq > trimmed])]
+        )
         return moved
 
     async def peek(self, shard: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
@@ -114,7 +116,7 @@ class RedisStore:
                 values.update(_strip_checksums(chunk, stored))
             if len(heads) == 1:
                 return _decode_head(shard, self._key(shard), heads.pop()).next_offset, values
-        raise Unavailable(f"Shard {shard} moves too fast to be read as of one moment. Ask for fewer keys.")
+        raise Unavailable(f"Shard {shard} moves too fast to be read as of one moment. Request fewer keys.")
 
     def peek_request(self, shard: int, keys: Sequence[bytes]) -> HashFields:
         """Return what `peek` reads, for a caller that reads several shards at once. `decode_peek` takes the values."""
@@ -135,7 +137,7 @@ class RedisStore:
         # the braces make a cluster hash the whole key, so that shards are spread over its slots
         return f"{{{self._namespace}:{shard}}}".encode()
 
-    async def _move(self, claim: Claim, moved: Claim, pairs: Sequence[bytes]) -> None:
+    async def _swap_head(self, claim: Claim, moved: Claim, pairs: Sequence[bytes]) -> None:
         key = self._key(claim.shard)
         new_head = _encode_head(key, moved)
         is_written, head = await self.calls.swap(key, _head_prefix(claim), (HEAD, new_head, *pairs))

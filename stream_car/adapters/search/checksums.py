@@ -39,17 +39,17 @@ class _Footer(Struct):
     crc: int
 
 
-def intact(folder: Path) -> bool:
+def is_intact(folder: Path) -> bool:
     """Return whether every file of the last commit matches its checksum."""
     try:
         meta = msgspec.json.decode((folder / "meta.json").read_bytes(), type=_Meta)
         files = [file for file in folder.iterdir() if any(segment.has(file) for segment in meta.segments)]
-        return all(_is_intact(file) for file in files)
+        return all(_is_file_intact(file) for file in files)
     except (OSError, msgspec.DecodeError):
         return False
 
 
-def _is_intact(file: Path) -> bool:
+def _is_file_intact(file: Path) -> bool:
     size = file.stat().st_size
     with file.open("rb") as handle:
         handle.seek(max(size - 8, 0))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import tantivy
 
-from stream_car.adapters.search.schema import Statistics, encodable, read_document
+from stream_car.adapters.search.schema import Statistics, read_document, replace_surrogates
 from stream_car.adapters.search.writer import translate_read_errors
 from stream_car.core.documents import Document
 
@@ -107,7 +107,7 @@ class CommittedDocuments:
 
     def number(self, document_id: str) -> int | None:
         """Return the number of a document in the term store, if it was committed."""
-        if not self._documents or encodable(document_id) != document_id:
+        if not self._documents or replace_surrogates(document_id) != document_id:
             return None
         if not self.document_frequency("id", document_id):
             return None
@@ -118,7 +118,9 @@ class CommittedDocuments:
         """Return the committed documents with these ids. Raises `Halted` (`damaged`) if one has changed."""
         documents: dict[str, Document] = {}
         queries = [
-            self._term_query("id", document_id, "basic") for document_id in ids if encodable(document_id) == document_id
+            self._term_query("id", document_id, "basic")
+            for document_id in ids
+            if replace_surrogates(document_id) == document_id
         ]
         for start in range(0, len(queries), _CHUNK):
             chunk = queries[start : start + _CHUNK]

@@ -18,7 +18,7 @@ TOKENIZER = "tokenizer.json"
 EDGE_BYTES = 1 << 20  # at both ends of a file, for its fingerprint
 
 
-def encoder(choice: str | Path) -> Encoder:
+def load_encoder(choice: str | Path) -> Encoder:
     """Return the encoder in a folder, or with a name. Raises `InvalidRequest` (`encoder`), `StreamCarError`."""
     kind, model = _parse(str(choice))
     folder = Path(model)
@@ -28,11 +28,11 @@ def encoder(choice: str | Path) -> Encoder:
             from stream_car.adapters.search import onnx_encoder
 
             return onnx_encoder.OnnxEncoder(
-                _model_file(folder), folder / TOKENIZER, name=name, pooling=onnx_encoder.pooling(folder)
+                _model_file(folder), folder / TOKENIZER, name=name, pooling=onnx_encoder.read_pooling(folder)
             )
         from stream_car.adapters.search import sentence_encoder
 
-        return sentence_encoder.load(model, name=name)
+        return sentence_encoder.load_model(model, name=name)
     except ImportError as error:
         extra = "dense" if kind == ONNX else SENTENCES
         cure = f"Run: pip install 'stream-car[{extra}]'."

@@ -8,12 +8,12 @@ over all vectors.
 from collections.abc import Collection, Sequence
 
 from stream_car.adapters.search.index import TantivyIndex
-from stream_car.adapters.search.schema import encodable, indexed_text
+from stream_car.adapters.search.schema import indexed_text, replace_surrogates
 from stream_car.adapters.search.vectors import Vectors
 from stream_car.core.documents import Document
 from stream_car.ports import IndexedDocument, YieldControl
 from stream_car.ranking.anchor_order import Hit
-from stream_car.ranking.fusion import fused
+from stream_car.ranking.fusion import fuse
 from stream_car.ranking.settings import SETTINGS, Settings
 
 
@@ -52,8 +52,8 @@ class HybridIndex:
         hits = await self._texts.search(text, count, yield_control)
         if depth <= 0 or not text.strip():
             return ()
-        cosines = self.vectors.cosines(encodable(text), [hit.id for hit in hits], count)
-        return tuple(fused(hits, cosines, dense=self._settings.dense)[:depth])
+        cosines = self.vectors.cosines(replace_surrogates(text), [hit.id for hit in hits], count)
+        return tuple(fuse(hits, cosines, dense=self._settings.dense)[:depth])
 
     async def ignored_terms(self, text: str) -> int:
         return await self._texts.ignored_terms(text)  # the vector of the query is that of all words

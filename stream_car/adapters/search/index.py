@@ -20,32 +20,30 @@ from pathlib import Path
 
 import tantivy
 
-from stream_car.adapters.search.checksums import intact
+from stream_car.adapters.database import delete_database
+from stream_car.adapters.search.checksums import is_intact
 from stream_car.adapters.search.disk import CommittedDocuments
 from stream_car.adapters.search.memory import name_term
-from stream_car.adapters.search.query_terms import ParsedQuery, parse_query
 from stream_car.adapters.search.schema import (
-    analysed,
+    analyse,
     document_row,
-    encodable,
     index_format,
     read_statistics,
-    round_score,
+    replace_surrogates,
     schema,
     whitespace_analyzer,
 )
 from stream_car.adapters.search.scope_names import ScopeNames
 from stream_car.adapters.search.term_store import TermStore
-from stream_car.adapters.search.uncommitted import Uncommitted, UncommittedDocument
+from stream_car.adapters.search.uncommitted_documents import UncommittedDocument, UncommittedDocuments
 from stream_car.adapters.search.writer import Writer, translate_read_errors, translate_write_errors
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
-from stream_car.files.database import remove
 from stream_car.files.lock import FileLock
 from stream_car.ports import IndexedDocument, YieldControl
-from stream_car.ranking.analysis import mentions, terms
 from stream_car.ranking.anchor_order import Hit
-from stream_car.ranking.bm25 import NAMES_MAX, TERMS_MAX, QueryWeights, counted, proposing, query_weights, rarest, score
+from stream_car.ranking.bm25 import QueryWeights
+from stream_car.ranking.query_plan import QueryPlan, QueryTerms, plan_query, read_query
 from stream_car.ranking.settings import SETTINGS, Settings
 
 TAIL_MAX = 500  # documents searched in memory
@@ -64,7 +62,7 @@ class TantivyIndex:
         self._settings = settings
         self._schema = schema()
         self._version = 0
-        self._long_query: ParsedQuery | None = None  # the last query with too many terms
+        self._last_plan: tuple[int, str, QueryPlan | None] = (-1, "", None)  # of this version, for this text
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -83,7 +81,7 @@ class TantivyIndex:
 
     def _open(self) -> None:
         words, marker = self._folder / "tantivy", self._folder / "format"
-        if not (marker.exists() and marker.read_bytes() == index_format(self._settings).encode() and intact(words)):
+        if not (marker.exists() and marker.read_bytes() == index_format(self._settings).encode() and is_intact(words)):
             self._wipe()
         words.mkdir(mode=0o700, exist_ok=True)
         self._scopes = ScopeNames(self._folder / "scopes.sqlite")
@@ -99,7 +97,7 @@ class TantivyIndex:
                 self._index.config_reader("manual")
                 self._writer = Writer(self._index)
             marker.write_text(index_format(self._settings))
-            self._uncommitted = Uncommitted()
+            self._uncommitted = UncommittedDocuments()
             self._reload()
             self._position = self._committed
         except BaseException:
@@ -110,8 +108,8 @@ class TantivyIndex:
     def _wipe(self) -> None:
         """Delete the files that this class writes, and no others that may be in the folder."""
         (self._folder / "format").unlink(missing_ok=True)
-        remove(self._folder / "scopes.sqlite")
-        remove(self._folder / "analysed.sqlite")
+        delete_database(self._folder / "scopes.sqlite")
+        delete_database(self._folder / "analysed.sqlite")
         shutil.rmtree(self._folder / "tantivy", ignore_errors=True)
 
     def _reload(self) -> None:
@@ -127,7 +125,7 @@ class TantivyIndex:
         self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         self._version += bool(documents or dropped)
-        analysed_terms = [indexed.terms or analysed(indexed, self._settings) for indexed in documents]
+        analysed_terms = [indexed.terms or analyse(indexed, self._settings) for indexed in documents]
         numbers = self._texts.add(
             (indexed.document.id, its_terms) for indexed, its_terms in zip(documents, analysed_terms, strict=True)
         )
@@ -217,53 +215,54 @@ class TantivyIndex:
 
     def _search_steps(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
         """Yield anchors for a query in any order, some after each step. The index must not change meanwhile."""
-        query = self._cached_query(text) or self._parse(text, self._terms(text))
-        yield []
-        names = self._mentioned_names(text)
-        if not query.frequencies and not names:
+        plan = self._known_plan(text)
+        if plan is None:
+            query = read_query(replace_surrogates(text), self._settings)
+            yield []
+            plan = self._plan(text, query)
+        if not plan.weights.known and not plan.names:
             return
         yield []
-        documents = self._document_count()
-        proposed = proposing(counted(query.terms, query.frequencies), query.frequencies, documents)
-        on_disk = self._disk.candidates(proposed, names, count, set(self._uncommitted.replaced))
-        weights = query_weights(
-            query.terms, query.frequencies, names, documents, self._average_length(), self._settings
-        )
-        candidates = [*on_disk, *self._tail_candidates(weights, count)]
+        on_disk = self._disk.candidates(plan.terms_to_search, plan.names, count, set(self._uncommitted.replaced))
+        candidates = [*on_disk, *self._tail_candidates(plan.weights, count)]
         yield []
         for start in range(0, len(candidates), at_once):
             stored = self._texts.get(candidates[start : start + at_once])
-            yield [Hit(document.id, round_score(score(weights, document.terms, self._settings))) for document in stored]
+            scores = plan.scores([document.terms for document in stored], self._settings)
+            yield [Hit(document.id, value) for document, value in zip(stored, scores, strict=True)]
 
     async def ignored_terms(self, text: str) -> int:
         """Return how many words of a query do not count, because it has too many that some document has.
 
-        Cost: that of parsing the query, which takes as long as searching for it. The query that was searched for last
-        is not parsed again.
+        Cost: that of planning the query, which takes as long as searching for it. The query that was searched for last
+        is not planned again.
         """
-        query = self._cached_query(text)
-        if query is None:
-            query_terms = self._terms(text)
-            if len(set(query_terms)) <= TERMS_MAX:
+        plan = self._known_plan(text)
+        if plan is None:
+            query = read_query(replace_surrogates(text), self._settings)
+            if not query.may_be_cut:
                 return 0
             self._fill_tail()
-            query = self._parse(text, query_terms)
-        return query.ignored
+            plan = self._plan(text, query)
+        return plan.ignored
 
-    def _cached_query(self, text: str) -> ParsedQuery | None:
-        query = self._long_query
-        return query if query is not None and query.version == self._version and query.text == text else None
+    def _known_plan(self, text: str) -> QueryPlan | None:
+        version, known, plan = self._last_plan
+        return plan if version == self._version and known == text else None
 
-    def _parse(self, text: str, query_terms: list[str]) -> ParsedQuery:
+    def _plan(self, text: str, query: QueryTerms) -> QueryPlan:
+        """Plan a query with the statistics of disk and memory together."""
         on_disk, in_tail = self._disk.document_frequency, self._uncommitted.tail.document_frequency
-        frequencies = {term: on_disk("words", term) + in_tail(term) for term in dict.fromkeys(query_terms)}
-        query = parse_query(text, self._version, query_terms, frequencies)
-        if len(frequencies) > TERMS_MAX:
-            self._long_query = query
-        return query
-
-    def _terms(self, text: str) -> list[str]:
-        return terms(encodable(text), stems=self._settings.stems)
+        plan = plan_query(
+            query,
+            {word: on_disk("words", word) + in_tail(word) for word in dict.fromkeys(query.words)},
+            {name: on_disk("names", name) + in_tail(name_term(name)) for name in query.names},
+            documents=self._statistics.documents + len(self._uncommitted.tail),
+            average_length=self._average_length(),
+            settings=self._settings,
+        )
+        self._last_plan = self._version, text, plan
+        return plan
 
     def prepare(self) -> bool:
         """Return whether a search need not wait for a commit. If it would have to, begin one."""
@@ -279,17 +278,6 @@ class TantivyIndex:
         elif on_disk:
             self._commit_if_due(min(TAIL_MAX, on_disk) + 1)
         self._uncommitted.fill_tail()
-
-    def _mentioned_names(self, text: str) -> dict[str, int]:
-        """Return the names in a query that some scope or document has now, with their document frequency."""
-        if not self._settings.names:
-            return {}
-        on_disk, in_tail = self._disk.document_frequency, self._uncommitted.tail.document_frequency
-        frequencies = {name: on_disk("names", name) + in_tail(name_term(name)) for name in mentions(encodable(text))}
-        return rarest(frequencies, NAMES_MAX)
-
-    def _document_count(self) -> int:
-        return self._statistics.documents + len(self._uncommitted.tail)
 
     def _average_length(self) -> float:
         on_disk, tail = self._statistics.documents, self._uncommitted.tail

@@ -28,7 +28,7 @@ class _PoolingConfig(msgspec.Struct):
     pooling_mode: str = ""
 
 
-def pooling(folder: Path) -> Pooling:
+def read_pooling(folder: Path) -> Pooling:
     """Return the pooling that the model in a folder is configured for; the mean by default."""
     file = folder / "1_Pooling" / "config.json"
     config = msgspec.json.decode(file.read_bytes(), type=_PoolingConfig) if file.is_file() else _PoolingConfig()

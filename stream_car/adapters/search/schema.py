@@ -12,13 +12,13 @@ import msgspec
 import tantivy
 from msgspec import Struct
 
+from stream_car.adapters.database import add_checksum, strip_checksum
 from stream_car.core.documents import Document
 from stream_car.core.scope_names import scope_parts
 from stream_car.errors import Halted, StreamCarError
-from stream_car.files.database import add_checksum, strip_checksum
 from stream_car.ports import IndexedDocument
 from stream_car.ranking.analysis import names, terms
-from stream_car.ranking.bm25 import DocumentTerms, joined
+from stream_car.ranking.bm25 import DocumentTerms, join_terms
 from stream_car.ranking.settings import Settings
 
 TANTIVY = version("tantivy")
@@ -103,24 +103,19 @@ def read_statistics(fields: tantivy.Schema, searcher: tantivy.Searcher) -> Stati
 def indexed_text(document: Document) -> str:
     """Return the text to index. A title that the text repeats counts once."""
     title, text = document.title, document.text
-    return encodable(text if title in text else f"{title}\n{text}")
+    return replace_surrogates(text if title in text else f"{title}\n{text}")
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return the text with the characters replaced that UTF-8 cannot encode (lone surrogates)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def round_score(score: float) -> float:
-    """Round to five digits: further digits depend on the order in which the terms were added up."""
-    return float(f"{score:.5g}")
-
-
-def analysed(indexed: IndexedDocument, settings: Settings) -> DocumentTerms:
+def analyse(indexed: IndexedDocument, settings: Settings) -> DocumentTerms:
     """Return what a document is scored by: its terms, and the names of its scopes and of itself."""
     document_terms = terms(indexed_text(indexed.document), stems=settings.stems)
     document_names = dict.fromkeys(chain(names([indexed.document.id]), *map(_scope_value_names, indexed.scopes)))
-    return DocumentTerms(joined(document_terms), joined(document_names), len(document_terms))
+    return DocumentTerms(join_terms(document_terms), join_terms(document_names), len(document_terms))
 
 
 @lru_cache(maxsize=_SCOPES_MAX)

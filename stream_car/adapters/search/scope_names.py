@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from stream_car.adapters.database import connect, sync_log, translate_errors
 from stream_car.core.scope_names import part_name, scope_parts
 from stream_car.errors import StreamCarError
-from stream_car.files.database import connect, sync_log, translate_errors
 
 CURE = "Delete the folder of the index; it is rebuilt from the log."
 

@@ -50,7 +50,7 @@ class SentenceTransformerEncoder:
         return vectors
 
 
-def load(model: str | Path, *, name: str = "") -> SentenceTransformerEncoder:
+def load_model(model: str | Path, *, name: str = "") -> SentenceTransformerEncoder:
     """Load the model in a folder, or a model of the library's cache by its name. Raises `StreamCarError`."""
     from sentence_transformers import SentenceTransformer
 

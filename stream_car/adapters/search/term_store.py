@@ -14,9 +14,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from stream_car.adapters.checkpoints import checkpoint
+from stream_car.adapters.database import add_checksum, connect, strip_checksum, sync_log, translate_errors
 from stream_car.errors import Halted, StreamCarError
-from stream_car.files.checkpoints import checkpoint
-from stream_car.files.database import add_checksum, connect, strip_checksum, sync_log, translate_errors
 from stream_car.ranking.bm25 import DocumentTerms
 
 CURE = "Delete the folder of the index; it is rebuilt from the log."

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy
 from numpy.typing import NDArray
 
-from stream_car.files.database import connect, remove, translate_errors
+from stream_car.adapters.database import connect, delete_database, translate_errors
+from stream_car.errors import Halted
 from stream_car.ports import Encoder
 
 CURE = "Delete the folder of the index; it is rebuilt from the log."
@@ -26,6 +27,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vectors (id TEXT PRIMARY KEY, vector BLOB) WITHOUT ROWID",
 )
 _DONE = "DELETE FROM waiting WHERE number = ? AND id = ? AND words = ?"
+_FLOAT_BYTES = 4
 _Floats = NDArray[numpy.float32]
 
 
@@ -46,20 +48,30 @@ class Vectors:
     def _open(self) -> None:
         with translate_errors(self._path, CURE):
             self._connection = connect(self._path, synchronous="FULL")
-            for statement in _SCHEMA:
-                self._connection.execute(statement)
-            meta = self._connection.execute("SELECT encoder, position FROM meta").fetchone()
-            if meta is None or meta[0] != self._encoder.name:
-                for table in ("meta", "waiting", "vectors"):
-                    self._connection.execute(f"DELETE FROM {table}")
-                self._connection.execute("INSERT INTO meta VALUES (?, 0)", (self._encoder.name,))
-                meta = (self._encoder.name, 0)
-            self.position: int = meta[1]
-            rows: list[tuple[str, bytes]] = self._connection.execute("SELECT id, vector FROM vectors").fetchall()
-            self._pending: int = self._connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0]
+            try:
+                self._load()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _load(self) -> None:
+        for statement in _SCHEMA:
+            self._connection.execute(statement)
+        meta = self._connection.execute("SELECT encoder, position FROM meta").fetchone()
+        if meta is None or meta[0] != self._encoder.name:
+            for table in ("meta", "waiting", "vectors"):
+                self._connection.execute(f"DELETE FROM {table}")
+            self._connection.execute("INSERT INTO meta VALUES (?, 0)", (self._encoder.name,))
+            meta = (self._encoder.name, 0)
+        self.position: int = meta[1]
+        self._pending: int = self._connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0]
         self._row_of: dict[str, int] = {}
         self._ids: list[str | None] = []  # by row; `None` where a vector was deleted
         self._matrix: _Floats = numpy.zeros((0, 0), dtype=numpy.float32)
+        rows: list[tuple[str, bytes]] = self._connection.execute("SELECT id, vector FROM vectors").fetchall()
+        lengths = {len(vector) for _, vector in rows}
+        if len(lengths) > 1 or any(length % _FLOAT_BYTES for length in lengths):
+            raise Halted("damaged", f"The vectors in {self._path.name} differ in length. {CURE}")
         for document_id, vector in rows:
             self._append(document_id, vector)
 
@@ -118,11 +130,12 @@ class Vectors:
                 self._changed.wait()
             if self._is_closing:
                 return False
-            rows: list[tuple[int, str, str]] = self._connection.execute(
-                "SELECT number, id, words FROM waiting ORDER BY number LIMIT ?", (BATCH,)
-            ).fetchall()
+            with translate_errors(self._path, CURE):
+                rows: list[tuple[int, str, str]] = self._connection.execute(
+                    "SELECT number, id, words FROM waiting ORDER BY number LIMIT ?", (BATCH,)
+                ).fetchall()
         vectors = self._encoder.encode([text for _, _, text in rows])  # without the lock: this takes long
-        with self._changed:
+        with self._changed, translate_errors(self._path, CURE):
             self._begin()
             for row, vector in zip(rows, vectors, strict=True):
                 document_id = row[1]
@@ -141,7 +154,7 @@ class Vectors:
             return self._pending
 
     def settle(self) -> None:
-        """Wait until every vector is made. Raises the error of the encoder."""
+        """Wait until every vector is made. Raises the error of the encoder, or of the file."""
         with self._changed:
             self._changed.wait_for(lambda: not self._pending or self.failure is not None)
             if self.failure is not None:
@@ -177,7 +190,7 @@ class Vectors:
         """Delete everything. The position is 0 again."""
         with self._changed:
             self._connection.close()
-            remove(self._path)
+            delete_database(self._path)
             self.version += 1
             self._open()
 
@@ -187,5 +200,7 @@ class Vectors:
             self._is_closing = True
             self._changed.notify_all()
         self._thread.join()
-        self.flush()
-        self._connection.close()
+        try:
+            self.flush()
+        finally:
+            self._connection.close()

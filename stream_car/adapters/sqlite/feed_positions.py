@@ -9,14 +9,14 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from stream_car.files.database import connect, transaction, translate_errors
+from stream_car.adapters.database import connect, transaction, translate_errors
 
 FILE = "feeds.sqlite"
 CURE = "Delete it: feeds are then read from their beginning, and records that were read before change nothing."
 CACHE_KIB = 4096  # bounds memory however long the feed is
 
 
-class PositionFile:
+class FeedPositionFile:
     """Bytes by feed and name. `end` is the number of records that the log has now."""
 
     def __init__(self, path: Path, *, end: int) -> None:

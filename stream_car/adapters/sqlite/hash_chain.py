@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from stream_car.adapters.database import translate_errors
 from stream_car.errors import Halted
-from stream_car.files.database import translate_errors
 from stream_car.ports import Record
 
 FORMAT = 1

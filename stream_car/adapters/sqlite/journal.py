@@ -7,8 +7,8 @@ never suspend.
 
 from collections.abc import Sequence
 
+from stream_car.adapters.database import add_checksum, strip_checksum
 from stream_car.adapters.sqlite.state_file import StateFile
-from stream_car.files.database import add_checksum, strip_checksum
 from stream_car.ports import Emission
 
 _OSEQ_BITS = 40  # a row's number is shard << 40 | oseq: a shard's events are appended to its part of the tree
@@ -44,7 +44,7 @@ class SqliteJournal:
     def _event(self, oseq: int, stream: str, key: bytes, stored: bytes) -> Emission:
         value = strip_checksum(key, stored)
         if value is None:
-            raise self._file.damaged(f"Event {oseq}")
+            raise self._file.damage_error(f"Event {oseq}")
         return Emission(oseq=oseq, stream=stream, key=key, value=value)
 
     async def last(self, shard: int) -> int:

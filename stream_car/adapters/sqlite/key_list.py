@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from stream_car.files.database import connect, transaction, translate_errors
+from stream_car.adapters.database import connect, transaction, translate_errors
 
 CURE = "Delete the folder of the index; it is rebuilt from the log."
 
@@ -59,7 +59,7 @@ class SqliteKeys:
                 (_POSITIONS_MAX,),
             )
 
-    def fed(self, total: int) -> list[int] | None:
+    def positions_at(self, total: int) -> list[int] | None:
         """Return the remembered positions that add up to `total`, if any."""
         with translate_errors(self._path, CURE):
             row: tuple[bytes] | None = self._connection.execute(

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from stream_car.adapters.database import connect, transaction, translate_errors
 from stream_car.adapters.sqlite.hash_chain import (
     CURE,
     FORMAT,
@@ -26,7 +27,6 @@ from stream_car.adapters.sqlite.hash_chain import (
     row_range,
 )
 from stream_car.errors import Halted
-from stream_car.files.database import connect, transaction, translate_errors
 from stream_car.files.lock import FileLock
 from stream_car.ports import Clock, Message, Record
 
@@ -144,7 +144,7 @@ class SqliteLog:
     async def range(self, partition: int) -> tuple[int, int]:
         return self._chain.first(partition), self._tips[partition].end
 
-    def marked(self, header: str) -> dict[int, int]:
+    def offsets_by_header(self, header: str) -> dict[int, int]:
         """Map the number in this header to the offset of its record, for every record of partition 0 that has it.
 
         The first call scans the whole log and creates an index of the few records that have headers.

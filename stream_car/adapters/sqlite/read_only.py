@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+from stream_car.adapters.database import open_read_only, translate_errors
 from stream_car.adapters.sqlite.state_file import CURE
-from stream_car.files.database import reading_only, translate_errors
 
 
-class Inspected:
+class ReadOnlyState:
     """A state file, open for reading. Values keep the checksums with which they were stored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with translate_errors(path, CURE):
-            self._connection = reading_only(path)
+            self._connection = open_read_only(path)
 
     def next_offset(self) -> int:
         """Return the offset of the first record that is not applied yet."""
@@ -44,7 +44,7 @@ class Inspected:
                 "SELECT oseq, stream, key, value FROM changes WHERE shard = 0 AND oseq >= ? ORDER BY at", (first,)
             )
 
-    def __enter__(self) -> "Inspected":
+    def __enter__(self) -> "ReadOnlyState":
         return self
 
     def __exit__(

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stream_car.adapters.checkpoints import Checkpoints
+from stream_car.adapters.database import connect, delete_database, transaction, translate_errors
 from stream_car.errors import Halted
-from stream_car.files.checkpoints import Checkpoints
-from stream_car.files.database import connect, remove, transaction, translate_errors
 
 FORMAT = 1
 CURE = "The file holds derived state only: delete it, and it is rebuilt from the log."
@@ -44,7 +44,7 @@ class StateFile:
         try:
             self.connection = self._open()
         except Halted:
-            remove(self.path)
+            delete_database(self.path)
             self.connection = self._open()
         self.checkpoints = Checkpoints(self.path)
 
@@ -78,11 +78,11 @@ class StateFile:
     def reset(self) -> None:
         """Delete all content, readable or not. Claims on the old state are lost."""
         self.close()
-        remove(self.path)
+        delete_database(self.path)
         self.connection = self._open()
         self.checkpoints = Checkpoints(self.path)
 
-    def damaged(self, what: str) -> Halted:
+    def damage_error(self, what: str) -> Halted:
         """Return the error for bytes that have changed since they were written. `what` names them."""
         return Halted("damaged", f"{what} in {self.path.name} is damaged. {CURE}")
 

@@ -12,9 +12,9 @@ from itertools import islice
 import msgspec
 from msgspec.structs import replace
 
+from stream_car.adapters.database import add_checksum, strip_checksum, transaction
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.errors import ClaimLost
-from stream_car.files.database import add_checksum, strip_checksum, transaction
 from stream_car.ports import Claim, Emission
 
 _CHUNK = 512  # keys per query
@@ -72,7 +72,7 @@ class SqliteStore:
         events = [event for batch in batches if batch is not None for event in _decode_events(batch)]
         events = [event for event in events if event.oseq > claim.trimmed]
         if [event.oseq for event in events] != list(range(claim.trimmed + 1, claim.next_oseq)):
-            raise self._file.damaged(f"The outbox of shard {claim.shard}")
+            raise self._file.damage_error(f"The outbox of shard {claim.shard}")
         return tuple(events)
 
     async def trim(self, claim: Claim, up_to: int) -> Claim:
@@ -114,7 +114,7 @@ class SqliteStore:
             return None
         claim = Claim(shard=shard, owner=row[0], next_offset=row[1], next_oseq=row[2], trimmed=row[3])
         if _claim_checksum(claim) != row[4]:
-            raise self._file.damaged(f"The row of shard {shard}")
+            raise self._file.damage_error(f"The row of shard {shard}")
         return claim
 
     def _check(self, connection: sqlite3.Connection, claim: Claim) -> None:
@@ -142,7 +142,7 @@ class SqliteStore:
             for key, stored in rows:
                 value = strip_checksum(key, stored)
                 if value is None:
-                    raise self._file.damaged(f"The value of key {key!r}")
+                    raise self._file.damage_error(f"The value of key {key!r}")
                 values[key] = value
         return values
 

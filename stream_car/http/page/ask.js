@@ -1,135 +1,181 @@
-// Ask a question: what is in force, the chain that leads there, and what plain relevance would have said.
-import { amendments } from "./amended.js";
-import { chain } from "./chain.js";
-import { called, counted, day, el, fill, outward } from "./dom.js";
+// Ask a question: what is in force, what it replaced, and what plain search returns.
+import { amendments, chain, replacedBy } from "./chain.js";
+import { count, details, el, externalLink, fill, reasonsInWords, searchForm, timeOf, titleOf } from "./dom.js";
 import { get, post } from "./service.js";
 
 export const TITLE = "Ask";
 const K = 5;
-const REASONS = {
-  cycle: "documents void one another",
-  successor_missing: "a successor is named that is not here",
-  budget: "the walk was stopped before its end",
-  in_flight: "documents are still being applied; ask again",
-  pending: "a document waits for its time",
-  no_anchor: "no document matches the question",
-  limit: "more documents are in force than are shown",
-};
+const TIMELINES_MAX = 2;
+const SHORT = 400; // letters of a text that every result has room for
 
-export async function show(place, said, signal) {
-  const text = said.get("q") ?? "";
-  const asOf = said.get("as_of") ?? "";
+export async function show(view, parameters, signal) {
+  const text = parameters.get("q") ?? "";
+  const day = parameters.get("as_of") ?? "";
   const results = el("div", { class: "answer", "aria-live": "polite" });
-  fill(place, el("h1", { class: text ? "small" : "" }, "What is in force?"), form(text, asOf), results);
+  fill(view, el("h1", { class: text ? "small" : "" }, "What is in force?"), form(text, day), results);
   if (!text) {
-    place.querySelector("input").focus();
+    view.querySelector("input").focus();
     fill(results, await hint());
     return;
   }
-  fill(results, el("p", { class: "waiting" }, "Looking…"));
-  const time = asOf ? { as_of: `${asOf}T00:00:00Z` } : {};
-  const [answer, plain] = await Promise.all([
-    post("/v1/query", { text, k: K, ...time }),
-    post("/v1/relevance", { text, k: K }),
+  fill(results, el("p", { class: "waiting" }, "Searching…"));
+  const [answer, matches] = await Promise.all([
+    post("/v1/query", { text, k: K, ...(day ? { as_of: day } : {}) }),
+    post("/v1/search", { text, k: K }),
   ]);
-  if (signal.aborted) return;
-  fill(results, inForce(answer, asOf), relevance(plain, answer));
+  if (!signal.aborted) fill(results, inForce(answer, day), plainSearch(matches, answer, day));
 }
 
-function form(text, asOf) {
-  const submit = (event) => {
-    event.preventDefault();
-    const said = new FormData(event.target);
-    const query = new URLSearchParams({ q: said.get("q").trim() });
-    if (said.get("as_of")) query.set("as_of", said.get("as_of"));
-    if (query.get("q")) location.hash = `#/ask?${query}`;
-  };
-  return el("form", { class: "asking", role: "search", onsubmit: submit },
+function form(text, day) {
+  return searchForm("ask", { class: "search", role: "search" },
     el("label", { class: "unseen", for: "q" }, "Question"),
-    el("input", { id: "q", name: "q", type: "search", value: text, maxlength: 10000, autocomplete: "off", enterkeyhint: "search",
-      placeholder: "Ask in words", "aria-keyshortcuts": "/", title: "Press / to come here" }),
-    el("label", { class: "date" }, el("span", {}, "As of"), el("input", { name: "as_of", type: "date", value: asOf })),
+    el("input", { id: "q", name: "q", type: "search", value: text, maxlength: 10000, autocomplete: "off",
+      enterkeyhint: "search", placeholder: "Ask in words", "aria-keyshortcuts": "/", title: "Press / to come here" }),
+    el("label", { class: "date" }, el("span", {}, "As of"), el("input", { name: "as_of", type: "date", value: day })),
     el("button", { type: "submit" }, "Ask"));
 }
 
 async function hint() {
-  const standing = await get("/v1/status");
-  if (standing.documents) {
-    return el("p", { class: "empty" }, "Relevance finds where to begin. Authority leads from there to what controls it now, and shows the way.");
+  if ((await get("/v1/status")).documents) {
+    return el("p", { class: "empty" },
+      "Search finds the best match. The answer is what is in force now, with the path that leads there.");
   }
   return el("div", { class: "empty" },
-    el("p", {}, "Nothing is published here yet. From a shell:"),
+    el("p", {}, "Nothing is published yet. In a shell, run:"),
     el("pre", {}, `stream-car publish FILE --url ${location.origin}`));
 }
 
-function inForce(answer, asOf) {
+/** The answer. What limits it stands before the weaker matches, where it is seen. */
+function inForce(answer, day) {
   const leading = new Set((answer.groups[0]?.controlling ?? []).map((control) => control.document.id));
-  const [first, rest] = [answer.results.filter((one) => leading.has(one.id)), answer.results.filter((one) => !leading.has(one.id))];
-  const list = (some) => el("ol", { class: "results" }, some.map((one) => result(one, answer)));
-  const amiss = answer.groups.filter((group) => !group.controlling.length || group.missing.length || group.cycle.length);
-  return el("section", { class: "controls", "aria-labelledby": "in-force" },
-    el("h2", { id: "in-force" }, asOf ? `In force on ${asOf}` : "In force"),
-    answer.results.length ? list(first) : el("p", { class: "empty" }, "Nothing found. Try other words."),
-    rest.length && first.length ? el("h2", { class: "weaker" }, "Weaker matches lead to") : null,
-    rest.length ? list(rest) : null,
-    amiss.map(trouble),
-    certificate(answer.certificate));
+  const first = answer.results.filter((item) => leading.has(item.id));
+  const rest = answer.results.filter((item) => !leading.has(item.id));
+  const hasWeaker = first.length > 0 && rest.length > 0;
+  const list = (items, show) => el("ol", { class: "results" }, items.map((item) => show(item, answer.groups)));
+  return el("section", { "aria-labelledby": "in-force" },
+    el("h2", { id: "in-force" }, day ? `In force on ${day}` : "In force"),
+    answer.results.length ? list(hasWeaker ? first : answer.results, result)
+      : el("p", { class: "empty" }, "Nothing matches. Try other words."),
+    answer.groups.map(trouble), notes(answer), certificate(answer),
+    hasWeaker ? [el("h2", { class: "weaker" }, "From weaker matches"), list(rest, weakerResult)] : null);
 }
 
-function result(one, answer) {
-  const ways = answer.groups.flatMap((group) =>
-    group.controlling.filter((control) => control.document.id === one.id && control.path.length).map((control) => ({ group, control })));
-  return el("li", { class: "result" },
-    el("h3", {}, outward(one.url, called(one))),
-    facts(one),
-    one.text ? el("p", { class: "text" }, one.text) : null,
-    amendments(one, answer.groups),
-    ways.length ? chain(one, ways) : el("p", { class: "direct" }, "Found as it stands: nothing voids it."),
-    timelines(ways));
+/** A document in force, with the first path that leads to it. */
+function result(item, groups) {
+  const paths = pathsTo(item, groups);
+  const [first, ...others] = paths.filter(({ control }) => control.path.length);
+  return el("li", { class: "result" }, heading(item), amendments(item, groups),
+    first ? [el("h4", {}, "What it replaced"), chain(first), replaced("Also replaced: ", others, replacedBy(first))]
+      : unchanged(),
+    timelines(paths), moreAbout(item, paths, others));
 }
 
-/** Where the documents on the ways stand among others of their scopes. */
-function timelines(ways) {
-  const scopes = new Set(ways.flatMap(({ control }) => control.path.map((step) => step.scope)));
-  const told = [...scopes].filter((scope) => !/^document=|"/.test(scope)).slice(0, 2);
-  return told.map((scope) => el("p", { class: "direct" }, "Timeline: ", el("a", { href: `#/scope?${new URLSearchParams({ in: scope })}` }, scope)));
+/** The same, shorter: its paths are among the details. */
+function weakerResult(item, groups) {
+  const paths = pathsTo(item, groups);
+  const long = paths.filter(({ control }) => control.path.length);
+  return el("li", { class: "result weaker" }, heading(item), amendments(item, groups),
+    replaced("Replaced: ", long) ?? unchanged(), moreAbout(item, paths, long, timelines(paths)));
 }
 
-export function facts(one) {
-  return el("p", { class: "facts" },
-    el("code", {}, one.id), el("span", {}, one.type), el("time", { datetime: one.time }, day(one.time)),
-    one.source ? el("span", {}, one.source) : null);
+function pathsTo(item, groups) {
+  return groups.flatMap((group) =>
+    group.controlling.filter((control) => control.document.id === item.id).map((control) => ({ group, control })));
+}
+
+function heading(item) {
+  return [
+    el("h3", {}, externalLink(item.url, titleOf(item))),
+    el("p", { class: "facts" }, timeOf(item.time, "In force since "), item.source ? el("span", {}, item.source) : null,
+      el("span", {}, item.type), el("code", {}, item.id)),
+    item.text ? el("p", { class: "text" }, item.text) : null,
+  ];
+}
+
+function unchanged() {
+  return el("p", { class: "note" }, "It matches the question, and nothing supersedes it.");
+}
+
+function moreAbout(item, paths, unfolded, ...more) {
+  return details({}, "Details", item.text.length > SHORT ? el("p", { class: "note" }, item.text) : null, figures([
+    ["Revision", item.revision],
+    ...paths.map(({ group }) => [`Match: ${titleOf(group.anchor)}`,
+      `score ${group.score.toFixed(2)}, probability ${group.probability.toFixed(2)}`]),
+  ]), unfolded.map(chain), more);
+}
+
+/** What these paths replaced, each document once, without those `shown` already. */
+function replaced(words, paths, shown = []) {
+  const known = new Set(shown.map((item) => item.id));
+  const more = new Map(paths.flatMap(replacedBy).filter((item) => !known.has(item.id)).map((item) => [item.id, item]));
+  return more.size ? el("p", { class: "note" }, words,
+    separated([...more.values()].map((item) => el("s", {}, titleOf(item)))), ".") : null;
+}
+
+/** Links to the timelines of the scopes on these paths. */
+function timelines(paths) {
+  const scopes = new Set(paths.flatMap(({ control }) => control.path.map((step) => step.scope)));
+  const named = [...scopes].filter((scope) => !/^document=|"/.test(scope)).slice(0, TIMELINES_MAX);
+  const links = named.map((scope) => el("a", { href: `#/timeline?${new URLSearchParams({ scope })}` }, scope));
+  return links.length ? el("p", { class: "note" }, "Timeline: ", separated(links)) : null;
+}
+
+function separated(elements) {
+  return elements.map((element, at) => [at ? "; " : "", element]);
 }
 
 function trouble(group) {
-  const said = group.cycle.length ? `these void one another: ${group.cycle.join(", ")}`
-    : group.missing.length ? `named as successor, but not here: ${group.missing.join(", ")}`
+  if (group.controlling.length && !group.missing.length && !group.cycle.length) return null;
+  const why = group.cycle.length ? `these documents supersede one another: ${group.cycle.join(", ")}`
+    : group.missing.length ? `its successor was never published: ${group.missing.join(", ")}`
     : "nothing in force controls it";
-  return el("p", { class: "amiss" }, el("b", {}, called(group.anchor)), `: ${said}.`);
+  return el("p", { class: "trouble" }, el("b", {}, titleOf(group.anchor)), `: ${why}.`);
 }
 
-function certificate(said) {
-  const covers = counted(said.covered.length, "anchor");
-  const figures = `phi ${said.phi.toFixed(2)}, kappa ${said.kappa.toFixed(2)}`;
-  const cut = said.cut.length === 1 ? `, counting the first ${counted(said.cut[0], "message")} of the log` : "";
-  if (said.complete) {
-    return el("p", { class: "certificate holds" }, el("b", {}, "✔ Complete"), ` for ${covers}${cut} (${figures}).`);
-  }
-  const why = said.reasons.map((reason) => REASONS[reason] ?? reason).join("; ");
-  return el("p", { class: "certificate lacks" }, el("b", {}, "✘ Not complete"), `: ${why}. It covers ${covers}${cut}.`);
+function notes({ pending, vectors_pending: unencoded, ignored_terms: ignored }) {
+  return [
+    pending ? `${count(pending, "document waits for its time", "documents wait for their time")}.` : null,
+    unencoded ? `Found by words only, because vectors are still being made: ${count(unencoded, "document")}.` : null,
+    ignored ? `The question is long. Its most common words were not searched: ${count(ignored, "word")}.` : null,
+  ].map((text) => text && el("p", { class: "note" }, text));
 }
 
-function relevance(plain, answer) {
-  const controlling = new Set(answer.results.map((one) => one.id));
-  const items = plain.map((one) => el("li", { class: one.active ? "" : "is-void" },
-    el("span", { class: "title" }, one.active ? outward(one.url, called(one)) : el("s", {}, called(one))),
-    el("span", { class: "facts" },
-      el("span", { class: `state ${one.active ? "active" : "void"}` }, one.active ? (controlling.has(one.id) ? "in force, in the answer" : "in force") : "void"),
-      el("time", { datetime: one.time }, day(one.time)))));
-  const wrong = plain.filter((one) => !one.active).length;
-  const hold = wrong === 1 ? "no longer holds" : "no longer hold";
-  const note = wrong ? `${wrong} of these ${plain.length} ${hold}.` : "All of these hold.";
+function certificate({ certificate: proof, groups, scopes }) {
+  const messages = proof.cut.reduce((sum, offset) => sum + offset, 0);
+  const summary = proof.complete ? [el("b", {}, "✔ Complete"), ` as of ${count(messages, "message")}.`]
+    : [el("b", {}, "✘ Not complete"), `: ${reasonsInWords(proof.reasons)}.`];
+  return details({ class: `certificate ${proof.complete ? "complete" : "incomplete"}` }, summary, figures([
+    ["Matches followed", `${proof.covered.length} of ${proof.covered.length + proof.not_covered.length}`],
+    ["Messages counted, per shard", proof.cut.join(", ")],
+    ["Scope identifiability φ", proof.phi.toFixed(2)],
+    ["Scope ambiguity κ", proof.kappa.toFixed(2)],
+    ["Coverage", proof.coverage.toFixed(2)],
+    ...scopes.map((item) => [`Scope ${item.scope || "(none)"}`, `probability ${item.probability.toFixed(2)}`]),
+    ...groups.filter((group) => !group.complete).map((group) => [titleOf(group.anchor), reasonsInWords(group.reasons)]),
+    ["Reads", `${count(proof.lookups, "key")} in ${count(proof.rounds, "round")}`],
+    ["Generation", proof.generation],
+  ]));
+}
+
+function figures(rows) {
+  return el("dl", {}, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+function plainSearch(matches, answer, day) {
+  const controlling = new Set(answer.results.map((item) => item.id));
+  const items = matches.map((item) => {
+    const isInForce = item.status === "in_force";
+    const status = `${item.status.replace("_", " ")}${controlling.has(item.id) ? ", in the answer" : ""}`;
+    return el("li", {},
+      el("span", {}, isInForce ? externalLink(item.url, titleOf(item)) : el("s", {}, titleOf(item))),
+      el("span", { class: "facts" },
+        el("span", { class: `status ${isInForce ? "in-force" : "superseded"}` }, status), timeOf(item.time)));
+  });
+  const wrong = matches.filter((item) => item.status !== "in_force").length;
+  const note = wrong ? `${count(wrong, "of these is", "of these are")} not in force.` : "All of these are in force.";
   return el("aside", { class: "plain", "aria-labelledby": "plain" },
-    el("h2", { id: "plain" }, "What plain relevance says"),
-    plain.length ? [el("ol", {}, items), el("p", { class: wrong ? "note wrong" : "note" }, note)] : el("p", { class: "empty" }, "Nothing."));
+    el("h2", { id: "plain" }, "What plain search returns"),
+    matches.length ? [el("ol", {}, items), el("p", { class: wrong ? "note wrong" : "note" }, note),
+      day ? el("p", { class: "note" }, "Plain search knows no date: this is the status now.") : null]
+      : el("p", { class: "empty" }, "Nothing."));
 }

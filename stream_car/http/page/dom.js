@@ -1,74 +1,89 @@
-// Elements from values. Promise: what a publisher wrote becomes text and never markup, and cannot turn the
-// direction of what stands beside it; a link leads to this page or to a web address, nowhere else.
+// Elements from values. Promise: what a publisher wrote becomes text, never markup, and cannot change the direction of
+// the text beside it; a link leads to this page or to a web address, nowhere else.
 
-const SVG = "http://www.w3.org/2000/svg";
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu;
+const REASONS = {
+  cycle: "documents supersede one another",
+  successor_missing: "a successor was never published",
+  budget: "the search for what controls them was stopped early",
+  in_flight: "documents are still being applied; ask again",
+  pending: "a document waits for its time",
+  unknown: "a document is not known",
+  retracted: "a document was retracted",
+  no_anchor: "no document matches the question",
+  limit: "more documents are in force than are shown",
+};
 
-/** What somebody wrote, on one line, without characters that cannot be seen. */
+/** A publisher's text on one line, without invisible characters. */
 export function clean(text) {
-  return String(text ?? "").replace(HIDDEN, " ");
+  return String(text ?? "").replace(INVISIBLE, " ");
 }
 
-/** An HTML element. Attributes are written in the source of this page; children may be anything. */
+/** An element. Attributes are written in the source of this page; children may be anything. */
 export function el(name, attributes = {}, ...children) {
-  return filled(document.createElement(name), attributes, children);
-}
-
-/** An SVG element. */
-export function svg(name, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, name), attributes, children);
-}
-
-function filled(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
     if (value === false || value === undefined || value === null) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : value);
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key.startsWith("--")) element.style.setProperty(key, value);
+    else element.setAttribute(key, value === true ? "" : value);
   }
-  for (const child of children.flat(3)) {
-    if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(clean(child)));
-  }
+  return fill(element, ...children);
+}
+
+/** The element with these children and no others. */
+export function fill(element, ...children) {
+  const present = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  element.replaceChildren(...present.map((child) => (child instanceof Node ? child : clean(child))));
   return element;
 }
 
-const LEAST = 200; // pixels; while a page is being laid out, a place can have next to none
-
-/** A figure that holds the picture of its width, drawn anew when that changes. */
-export function fitted(name, picture) {
-  const figure = el("figure", { class: name });
-  let drawn = 0;
-  new ResizeObserver(([entry]) => {
-    const width = Math.floor(entry.contentRect.width);
-    if (!width || width === drawn) return;
-    drawn = width;
-    figure.replaceChildren(picture(Math.max(width, LEAST)));
-  }).observe(figure);
-  return figure;
+/** A line that unfolds. */
+export function details(attributes, summary, ...children) {
+  return el("details", attributes, el("summary", {}, summary), children);
 }
 
-/** The element with nothing but these children. */
-export function fill(element, ...children) {
-  element.replaceChildren();
-  return filled(element, {}, children);
+/** A form that leads to `#/VIEW` with the values of its fields. */
+export function searchForm(view, attributes, ...fields) {
+  const submit = (event) => {
+    event.preventDefault();
+    const values = [...new FormData(event.target)].map(([name, value]) => [name, value.trim()]);
+    location.hash = `#/${view}?${new URLSearchParams(values.filter(([, value]) => value))}`;
+  };
+  return el("form", { ...attributes, onsubmit: submit }, fields);
 }
 
-/** A link to a document's own address, where that is a web address. */
-export function outward(url, ...children) {
-  return /^https?:\/\//i.test(url) ? el("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, children) : children;
+/** A link to a document's address, if that is a web address. */
+export function externalLink(url, text) {
+  return /^https?:\/\//i.test(url) ? el("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, text) : text;
 }
 
-/** A time for people: the day alone where the publisher gave no hour. */
-export function day(time) {
-  return time ? time.replace(/T00:00:00Z$/, "").replace("T", " ").replace(/Z$/, " UTC") : "";
+/** An RFC 3339 time for people: without fractions of a second, and only the day if it is midnight. */
+function formatTime(time) {
+  return time.replace(/\.\d+/, "").replace(/T00:00:00Z$/, "").replace("T", " ").replace(/Z$/, " UTC");
+}
+
+/** A time as an element, with words before it. */
+export function timeOf(time, words = "") {
+  return time ? el("time", { datetime: time }, words, formatTime(time)) : null;
 }
 
 /** `1 document`, `2,000 documents`. */
-export function counted(number, noun) {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+export function count(number, noun, plural = `${noun}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
 }
 
-/** What a person calls a document. */
-export function called(one) {
-  return clean(one.title || one.id);
+/** The title of a document, or its id. */
+export function titleOf(item) {
+  return clean(item.title || item.id);
+}
+
+/** Why an answer is not complete. */
+export function reasonsInWords(reasons) {
+  return reasons.map((reason) => REASONS[reason] ?? reason).join("; ");
+}
+
+/** A rule for people. */
+export function ruleName(rule) {
+  return rule === "link" ? "explicit link" : rule;
 }

@@ -1,74 +1,91 @@
-// Changes as they happen: what became void and what holds again, each with its cause.
-import { called, day, el, fill, outward } from "./dom.js";
+// Changes as they happen: which documents are superseded or in force now, each with its cause.
+import { el, externalLink, fill, ruleName, searchForm, timeOf, titleOf } from "./dom.js";
 import { follow } from "./service.js";
-import { pairs } from "./scope.js";
+import { pairs } from "./timeline.js";
 
 export const TITLE = "Live";
-const KEPT = 200;
-const STATES = { live: "Listening", waiting: "The service does not answer; trying again", ended: "Stopped" };
-const ENDED = {
-  voided: "is void now",
-  link: "is void now",
-  moved: "left this scope",
-  corrected: "gave way to its correction",
+const LISTED_MAX = 200;
+const STATES = { live: "Connected", waiting: "The service does not answer. Trying again…" };
+const LATEST_MAX = 10_000;
+const STATUSES = {
+  in_force: "is in force",
   retracted: "was retracted",
+  pending: "waits for its time",
+  unknown: "is not known any more",
+};
+const LEFT = {
+  moved: "left this scope and is superseded through another one",
+  corrected: "was corrected and is superseded now",
+};
+const CAUSES = {
+  placed: "was published",
+  corrected: "was corrected",
+  moved: "moved to another scope",
+  retracted: "was retracted",
+  released: "took effect",
+};
+const RESETS = {
+  cursor_expired: "Some changes were missed while the connection was down.",
+  cursor_generation: "The rules have changed. Later changes follow the new rules.",
+  generation: "The rules have changed. Later changes follow the new rules.",
 };
 
-export async function show(place, said, signal) {
-  const list = el("ol", { class: "changes", role: "log", "aria-live": "polite", "aria-label": "Changes, newest first" });
-  const state = el("p", { class: "state-line waiting", role: "status" }, "Connecting…");
-  const empty = el("p", { class: "empty" }, "Nothing has changed since you opened this view. Publish something, and it appears here at once.");
-  fill(place, el("h1", { class: "small" }, "What changes"), form(said), state, empty, list);
-  const last = new Map(); // a document that is in several scopes is told of once for each
-  await follow(parameters(said), {
+export async function show(view, parameters, signal) {
+  const list = el("ol", { class: "changes", role: "log", "aria-label": "Changes, newest first" });
+  const state = el("p", { class: "state waiting", role: "status" }, "Connecting…");
+  const empty = el("p", { class: "empty" }, "Nothing has changed since you opened this view.");
+  fill(view, el("h1", { class: "small" }, "What changes"), form(parameters), state, empty, list);
+  const latest = new Map(); // a document in several scopes has a change for each; it is listed once
+  await follow(filters(parameters), {
     signal,
-    told(now) {
-      state.className = `state-line ${now}`;
-      fill(state, STATES[now]);
+    onState(name) {
+      state.className = `state ${name}`;
+      fill(state, STATES[name]);
     },
-    hear(event, data) {
-      if (event === "change" && stateOf(data) !== last.get(data.id)) list.prepend(change(data));
-      if (event === "change") last.set(data.id, stateOf(data));
-      if (event === "reset") list.prepend(el("li", { class: "reset" }, "The rules have changed; what follows is told under the new ones."));
+    onEvent(event) {
+      if (event.event === "reset") list.prepend(el("li", { class: "reset" }, RESETS[event.reason]));
+      if (event.event === "document-change") {
+        const summary = `${event.status} ${event.revision} ${event.status === "in_force" ? "" : event.cause.id}`;
+        if (latest.get(event.id) !== summary) list.prepend(change(event));
+        latest.delete(event.id);
+        latest.set(event.id, summary);
+        if (latest.size > LATEST_MAX) latest.delete(latest.keys().next().value);
+      }
       empty.hidden = list.childElementCount > 0;
-      while (list.childElementCount > KEPT) list.lastElementChild.remove();
+      while (list.childElementCount > LISTED_MAX) list.lastElementChild.remove();
     },
   });
 }
 
-function stateOf(one) {
-  return `${one.active} ${one.revision} ${one.active ? "" : one.cause.id}`;
+function filters(parameters) {
+  const scope = pairs(parameters.get("scope") ?? "").map((pair) => ["scope", pair]);
+  const types = parameters.get("type") ? [["types", parameters.get("type")]] : [];
+  return [["view", "document"], ["snapshot", "false"], ...scope, ...types];
 }
 
-function parameters(said) {
-  const chosen = [["view", "document"], ["snapshot", "false"]];
-  for (const pair of pairs(said.get("in") ?? "")) chosen.push(["scope", pair]);
-  if (said.get("type")) chosen.push(["type", said.get("type")]);
-  return chosen;
-}
-
-function form(said) {
-  const submit = (event) => {
-    event.preventDefault();
-    const wanted = new FormData(event.target);
-    const query = new URLSearchParams([...wanted].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
-    location.hash = `#/live?${query}`;
-  };
-  return el("form", { class: "asking filter", onsubmit: submit },
-    el("label", {}, el("span", {}, "In scope"), el("input", { name: "in", type: "search", value: said.get("in") ?? "", placeholder: "any", autocomplete: "off", spellcheck: "false" })),
-    el("label", {}, el("span", {}, "Of type"), el("input", { name: "type", type: "search", value: said.get("type") ?? "", placeholder: "any", autocomplete: "off", spellcheck: "false" })),
+function form(parameters) {
+  const field = (name, label) => el("label", {}, el("span", {}, label), el("input", { name, type: "search",
+    value: parameters.get(name) ?? "", placeholder: "any", autocomplete: "off", spellcheck: "false" }));
+  return searchForm("live", { class: "search filter" }, field("scope", "In scope"), field("type", "Of type"),
     el("button", { type: "submit" }, "Filter"));
 }
 
-function change(one) {
-  const cause = one.cause;
-  const isOwn = cause.id === one.id;
-  const became = one.active ? "is in force" : ENDED[one.why] ?? "is void through another scope";
-  return el("li", { class: one.active ? "active" : "void" },
+function change(event) {
+  const isInForce = event.status === "in_force";
+  return el("li", { class: isInForce ? "in-force" : "superseded" },
     el("span", { class: "dot", "aria-hidden": "true" }),
     el("div", {},
-      el("p", {}, one.active ? el("b", {}, outward(one.url, called(one))) : el("s", {}, called(one)), ` ${became}`,
-        isOwn ? "." : [one.active ? ": " : ", because of ", el("b", {}, outward(cause.url, called(cause))), one.active ? ` was ${cause.kind}.` : "."]),
-      el("p", { class: "facts" }, el("code", {}, one.id), el("span", {}, one.type), el("time", { datetime: one.time }, day(one.time)),
-        one.rule ? el("span", {}, one.rule) : null, one.scope ? el("span", {}, one.scope) : null)));
+      el("p", {}, isInForce ? el("b", {}, externalLink(event.url, titleOf(event))) : el("s", {}, titleOf(event)), " ",
+        became(event), "."),
+      el("p", { class: "facts" }, el("code", {}, event.id), el("span", {}, event.type), timeOf(event.time),
+        event.rule ? el("span", {}, ruleName(event.rule)) : null, event.scope ? el("span", {}, event.scope) : null)));
+}
+
+function became({ id, status, why, cause }) {
+  const name = el("b", {}, externalLink(cause.url, titleOf(cause)));
+  const because = (...words) => (cause.id === id ? "" : words);
+  const event = because(": ", name, ` ${CAUSES[cause.kind ?? "placed"]}`);
+  if (status !== "superseded") return [STATUSES[status], status === "in_force" ? event : ""];
+  if (why === "voided" || why === "link") return ["is superseded", because(" by ", name)];
+  return [LEFT[why] ?? "is superseded through another scope", event];
 }

@@ -1,57 +1,58 @@
 // The page: which view is shown, and the switch between light and dark.
-import { clean, counted, el, fill } from "./dom.js";
+import { clean, count, el, fill } from "./dom.js";
 import { get } from "./service.js";
 import * as ask from "./ask.js";
 import * as live from "./live.js";
 import * as rejected from "./rejected.js";
-import * as scope from "./scope.js";
+import * as timeline from "./timeline.js";
 
-const VIEWS = { ask, scope, live, rejected };
+const VIEWS = { ask, timeline, live, rejected };
 const THEMES = ["auto", "light", "dark"];
-const THEME = "stream-car-theme";
+const THEME_KEY = "stream-car-theme";
 let leave = () => {};
 
-/** The address behind the `#`: a view, and what it is to show. */
+/** The view and its parameters in the address after the `#`. */
 function address() {
   const [name, query] = location.hash.replace(/^#\/?/, "").split("?");
-  return { name: name in VIEWS ? name : "ask", said: new URLSearchParams(query ?? "") };
+  return { name: Object.hasOwn(VIEWS, name) ? name : "ask", parameters: new URLSearchParams(query ?? "") };
 }
 
 async function show() {
-  const { name, said } = address();
+  const { name, parameters } = address();
   leave();
   for (const link of document.querySelectorAll("nav a")) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   const ending = new AbortController();
-  const place = fill(el("section", { class: `view ${name}` }));
   leave = () => ending.abort();
-  fill(document.getElementById("view"), place);
-  stand();
+  const view = el("section");
+  fill(document.getElementById("view"), view);
   document.title = `${VIEWS[name].TITLE} · Stream-CAR`;
+  showStatus();
   try {
-    await VIEWS[name].show(place, said, ending.signal);
+    await VIEWS[name].show(view, parameters, ending.signal);
   } catch (error) {
-    if (!ending.signal.aborted) place.append(el("p", { class: "wrong", role: "alert" }, error.message));
+    if (ending.signal.aborted) return;
+    for (const line of view.querySelectorAll(".waiting, .state")) line.remove();
+    view.append(el("p", { class: "wrong", role: "alert" }, clean(error.message)));
   }
 }
 
-async function stand() {
-  const place = document.getElementById("standing");
+async function showStatus() {
+  const line = document.getElementById("status");
   try {
-    const said = await get("/v1/status");
-    const waiting = said.waiting ? `, ${said.waiting} waiting` : "";
-    fill(place, `${counted(said.documents, "document")}${waiting}`);
-    place.title = clean(`version ${said.version}, generation ${said.generation}`);
+    const { documents, pending, version, generation } = await get("/v1/status");
+    fill(line, count(documents, "document"), pending ? `, ${pending} pending` : "");
+    line.title = clean(`version ${version}, generation ${generation}`);
   } catch (error) {
-    fill(place, "not connected");
-    place.title = error.message;
+    fill(line, "not connected");
+    line.title = error.message;
   }
 }
 
-function dress() {
-  const theme = localStorage.getItem(THEME) ?? "auto";
+function applyTheme() {
+  const theme = localStorage.getItem(THEME_KEY) ?? "auto";
   document.documentElement.dataset.theme = theme;
   const button = document.getElementById("theme");
   fill(button, el("span", { class: `sun ${theme}`, "aria-hidden": "true" }));
@@ -60,17 +61,21 @@ function dress() {
 }
 
 document.getElementById("theme").addEventListener("click", () => {
-  const theme = localStorage.getItem(THEME) ?? "auto";
-  localStorage.setItem(THEME, THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]);
-  dress();
+  const theme = localStorage.getItem(THEME_KEY) ?? "auto";
+  localStorage.setItem(THEME_KEY, THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]);
+  applyTheme();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // its address would be taken for a view
+  document.getElementById("view").focus();
 });
 addEventListener("hashchange", show);
 addEventListener("keydown", (event) => {
-  const field = document.querySelector("main input[type=search], main input");
+  const field = document.querySelector("main input");
   if (event.key === "/" && field && !event.target.closest("input, textarea, dialog")) {
     event.preventDefault();
     field.focus();
   }
 });
-dress();
+applyTheme();
 show();

@@ -1,83 +1,81 @@
-// The service: questions, and its stream of changes.
-// Promise: a token is asked for when it is needed and kept by this tab alone. The stream is read with `fetch`,
-// because an `EventSource` cannot send a token; it comes back by itself behind the last event it has heard.
+// The service: requests, and its stream of changes.
+// Promise: a token is requested when it is needed and stays in this tab. The stream is read with `fetch`, because an
+// `EventSource` cannot send a token; after a broken connection it continues after the last event received.
 
-const KEPT = "stream-car-token";
+const TOKEN_KEY = "stream-car-token";
 const PAUSE_MS = 500;
 const PAUSE_MAX_MS = 10_000;
 const SILENCE_MS = 60_000;
+const UNREACHABLE = "The service does not answer. Start it with: stream-car serve";
 
-/** What the service says is wrong; `code` is stable. */
+/** An error of the service; `code` is stable. `mayPass`: the same request may be answered later. */
 export class Problem extends Error {
-  constructor(detail, code) {
+  constructor(detail, code, mayPass) {
     super(detail);
     this.code = code;
+    this.mayPass = mayPass;
   }
 }
 
-const GONE = "The service does not answer. Is it running? Start it with: stream-car up";
-
-function headers(more = {}) {
-  const token = sessionStorage.getItem(KEPT);
-  return token ? { Authorization: `Bearer ${token}`, ...more } : more;
-}
-
-async function reply(path, request = {}) {
-  for (;;) {
-    let response;
-    try {
-      response = await fetch(path, { ...request, headers: headers(request.headers), cache: "no-store" });
-    } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new Problem(GONE, "unavailable");
-    }
-    if (response.status === 401) {
-      await askForToken();
-      continue;
-    }
-    if (response.ok) return response;
-    const said = await response.json().catch(() => ({}));
-    throw new Problem(said.detail || `The service answered ${response.status}.`, said.code || "http");
-  }
-}
-
-/** What a GET answers; parameters may repeat. */
+/** Return the answer to a GET; parameters may repeat. */
 export async function get(path, parameters = []) {
   const query = new URLSearchParams(parameters).toString();
-  return (await reply(query ? `${path}?${query}` : path)).json();
+  return (await send(query ? `${path}?${query}` : path)).json();
 }
 
-/** What a POST answers. */
+/** Return the answer to a POST. */
 export async function post(path, body) {
-  const request = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-  return (await reply(path, request)).json();
+  const headers = { "Content-Type": "application/json" };
+  return (await send(path, { method: "POST", body: JSON.stringify(body), headers })).json();
 }
 
-let asking = null;
+async function send(path, request = {}) {
+  for (;;) {
+    const token = sessionStorage.getItem(TOKEN_KEY);
+    const headers = { ...request.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    let response;
+    try {
+      response = await fetch(path, { ...request, headers, cache: "no-store" });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Problem(UNREACHABLE, "unavailable", true);
+    }
+    if (response.ok) return response;
+    if (response.status !== 401) {
+      const problem = await response.json().catch(() => ({}));
+      const mayPass = response.status === 429 || response.status >= 500;
+      throw new Problem(problem.detail || `The service answered ${response.status}.`, problem.code || "http", mayPass);
+    }
+    await requestToken();
+  }
+}
 
-/** One dialog, however many questions wait for it. */
-function askForToken() {
-  asking ??= new Promise((resolve) => {
+let tokenRequest = null;
+
+/** Show one dialog, however many requests wait for it. */
+function requestToken() {
+  tokenRequest ??= new Promise((resolve) => {
     const dialog = document.getElementById("token");
     const field = document.getElementById("token-value");
-    const again = sessionStorage.getItem(KEPT) !== null;
-    document.getElementById("token-wrong").textContent = again ? "That was not it. Try again." : "";
-    sessionStorage.removeItem(KEPT);
+    const wrong = sessionStorage.getItem(TOKEN_KEY) === null ? "" : "That token was not accepted. Try again.";
+    document.getElementById("token-wrong").textContent = wrong;
+    sessionStorage.removeItem(TOKEN_KEY);
     field.value = "";
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener("close", () => {
-      sessionStorage.setItem(KEPT, field.value.trim());
+      sessionStorage.setItem(TOKEN_KEY, field.value.trim());
       field.value = "";
-      asking = null;
+      tokenRequest = null;
       resolve();
     }, { once: true });
     dialog.showModal();
   });
-  return asking;
+  return tokenRequest;
 }
 
-/** Follow changes until `signal` ends it. `hear(event, data)`, `told(state)` with `live`, `waiting` or `ended`. */
-export async function follow(parameters, { hear, told, signal }) {
+/** Follow changes until `signal` aborts: `onEvent(event)` for each event, `onState("live" or "waiting")`. */
+export async function follow(parameters, { onEvent, onState, signal }) {
+  const path = `/v1/subscribe?${new URLSearchParams(parameters)}`;
   let cursor = (await get("/v1/status")).cursor;
   let failures = 0;
   while (!signal.aborted) {
@@ -85,17 +83,16 @@ export async function follow(parameters, { hear, told, signal }) {
     const stop = () => connection.abort();
     signal.addEventListener("abort", stop);
     try {
-      const query = new URLSearchParams(parameters).toString();
-      const response = await reply(`/v1/subscribe?${query}`, { signal: connection.signal, headers: { "Last-Event-ID": cursor } });
-      told("live");
-      for await (const event of events(response.body, stop)) {
+      const response = await send(path, { signal: connection.signal, headers: { "Last-Event-ID": cursor } });
+      onState("live");
+      for await (const { id, data } of messages(response.body, stop)) {
         failures = 0;
-        if (event.data) hear(event.name, JSON.parse(event.data));
-        if (event.id) cursor = event.id;
+        if (data) onEvent(JSON.parse(data));
+        if (id) cursor = id;
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Problem && !["unavailable", "busy"].includes(error.code)) {
+      if (error instanceof Problem && !error.mayPass) {
         if (!error.code.startsWith("cursor")) throw error;
         cursor = (await get("/v1/status")).cursor;
       }
@@ -103,32 +100,25 @@ export async function follow(parameters, { hear, told, signal }) {
       signal.removeEventListener("abort", stop);
     }
     if (signal.aborted) return;
-    told("waiting");
+    onState("waiting");
     await new Promise((resolve) => setTimeout(resolve, Math.min(PAUSE_MS * 2 ** failures++, PAUSE_MAX_MS)));
   }
 }
 
-async function* events(body, stop) {
+/** The server-sent messages of a response; `stop` is called after a long silence. */
+async function* messages(body, stop) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const silent = setTimeout(stop, SILENCE_MS);
-    const { done, value } = await reader.read().finally(() => clearTimeout(silent));
+    const silence = setTimeout(stop, SILENCE_MS);
+    const { done, value } = await reader.read().finally(() => clearTimeout(silence));
     if (done) return;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();
-    for (const block of blocks) yield read(block);
+    for (const block of blocks) yield { id: field(block, "id:"), data: field(block, "data:") };
   }
 }
 
-function read(block) {
-  const event = { name: "", id: "", data: "" };
-  for (const line of block.split("\n")) {
-    const at = line.indexOf(":");
-    const value = line.slice(at + 1).replace(/^ /, "");
-    if (line.startsWith("event:")) event.name = value;
-    else if (line.startsWith("id:")) event.id = value;
-    else if (line.startsWith("data:")) event.data = value;
-  }
-  return event;
+function field(block, name) {
+  return block.split("\n").find((line) => line.startsWith(name))?.slice(name.length).trimStart() ?? "";
 }

@@ -13,20 +13,20 @@ DOSE = Dose(
 )  # each point once
 
 
-async def test_whatever_befalls_workers_redis_and_the_broker_all_is_as_the_definition_has_it(
+async def test_after_faults_of_workers_redis_and_the_broker_everything_equals_the_definition(
     local_kafka: None, local_redis: None, tmp_path: Path
 ) -> None:
     kafka, redis = Kafka(tmp_path / "kafka", properties=SHORT_SESSIONS), Redis(tmp_path / "redis")
-    told: list[str] = []
-    chaos = Chaos(kafka, redis, tmp_path, 1, told.append, session_s=2.0)
+    reports: list[str] = []
+    chaos = Chaos(kafka, redis, tmp_path, 1, reports.append, session_s=2.0)
     try:
         redis.start()
         kafka.start()
-        found = await chaos.run(DOSE)
+        verdict = await chaos.run(DOSE)
     finally:
         kafka.kill()
         redis.kill()
-    assert chaos.deaths >= 20, told
-    assert len(chaos.reached) >= 8, told
-    assert found.changes > 500
-    assert found.acknowledged > 500
+    assert chaos.deaths >= 20, reports
+    assert len(chaos.reached) >= 8, reports
+    assert verdict.changes > 500
+    assert verdict.acknowledged > 500

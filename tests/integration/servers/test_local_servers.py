@@ -1,4 +1,4 @@
-"""The servers that `deploy/local` starts: real, quick, theirs alone, and gone afterwards."""
+"""The servers that `deploy/local` starts: real ones, which end with the program that started them."""
 
 import os
 import select
@@ -15,9 +15,9 @@ from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
 
-def said(redis: Redis, *words: str) -> str:
-    asked = ["redis-cli", "-p", str(redis.port), *words]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+def reply(redis: Redis, *words: str) -> str:
+    command = ["redis-cli", "-p", str(redis.port), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def listens(port: int) -> bool:
@@ -25,42 +25,42 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_redis_keeps_its_state_over_a_kill(local_redis: None, tmp_path: Path) -> None:
+def test_a_redis_has_its_state_after_a_kill(local_redis: None, tmp_path: Path) -> None:
     redis = Redis(tmp_path / "redis")
     redis.start()
     try:
-        said(redis, "SET", "key", "value")
+        reply(redis, "SET", "key", "value")
         redis.kill()
         redis.start()
 
-        assert said(redis, "GET", "key") == "value"
-        assert said(redis, "CONFIG", "GET", "maxmemory-policy").split() == ["maxmemory-policy", "noeviction"]
+        assert reply(redis, "GET", "key") == "value"
+        assert reply(redis, "CONFIG", "GET", "maxmemory-policy").split() == ["maxmemory-policy", "noeviction"]
     finally:
         redis.kill()
 
 
-def test_a_server_that_cannot_start_says_why(local_redis: None, tmp_path: Path) -> None:
+def test_the_error_of_a_server_that_cannot_start_names_the_reason(local_redis: None, tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="noevictoin"):
         Redis(tmp_path / "redis", options=("--maxmemory-policy", "noevictoin")).start()
 
 
 @in_one_worker("kafka")
-def test_a_broker_keeps_its_topics_over_a_kill(local_kafka: None, tmp_path: Path) -> None:
+def test_a_broker_starts_again_after_a_kill_and_creates_no_topic_by_accident(local_kafka: None, tmp_path: Path) -> None:
     kafka = Kafka(tmp_path / "kafka")
     kafka.start()
     try:
-        produced = ["kcat", "-P", "-b", kafka.address, "-t", "never-made", "-X", "message.timeout.ms=1500"]
-        refused = subprocess.run(produced, input="value\n", text=True, capture_output=True, check=False)
+        command = ["kcat", "-P", "-b", kafka.address, "-t", "never-made", "-X", "message.timeout.ms=1500"]
+        publishing = subprocess.run(command, input="value\n", text=True, capture_output=True, check=False)
         kafka.kill()
         kafka.start()
     finally:
         kafka.kill()
 
-    assert refused.returncode != 0, "no topic is made by accident"
+    assert publishing.returncode != 0, "a topic was created by accident"
     assert not listens(kafka.port)
 
 
-def test_a_server_ends_with_whoever_started_it(local_redis: None, tmp_path: Path) -> None:
+def test_a_server_ends_with_the_process_that_started_it(local_redis: None, tmp_path: Path) -> None:
     program = (
         "import sys, pathlib, time; from deploy.local import Redis; "
         f"redis = Redis(pathlib.Path({str(tmp_path)!r})); redis.start(); "
@@ -76,12 +76,12 @@ def test_a_server_ends_with_whoever_started_it(local_redis: None, tmp_path: Path
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     with os.fdopen(child):
-        assert select.select([child], [], [], 10)[0], "it has not ended"
+        assert select.select([child], [], [], 10)[0], "the server has not ended"
     assert not listens(port)
 
 
 @in_one_worker("kafka")
-def test_from_the_shell_both_run_for_as_long_as_a_command(local_redis: None, local_kafka: None) -> None:
+def test_from_the_shell_both_servers_run_as_long_as_a_command(local_redis: None, local_kafka: None) -> None:
     command = [
         sys.executable,
         "-m",

@@ -1,12 +1,15 @@
-"""A query worker over a real Kafka and a real Redis answers as the embedded engine does."""
+"""Query worker processes over a real Kafka and a real Redis answer as the library does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+
+from msgspec.structs import replace
 
 import stream_car
 from stream_car.codec import decode
-from stream_car.subscriptions.events import ActiveDocument, DocumentChange, Event
+from stream_car.queries.answers import Answer, Resolution
+from stream_car.subscriptions.events import DocumentChange, Event, SnapshotDocument, SnapshotEnd
 from tests.chaos.installation import Installation
 from tests.support.engines import document
 from tests.support.servers import in_one_worker
@@ -16,23 +19,19 @@ pytestmark = in_one_worker("kafka")
 FEED = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
 
 
-async def until_the_end_of(snapshot: AsyncIterator[Event]) -> list[Event]:
-    """The snapshot, its end included."""
-    found: list[Event] = []
+async def snapshot_of(subscription: AsyncIterator[Event]) -> list[Event]:
+    """Return the events of a subscription up to the end of its snapshot."""
+    events: list[Event] = []
     async with asyncio.timeout(20):
-        async for said in snapshot:
-            found.append(said)
-            if said.event == "snapshot-end":
-                break
-    return found
+        while not (events and isinstance(events[-1], SnapshotEnd)):
+            events.append(await anext(subscription))
+    return events
 
 
 QUESTION = "is lodash 4.17.4 safe to use?"
 
 
-async def test_a_query_worker_takes_and_answers_what_the_embedded_engine_does(
-    kafka: str, redis: str, tmp_path: Path
-) -> None:
+async def test_a_query_worker_publishes_and_answers_like_the_library(kafka: str, redis: str, tmp_path: Path) -> None:
     lines = FEED.read_bytes().splitlines()
     ids = [decode(line).id for line in lines]
     with stream_car.open() as car:
@@ -40,44 +39,79 @@ async def test_a_query_worker_takes_and_answers_what_the_embedded_engine_does(
         answer = car.query(QUESTION)
         resolved = car.resolve(ids)
         explained = car.explain(ids[0])
-        scoped = {one.id for one in receipts if one.scopes}
-        active = {one.asked for one in resolved if one.status == "active"} & scoped
-    async with Installation(kafka, redis, tmp_path, rules=()).open() as here:
-        worker, query = here.worker(), here.serving()
+    scoped = {receipt.id for receipt in receipts if receipt.scopes}
+    in_force = {resolution.name for resolution in resolved if resolution.status == "in_force"} & scoped
+    revisions = [
+        (receipt.id, receipt.revision)
+        for receipt in receipts
+        if receipt.outcome == "accepted" and receipt.id and receipt.revision
+    ][-20:]
+    async with Installation(kafka, redis, tmp_path, rules=()).open() as installation:
+        worker, first = installation.worker(), installation.query_worker()
         await worker.assigned(5)
-        async with stream_car.AsyncClient(await query.url()) as client:
-            await query.ready()
+        await first.ready()
+        async with stream_car.AsyncClient(await first.url()) as client:
             published = await client.publish(lines)
-            assert [(r.outcome, r.id, r.scopes, r.lacking) for r in published.receipts] == [
-                (r.outcome, r.id, r.scopes, r.lacking) for r in receipts
-            ]
-            after = [
-                (one.id, one.revision) for one in receipts if one.outcome == "accepted" and one.id and one.revision
-            ][-20:]
-            told = await client.query(QUESTION, after=after)
-            assert [[one.document.id for one in group.controlling] for group in told.groups] == [
-                [one.document.id for one in group.controlling] for group in answer.groups
-            ]
-            assert told.certificate.complete == answer.certificate.complete
-            assert [(one.asked, one.status) for one in await client.resolve(ids)] == [
-                (one.asked, one.status) for one in resolved
-            ]
-            assert (await client.explain(ids[0])).status == explained.status
-            bad = await client.publish([b'{"id": "bad", "type": "unheard of", "time": "2024-01-01T00:00:00Z"}'])
-            assert bad.receipts[0].outcome == "rejected"
-            assert [one.id for one in await client.rejected()] == ["bad"]
-            async with client.subscribe() as events:
-                snapshot = await until_the_end_of(events)
-        again = here.serving()
-        await again.ready()
-        async with stream_car.AsyncClient(await again.url()) as client:
-            other = await client.query(QUESTION)
-            assert [group.controlling for group in other.groups] == [group.controlling for group in told.groups]
-            async with client.subscribe(after=snapshot[-1].cursor) as events:
+            first_answer = await client.query(QUESTION, min_revisions=revisions)
+            resolved_by_first = await client.resolve(ids)
+            explained_by_first = await client.explain(ids[0])
+            rejected = await client.publish([b'{"id": "bad", "type": "unheard of", "time": "2024-01-01T00:00:00Z"}'])
+            listed = await client.rejected()
+            async with client.subscribe() as subscription:
+                snapshot = await snapshot_of(subscription)
+        second = installation.query_worker()
+        await second.ready()
+        async with stream_car.AsyncClient(await second.url()) as client:
+            second_answer = await client.query(QUESTION)
+            async with client.subscribe(after=snapshot[-1].cursor) as subscription:
                 await client.publish([document("new", "fact", subject="new", relation="of")])
                 async with asyncio.timeout(20):
-                    heard = await anext(events)
-        assert {one.data.id for one in snapshot if isinstance(one.data, ActiveDocument)} == active
-        assert isinstance(heard.data, DocumentChange) and (heard.data.id, heard.data.active) == ("new", True)
-        assert await again.stop() == 0
-        assert await query.stop() == 0
+                    change = await anext(subscription)
+        codes = [await second.stop(), await first.stop()]
+
+    assert [replace(receipt, offset=0) for receipt in published.receipts] == [
+        replace(receipt, offset=0) for receipt in receipts
+    ]
+    assert controlling(first_answer) == controlling(second_answer) == controlling(answer)
+    assert first_answer.certificate.complete == answer.certificate.complete
+    assert statuses(resolved_by_first) == statuses(resolved)
+    assert explained_by_first.status == explained.status
+    assert [receipt.outcome for receipt in rejected.receipts] == ["rejected"]
+    assert [rejection.id for rejection in listed] == ["bad"]
+    assert {event.id for event in snapshot if isinstance(event, SnapshotDocument)} == in_force
+    assert isinstance(change, DocumentChange)
+    assert (change.id, change.status) == ("new", "in_force")
+    assert codes == [0, 0]
+
+
+def controlling(answer: Answer) -> list[list[str]]:
+    """Return the ids of the controlling documents, group by group."""
+    return [[evidence.document.id for evidence in group.controlling] for group in answer.groups]
+
+
+def statuses(resolutions: Iterable[Resolution]) -> list[tuple[str, str]]:
+    return [(resolution.name, resolution.status) for resolution in resolutions]
+
+
+async def test_publishers_receive_what_was_decided_although_the_worker_is_killed(
+    kafka: str, redis: str, tmp_path: Path
+) -> None:
+    documents = [document(f"d{number}", "fact", subject=str(number), relation="of") for number in range(20)]
+    async with Installation(kafka, redis, tmp_path, rules=()).open() as installation:
+        victim, query_worker = installation.worker(), installation.query_worker()
+        await victim.assigned(5)
+        await query_worker.ready()
+        async with stream_car.AsyncClient(await query_worker.url()) as client:
+            publications = [asyncio.create_task(client.publish([item, b"{"])) for item in documents]
+            victim.kill()
+            await installation.worker().assigned(5)
+            published = await asyncio.gather(*publications)
+            again = await client.publish(documents)
+            status = await client.status()
+
+    for number, publication in enumerate(published):
+        accepted, rejected = publication.receipts
+        assert (accepted.id, rejected.outcome) == (f"d{number}", "rejected")
+        assert accepted.outcome in ("accepted", "duplicate")  # a duplicate if the client had to try again
+    assert again.outcomes == {"duplicate": 20}
+    assert status.outcomes["accepted"] == status.documents == 20

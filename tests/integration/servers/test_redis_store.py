@@ -1,20 +1,20 @@
-"""The store on a real Redis: what the contract cannot say, because it is about this server."""
+"""The store on a real Redis: what the contract does not cover, because it concerns this server."""
 
 import asyncio
-import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from deploy.local import Redis
 from stream_car.adapters.redis.connection import connect
-from stream_car.adapters.redis.scripts import Client, Pipeline
+from stream_car.adapters.redis.scripts import Pipeline, RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import SWEEP_AT, RedisStore
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.errors import ClaimLost, Halted, StreamCarError, TooMuch, Unavailable, UnsafeSettings
+from stream_car.errors import ClaimLost, Halted, Overloaded, StreamCarError, Unavailable, UnsafeSettings
 from stream_car.ports import Claim, Emission, ShardId
 from tests.support.certificates import Certificates
 from tests.support.repository import ROOT
@@ -27,7 +27,7 @@ def event(oseq: int) -> Emission:
 
 @pytest.fixture
 def own(local_redis: None, tmp_path: Path) -> Iterator[Redis]:
-    """A server that the test may break."""
+    """Run a server that the test may break."""
     server = Redis(tmp_path / "redis", options=("--appendfsync", "always"))
     server.start()
     yield server
@@ -35,19 +35,19 @@ def own(local_redis: None, tmp_path: Path) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def client(own: Redis, runner: asyncio.Runner) -> Iterator[Client]:
+def client(own: Redis, runner: asyncio.Runner) -> Iterator[RedisClient]:
     client = runner.run(connect(RedisServer(url=own.url)))
     yield client
     runner.run(client.aclose())
 
 
 @pytest.fixture
-def store(client: Client) -> RedisStore:
+def store(client: RedisClient) -> RedisStore:
     return RedisStore(client, "test")
 
 
-async def written(store: RedisStore, commits: int) -> Claim:
-    """State at which every value tells the offset that it belongs to."""
+async def commit_up_to(store: RedisStore, commits: int) -> Claim:
+    """Commit a state in which every value is the offset that it belongs to."""
     claim = await store.claim(0)
     for n in range(claim.next_offset + 1, commits + 1):
         claim = await store.commit(
@@ -60,10 +60,10 @@ async def written(store: RedisStore, commits: int) -> Claim:
 
 async def assert_whole(store: RedisStore) -> Claim:
     claim = await store.claim(0)
-    reached = claim.next_offset
+    offset = claim.next_offset
     values = await store.read(claim, [b"a", b"b"])
-    assert values == ({b"a": b"%d" % reached, b"b": b"%d" % reached} if reached else {})
-    assert claim.next_oseq == reached + 1
+    assert values == ({b"a": b"%d" % offset, b"b": b"%d" % offset} if offset else {})
+    assert claim.next_oseq == offset + 1
     assert [e.oseq for e in await store.outbox(claim)] == list(range(claim.trimmed + 1, claim.next_oseq))
     return claim
 
@@ -81,35 +81,35 @@ async def test_a_commit_is_exactly_one_command_in_the_append_only_file(own: Redi
     ]
 
 
-async def test_a_state_cut_anywhere_and_written_on_is_one_that_was_committed(
-    own: Redis, client: Client, store: RedisStore
+async def test_a_state_that_is_cut_anywhere_and_continued_is_one_that_was_committed(
+    own: Redis, client: RedisClient, store: RedisStore
 ) -> None:
-    dice = random.Random(5)
-    await written(store, 40)
+    random = Random(5)
+    await commit_up_to(store, 40)
     for _ in range(12):
         own.kill()
-        kept = next((own.folder / "appendonlydir").glob("*.incr.aof"))
-        with kept.open("r+b") as file:
-            file.truncate(dice.randrange(kept.stat().st_size // 2, kept.stat().st_size))
+        file_path = next((own.folder / "appendonlydir").glob("*.incr.aof"))
+        with file_path.open("r+b") as file:
+            file.truncate(random.randrange(file_path.stat().st_size // 2, file_path.stat().st_size))
         own.start()
         claim = await assert_whole(store)
-        await written(store, claim.next_offset + 10)
+        await commit_up_to(store, claim.next_offset + 10)
         own.kill()
         own.start()
         await assert_whole(store)
 
 
 async def test_what_was_acknowledged_survives_a_kill(own: Redis, store: RedisStore) -> None:
-    reached = await written(store, 20)
+    before = await commit_up_to(store, 20)
     own.kill()
     own.start()
 
     claim = await assert_whole(store)
 
-    assert (claim.next_offset, claim.trimmed) == (reached.next_offset, reached.trimmed)
+    assert (claim.next_offset, claim.trimmed) == (before.next_offset, before.trimmed)
 
 
-async def test_deleted_keys_are_swept(client: Client, store: RedisStore) -> None:
+async def test_deleted_keys_are_swept(client: RedisClient, store: RedisStore) -> None:
     claim = await store.claim(0)
     keys = [b"key %d" % n for n in range(SWEEP_AT)]
     claim = await store.commit(claim, 1, dict.fromkeys(keys, b"value"), [])
@@ -121,53 +121,55 @@ async def test_deleted_keys_are_swept(client: Client, store: RedisStore) -> None
     assert await store.read(claim, [keys[0], b"kept"]) == {b"kept": b"value"}
 
 
-async def test_the_step_of_the_runbook_drops_one_namespace_and_no_other(own: Redis, client: Client) -> None:
+async def test_the_step_of_the_runbook_drops_one_namespace_and_no_other(own: Redis, client: RedisClient) -> None:
     for namespace in ("streamcar", "streamcar-2"):
         for hop in ("intake", "frontier"):
-            await written(RedisStore(client, f"{namespace}.{hop}"), 1)
+            await commit_up_to(RedisStore(client, f"{namespace}.{hop}"), 1)
     runbook = (ROOT / "deploy" / "runbook.md").read_text(encoding="utf-8")
     [step] = [line for line in runbook.splitlines() if "--scan" in line and "UNLINK" in line]
 
     subprocess.run(["bash", "-ec", step.replace("redis-cli", f"redis-cli -p {own.port}")], check=True)
 
-    left = await client.execute_command("KEYS", "*")
-    assert isinstance(left, list)
-    assert sorted(left) == [b"{streamcar-2.frontier:0}", b"{streamcar-2.intake:0}"]
+    remaining = await client.execute_command("KEYS", "*")
+    assert isinstance(remaining, list)
+    assert sorted(remaining) == [b"{streamcar-2.frontier:0}", b"{streamcar-2.intake:0}"]
 
 
 @pytest.mark.parametrize("field", ["value", "head", "outbox"])
-async def test_a_changed_byte_is_found_before_it_is_used(client: Client, store: RedisStore, field: str) -> None:
+async def test_a_changed_byte_is_detected_before_it_is_used(client: RedisClient, store: RedisStore, field: str) -> None:
     claim = await store.commit(await store.claim(0), 1, {b"a": b"value"}, [event(1)])
     fields = await client.execute_command("HKEYS", "{test:0}")
     assert isinstance(fields, list)
     (name,) = [f for f in fields if f == field.encode() or (field == "value" and len(f) == 16)]
-    kept = await client.execute_command("HGET", "{test:0}", name)
-    assert isinstance(kept, bytes)
-    at = 35 if field == "head" else -1  # of the head: a digit of the offset
-    changed = bytearray(kept)
-    changed[at] ^= 1
+    stored = await client.execute_command("HGET", "{test:0}", name)
+    assert isinstance(stored, bytes)
+    position = 35 if field == "head" else -1  # of the head: a digit of the offset
+    changed = bytearray(stored)
+    changed[position] ^= 1
     await client.execute_command("HSET", "{test:0}", name, bytes(changed))
-    asked = {"value": store.read(claim, [b"a"]), "head": store.claim(0), "outbox": store.outbox(claim)}
+    reads = {"value": store.read(claim, [b"a"]), "head": store.claim(0), "outbox": store.outbox(claim)}
 
     with pytest.raises(Halted) as halted:
-        await asked.pop(field)
+        await reads.pop(field)
 
-    for other in asked.values():
+    for other in reads.values():
         other.close()
     assert halted.value.code == "damaged"
 
 
-async def test_a_batch_beyond_one_command_is_refused_whole(store: RedisStore) -> None:
+async def test_a_batch_beyond_one_command_is_rejected_as_a_whole(store: RedisStore) -> None:
     claim = await store.claim(0)
 
-    with pytest.raises(TooMuch):
+    with pytest.raises(Overloaded):
         await store.commit(claim, 1, {b"%d" % n: b"" for n in range(4000)}, [])
 
     assert await store.read(claim, [b"1"]) == {}
     await store.commit(claim, 1, {b"%d" % n: b"" for n in range(3900)}, [event(1)])
 
 
-async def test_a_full_server_refuses_a_commit_whole_and_goes_on_later(client: Client, store: RedisStore) -> None:
+async def test_a_full_server_rejects_a_commit_as_a_whole_and_continues_later(
+    client: RedisClient, store: RedisStore
+) -> None:
     claim = await store.commit(await store.claim(0), 1, {b"a": b"1"}, [])
     await client.execute_command("CONFIG", "SET", "maxmemory", "1mb")
 
@@ -179,10 +181,10 @@ async def test_a_full_server_refuses_a_commit_whole_and_goes_on_later(client: Cl
     assert (await store.commit(claim, 2, {b"a": b"2"}, [event(1)])).next_oseq == 2
 
 
-class Twice:
-    """A client whose first replies are lost: it asks again, as drivers do."""
+class RepeatingClient:
+    """A client whose first replies are lost: it sends every command again, as drivers do."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
 
     async def execute_command(self, *args: str | bytes | int) -> object:
@@ -196,10 +198,10 @@ class Twice:
         await self._client.aclose()
 
 
-async def test_a_call_that_was_executed_twice_counts_once(client: Client) -> None:
-    store = RedisStore(Twice(client), "test")
+async def test_a_call_that_was_executed_twice_counts_once(client: RedisClient) -> None:
+    store = RedisStore(RepeatingClient(client), "test")
 
-    await written(store, 10)
+    await commit_up_to(store, 10)
 
     claim = await assert_whole(store)
     await store.commit(claim, 11, {}, [])
@@ -207,10 +209,10 @@ async def test_a_call_that_was_executed_twice_counts_once(client: Client) -> Non
         await store.commit(claim, 11, {}, [])
 
 
-class Late:
-    """A client that gives to each call the reply of the one before."""
+class LateClient:
+    """A client that returns for each command the reply of the one before."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
         self._reply: object = []
         self.dropped = 0
@@ -227,23 +229,23 @@ class Late:
 
 
 class LatePipeline:
-    """Commands whose replies came before."""
+    """Commands that get the replies of those before them."""
 
-    def __init__(self, late: Late, pipeline: Pipeline) -> None:
+    def __init__(self, late: LateClient, pipeline: Pipeline) -> None:
         self._late, self._pipeline = late, pipeline
 
     def execute_command(self, *args: str | bytes | int) -> object:
         return self._pipeline.execute_command(*args)
 
     async def execute(self, raise_on_error: bool = True) -> list[object]:
-        found = [self._late._reply, *await self._pipeline.execute(raise_on_error)]
-        self._late._reply = found[-1]
-        return found[:-1]
+        replies = [self._late._reply, *await self._pipeline.execute(raise_on_error)]
+        self._late._reply = replies[-1]
+        return replies[:-1]
 
 
-async def test_the_reply_to_another_call_is_never_used(client: Client, store: RedisStore) -> None:
+async def test_the_reply_to_another_call_is_never_used(client: RedisClient, store: RedisStore) -> None:
     claim = await store.commit(await store.claim(0), 1, {b"a": b"1", b"b": b"2"}, [])
-    late = Late(client)
+    late = LateClient(client)
     other = RedisStore(late, "test")
 
     for key in (b"a", b"b", b"a"):
@@ -257,7 +259,7 @@ async def test_the_reply_to_another_call_is_never_used(client: Client, store: Re
         await views.peek({ShardId("intake", 0): [b"a"], ShardId("frontier", 0): [b"b"]})
 
 
-async def test_many_shards_are_read_in_one_exchange_also_by_a_server_that_forgot_the_script(client: Client) -> None:
+async def test_many_shards_are_read_in_one_exchange_even_if_the_server_has_lost_the_script(client: RedisClient) -> None:
     intake, frontier = RedisStore(client, "in"), RedisStore(client, "out")
     await intake.commit(await intake.claim(0), 5, {b"a": b"1"}, [])
     many = {b"%d" % n: b"v%d" % n for n in range(3000)}
@@ -284,15 +286,15 @@ async def test_many_shards_are_read_in_one_exchange_also_by_a_server_that_forgot
     assert await views.peek({ShardId("frontier", 2): list(many)}) == {ShardId("frontier", 2): (7, many)}
 
 
-async def test_calls_cancelled_at_any_moment_mix_up_no_reply(store: RedisStore) -> None:
+async def test_cancelled_calls_mix_up_no_replies(store: RedisStore) -> None:
     claim = await store.claim(0)
     writes: dict[bytes, bytes | None] = {b"%d" % n: b"value %d" % n for n in range(100)}
     claim = await store.commit(claim, 1, writes, [])
-    dice = random.Random(3)
+    random = Random(3)
     for n in range(1000):
         key = b"%d" % (n % 100)
         reading = asyncio.create_task(store.read(claim, [key]))
-        for _ in range(dice.randrange(6)):
+        for _ in range(random.randrange(6)):
             await asyncio.sleep(0)
         reading.cancel()
         await asyncio.wait([reading])
@@ -304,14 +306,16 @@ async def test_calls_cancelled_at_any_moment_mix_up_no_reply(store: RedisStore) 
     ("setting", "value"),
     [("maxmemory-policy", "allkeys-lru"), ("appendonly", "no"), ("appendfsync", "no")],
 )
-async def test_unsafe_settings_are_refused_by_name(own: Redis, client: Client, setting: str, value: str) -> None:
+async def test_unsafe_settings_are_rejected_by_name(own: Redis, client: RedisClient, setting: str, value: str) -> None:
     await client.execute_command("CONFIG", "SET", setting, value)
 
     with pytest.raises(UnsafeSettings, match=setting):
         await connect(RedisServer(url=own.url))
 
 
-async def test_with_replicas_one_must_have_what_is_acknowledged(own: Redis, client: Client, tmp_path: Path) -> None:
+async def test_a_server_with_replicas_must_acknowledge_only_what_one_of_them_has(
+    own: Redis, client: RedisClient, tmp_path: Path
+) -> None:
     await client.execute_command("CONFIG", "SET", "repl-diskless-sync-delay", "0")
     replica = Redis(tmp_path / "replica", options=("--replicaof", "127.0.0.1", str(own.port)))
     replica.start()
@@ -327,7 +331,7 @@ async def test_with_replicas_one_must_have_what_is_acknowledged(own: Redis, clie
         replica.kill()
 
 
-async def test_no_server_is_an_error_that_names_the_place(own: Redis) -> None:
+async def test_the_error_about_a_missing_server_names_its_port(own: Redis) -> None:
     own.kill()
 
     with pytest.raises(Unavailable, match=str(own.port)):
@@ -336,7 +340,7 @@ async def test_no_server_is_an_error_that_names_the_place(own: Redis) -> None:
 
 @pytest.fixture
 def guarded(local_redis: None, tmp_path: Path, certificates: Certificates) -> Iterator[Redis]:
-    """Encrypted, for one user who may do what a worker does and nothing else."""
+    """Run a server with encryption and one user who may do only what a worker does."""
     commands = "+eval +hget +hmget +hset +hdel +evalsha +unlink +info +ping +hello"
     users = tmp_path / "users"
     users.write_text(f"user worker on >secret-word ~{{test:* {commands}\nuser default off\n")
@@ -354,26 +358,26 @@ def guarded(local_redis: None, tmp_path: Path, certificates: Certificates) -> It
     server.kill()
 
 
-async def test_encrypted_and_with_a_user_of_few_rights(guarded: Redis, certificates: Certificates) -> None:
+async def test_an_encrypted_connection_of_a_user_with_few_rights(guarded: Redis, certificates: Certificates) -> None:
     server = RedisServer(url=guarded.url, username="worker", password="secret-word", ca=certificates.ca)
     client = await connect(server)
 
-    await written(RedisStore(client, "test"), 3)
+    await commit_up_to(RedisStore(client, "test"), 3)
     with pytest.raises(StreamCarError, match="denied access"):
         await RedisStore(client, "other").claim(0)
 
     await client.aclose()
 
 
-async def test_a_wrong_password_and_a_strange_certificate_are_refused_without_being_told(
+async def test_errors_about_a_wrong_password_or_an_unknown_certificate_contain_no_password(
     guarded: Redis, certificates: Certificates
 ) -> None:
-    with pytest.raises(StreamCarError) as refused:
+    with pytest.raises(StreamCarError) as caught:
         await connect(RedisServer(url=guarded.url, username="worker", password="wrong-word", ca=certificates.ca))
     with pytest.raises(Unavailable, match="certificate"):
         await connect(RedisServer(url=guarded.url, username="worker", password="secret-word", timeout_s=1))
 
-    assert "wrong-word" not in str(refused.value)
+    assert "wrong-word" not in str(caught.value)
     assert "word" not in repr(RedisServer(url="redis://me:secret-word@host:1", password="wrong-word"))
 
 
@@ -390,12 +394,12 @@ async def test_a_cluster_spreads_shards(redis_cluster: str) -> None:
         int(subprocess.run(["redis-cli", "-p", p, "dbsize"], capture_output=True, text=True, check=True).stdout)
         for p in ports
     ]
-    places = [ShardId("frontier", shard) for shard in range(16)]
-    found = await RedisViews(intake=store, frontier=store).peek({place: [b"a"] for place in places})
+    shards = [ShardId("frontier", shard) for shard in range(16)]
+    views = await RedisViews(intake=store, frontier=store).peek({shard: [b"a"] for shard in shards})
     await store.drop(range(16))
     await client.aclose()
 
-    assert found == {place: (1, {b"a": b"1"}) for place in places}
+    assert views == {shard: (1, {b"a": b"1"}) for shard in shards}
     assert len(sizes) == 3
     assert sum(sizes) >= 16
     assert min(sizes) > 0

@@ -1,4 +1,4 @@
-"""Topics on a real Kafka: made once, never changed, refused where they would break a promise."""
+"""Topics on a real Kafka: created once, never changed, rejected if they would break a promise."""
 
 import json
 import secrets
@@ -30,21 +30,21 @@ def layout(server: KafkaServer) -> Iterator[Layout]:
     delete(server, layout)
 
 
-def make(server: KafkaServer, name: str, partitions: int, settings: dict[str, str]) -> None:
+def create(server: KafkaServer, name: str, partitions: int, settings: dict[str, str]) -> None:
     admin = KafkaAdminClient(bootstrap_servers=server.address)
-    made = {name: {"num_partitions": partitions, "replication_factor": 1, "configs": settings}}
-    admin.create_topics(made, wait_for_metadata=True)
+    topics = {name: {"num_partitions": partitions, "replication_factor": 1, "configs": settings}}
+    admin.create_topics(topics, wait_for_metadata=True)
     admin.close()
 
 
-def test_what_is_missing_is_made_and_what_is_there_is_left(server: KafkaServer, layout: Layout) -> None:
+def test_missing_topics_are_created_and_existing_ones_are_left_alone(server: KafkaServer, layout: Layout) -> None:
     missing = check(server, layout)
     first = apply(server, layout)
     second = apply(server, layout)
 
-    assert all("topics apply" in one.problems[0] for one in missing)
-    assert [(one.made, one.partitions, one.problems) for one in first] == [(True, n, ()) for n in (2, 3, 3, 1)]
-    assert [(one.made, one.problems) for one in second] == [(False, ())] * 4
+    assert all("topics apply" in topic.problems[0] for topic in missing)
+    assert [(topic.made, topic.partitions, topic.problems) for topic in first] == [(True, n, ()) for n in (2, 3, 3, 1)]
+    assert [(topic.made, topic.problems) for topic in second] == [(False, ())] * 4
     require(server, layout)
 
 
@@ -60,33 +60,35 @@ def test_what_is_missing_is_made_and_what_is_there_is_left(server: KafkaServer, 
         ("max.message.bytes", "1000"),
     ],
 )
-def test_a_setting_that_breaks_a_promise_is_refused_by_name(
+def test_a_setting_that_breaks_a_promise_is_rejected_by_name(
     server: KafkaServer, layout: Layout, setting: str, value: str
 ) -> None:
     (documents, *_) = layout.topics()
-    make(server, layout.named(documents), 2, layout.settings(documents) | {setting: value})
+    create(server, layout.full_name(documents), 2, layout.settings(documents) | {setting: value})
 
-    with pytest.raises(UnsafeSettings) as refused:
+    with pytest.raises(UnsafeSettings) as caught:
         apply(server, layout)
 
-    (problem,) = refused.value.problems
-    assert problem.startswith(f"Set {setting} of topic {layout.named(documents)} to ")
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"Set {setting} of topic {layout.full_name(documents)} to ")
     with pytest.raises(UnsafeSettings):
         require(server, layout)
 
 
-def test_more_than_is_needed_is_allowed(server: KafkaServer, layout: Layout) -> None:
+def test_settings_that_promise_more_than_is_needed_are_accepted(server: KafkaServer, layout: Layout) -> None:
     rejected = layout.topics()[-1]
-    make(server, layout.named(rejected), 1, layout.settings(rejected) | {
+    create(server, layout.full_name(rejected), 1, layout.settings(rejected) | {
         "retention.ms": "-1", "max.message.bytes": "2000000",
     })  # fmt: skip
 
-    assert [one.problems for one in apply(server, layout)] == [()] * 4
+    assert [topic.problems for topic in apply(server, layout)] == [()] * 4
 
 
-def test_a_topic_with_other_partitions_is_left_alone_and_refused(server: KafkaServer, layout: Layout) -> None:
+def test_a_topic_with_another_number_of_partitions_is_rejected_and_left_alone(
+    server: KafkaServer, layout: Layout
+) -> None:
     (documents, *_) = layout.topics()
-    make(server, layout.named(documents), 5, layout.settings(documents))
+    create(server, layout.full_name(documents), 5, layout.settings(documents))
 
     with pytest.raises(UnsafeSettings, match="5 partitions, not 2"):
         apply(server, layout)
@@ -94,12 +96,12 @@ def test_a_topic_with_other_partitions_is_left_alone_and_refused(server: KafkaSe
     assert check(server, layout)[0].partitions == 5
 
 
-def test_three_copies_need_three_brokers(server: KafkaServer) -> None:
+def test_three_replicas_need_three_brokers(server: KafkaServer) -> None:
     with pytest.raises(StreamCarError, match="--single-broker"):
-        apply(server, Layout(prefix="never-made"))
+        apply(server, Layout(prefix="never-created"))
 
 
-def test_one_copy_is_refused_unless_it_is_said(server: KafkaServer, layout: Layout) -> None:
+def test_one_replica_is_rejected_unless_it_is_requested(server: KafkaServer, layout: Layout) -> None:
     apply(server, layout)
 
     problems = check(server, Layout(prefix=layout.prefix, intakes=2, frontiers=3))[0].problems
@@ -108,10 +110,10 @@ def test_one_copy_is_refused_unless_it_is_said(server: KafkaServer, layout: Layo
     assert any(problem.startswith("Set min.insync.replicas") for problem in problems)
 
 
-def test_from_the_command_line(server: KafkaServer, layout: Layout) -> None:
-    words = ["--kafka", server.address, "--prefix", layout.prefix, "--intakes", "2", "--frontiers", "3"]
-    run = CliRunner().invoke(main, ["topics", "apply", *words, "--single-broker", "--json"])
-    again = CliRunner().invoke(main, ["topics", "check", *words])
+def test_topics_are_created_and_checked_from_the_command_line(server: KafkaServer, layout: Layout) -> None:
+    options = ["--kafka", server.address, "--prefix", layout.prefix, "--intakes", "2", "--frontiers", "3"]
+    run = CliRunner().invoke(main, ["topics", "apply", *options, "--single-broker", "--json"])
+    again = CliRunner().invoke(main, ["topics", "check", *options])
 
     assert run.exit_code == 0
     assert [json.loads(line)["made"] for line in run.stdout.splitlines()] == [True] * 4

@@ -1,4 +1,4 @@
-"""Both hops on a real Kafka and a real Redis say what the embedded engine says, also after their state is lost."""
+"""Both hops over a real Kafka and a real Redis answer like the library, also after their state is lost."""
 
 import asyncio
 import secrets
@@ -17,7 +17,7 @@ from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply, delete
 from stream_car.adapters.redis.connection import connect
-from stream_car.adapters.redis.scripts import Client
+from stream_car.adapters.redis.scripts import RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
@@ -38,73 +38,77 @@ from tests.support.servers import in_one_worker
 pytestmark = in_one_worker("kafka")
 
 FEED = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
-PARTS = Partitions(intakes=2, frontiers=3)
+PARTITIONS = Partitions(intakes=2, frontiers=3)
 RULESET = rule_packs.load()
 
 
-async def all_at_once(*requests: Callable[[], Awaitable[object]]) -> None:
+async def concurrently(*requests: Callable[[], Awaitable[object]]) -> None:
     """Implements `ports.Concurrency`."""
     await asyncio.gather(*(request() for request in requests))
 
 
 class Hops:
-    """The shards of one generation, driven by hand; `live` gives them another life."""
+    """The shards of one generation, which a test runs with `run`."""
 
-    def __init__(self, server: KafkaServer, layout: Layout, reader: Reader, sender: Sender, client: Client) -> None:
+    def __init__(
+        self, server: KafkaServer, layout: Layout, reader: Reader, sender: Sender, client: RedisClient
+    ) -> None:
         self.server = server
         self.layout = layout
         self.reader = reader
         self.sender = sender
         self.client = client
         names = ("documents", "placements", "changes", "rejected")
-        self.logs = {name: KafkaLog(reader, sender, layout.named(name)) for name in names}
+        self.logs = {name: KafkaLog(reader, sender, layout.full_name(name)) for name in names}
         self.stores = {hop: RedisStore(client, f"{layout.prefix}.{hop}") for hop in ("intake", "frontier")}
-        self.publisher = KafkaPublisher(sender, layout.named("documents"), lambda key: PARTS.of_id(key.decode()))
-        self.outlet = IntakeOutbox(
-            PARTS,
+        self.publisher = KafkaPublisher(
+            sender, layout.full_name("documents"), lambda key: PARTITIONS.of_id(key.decode())
+        )
+        self.outbox = IntakeOutbox(
+            PARTITIONS,
             placements=self.logs["placements"],
             documents=self.logs["documents"],
             rejected=self.logs["rejected"],
-            concurrently=all_at_once,
+            concurrently=concurrently,
         )
 
     async def publish(self, lines: list[bytes]) -> None:
         await self.publisher.publish([Message(value=line, key=decode(line).id.encode()) for line in lines])
 
     def journal(self) -> KafkaJournal:
-        return KafkaJournal({"changes": self.logs["changes"]}, IntakeFold(RULESET, PARTS, shard=0).generation)
+        return KafkaJournal({"changes": self.logs["changes"]}, IntakeFold(RULESET, PARTITIONS, shard=0).generation)
 
-    async def live(self) -> None:
-        """Claim every shard and bring it to the end of its log, marks included."""
-        for q in range(PARTS.intakes):
+    async def run(self) -> None:
+        """Claim every shard and apply its log up to the end, watermarks included."""
+        for q in range(PARTITIONS.intakes):
             intake = Shard(
                 shard=q,
                 log=self.logs["documents"],
                 store=self.stores["intake"],
-                event_sink=self.outlet,
-                fold=IntakeFold(RULESET, PARTS, shard=q),
+                event_sink=self.outbox,
+                fold=IntakeFold(RULESET, PARTITIONS, shard=q),
             )
-            marks = WatermarkEmitter(intake, self.outlet)
+            watermarks = WatermarkEmitter(intake, self.outbox)
             while await intake.run_once(37):
-                await marks.emit()
-        for p in range(PARTS.frontiers):
+                await watermarks.emit()
+        for p in range(PARTITIONS.frontiers):
             frontier = Shard(
                 shard=p,
                 log=self.logs["placements"],
                 store=self.stores["frontier"],
                 event_sink=self.journal(),
-                fold=FrontierFold(RULESET, PARTS, shard=p),
+                fold=FrontierFold(RULESET, PARTITIONS, shard=p),
             )
             while await frontier.run_once(23):
                 pass
 
     async def resolve(self, names: list[str]) -> tuple[Resolution, ...]:
         views = RedisViews(intake=self.stores["intake"], frontier=self.stores["frontier"])
-        queries = Queries(shards=ManyShards(views, PARTS), index=PlainIndex(), ruleset=RULESET, generation="g")
+        queries = Queries(shards=ManyShards(views, PARTITIONS), index=PlainIndex(), ruleset=RULESET, generation="g")
         return await queries.resolve(names, options=ReadOptions(min_revisions=(), retry=ImmediateRetries(3)))
 
     async def changes(self) -> list[list[Emission]]:
-        return [list(await self.journal().read(p, "changes", limit=10_000)) for p in range(PARTS.frontiers)]
+        return [list(await self.journal().read(p, "changes", limit=10_000)) for p in range(PARTITIONS.frontiers)]
 
     async def lose_redis(self) -> None:
         for store in self.stores.values():
@@ -121,49 +125,55 @@ class Hops:
 def hops(kafka: str, redis: str, runner: asyncio.Runner) -> Iterator[Hops]:
     server = KafkaServer(address=kafka)
     layout = Layout(
-        prefix=f"test-{secrets.token_hex(6)}", intakes=PARTS.intakes, frontiers=PARTS.frontiers, single_broker=True
+        prefix=f"test-{secrets.token_hex(6)}",
+        intakes=PARTITIONS.intakes,
+        frontiers=PARTITIONS.frontiers,
+        single_broker=True,
     )
     apply(server, layout)
 
-    async def opened() -> Hops:
+    async def connect_all() -> Hops:
         client = await connect(RedisServer(url=redis))
         return Hops(server, layout, await Reader.open(server), Sender(server), client)
 
-    hops = runner.run(opened())
+    hops = runner.run(connect_all())
     yield hops
     runner.run(hops.close())
     delete(server, layout)
 
 
-def controlling(found: Resolution) -> tuple[str, list[list[str]]]:
-    return found.status, [[one.document.id for one in group.controlling] for group in found.groups]
+def controlling(resolution: Resolution) -> tuple[str, list[list[str]]]:
+    groups = [[evidence.document.id for evidence in group.controlling] for group in resolution.groups]
+    return resolution.status, groups
 
 
-async def test_servers_say_what_the_embedded_engine_says_also_after_redis_is_lost(hops: Hops) -> None:
+async def test_servers_answer_like_the_library_also_after_redis_is_lost(hops: Hops) -> None:
     lines = FEED.read_bytes().splitlines()
     ids = [decode(line).id for line in lines]
     with stream_car.open() as car:
         car.publish(lines)
-        expected = [controlling(one) for one in car.resolve(ids)]
+        expected = [controlling(resolution) for resolution in car.resolve(ids)]
     half = len(lines) // 2
     await hops.publish(lines[:half])
-    await hops.live()
+    await hops.run()
     await hops.publish(lines[half:])
-    await hops.live()
+    await hops.run()
 
-    found = await hops.resolve(ids)
-    told = await hops.changes()
-    lengths = [await hops.logs["changes"].range(p) for p in range(PARTS.frontiers)]
+    resolutions = await hops.resolve(ids)
+    changes = await hops.changes()
+    lengths = [await hops.logs["changes"].range(p) for p in range(PARTITIONS.frontiers)]
 
     assert len({status for status, _ in expected}) > 1
-    assert [controlling(one) for one in found] == expected
-    assert [reason for one in found for reason in one.reasons] == []
-    for events in told:
+    assert [controlling(resolution) for resolution in resolutions] == expected
+    assert [reason for resolution in resolutions for reason in resolution.reasons] == []
+    for events in changes:
         assert [event.oseq for event in events] == list(range(1, len(events) + 1))
 
     await hops.lose_redis()
-    await hops.live()
+    await hops.run()
 
-    assert [controlling(one) for one in await hops.resolve(ids)] == expected
-    assert await hops.changes() == told
-    assert [await hops.logs["changes"].range(p) for p in range(PARTS.frontiers)] == lengths, "nothing is told again"
+    assert [controlling(resolution) for resolution in await hops.resolve(ids)] == expected
+    assert await hops.changes() == changes
+    assert [await hops.logs["changes"].range(p) for p in range(PARTITIONS.frontiers)] == lengths, (
+        "a change was published again"
+    )

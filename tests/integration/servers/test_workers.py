@@ -8,44 +8,44 @@ from tests.support.servers import in_one_worker
 pytestmark = in_one_worker("kafka")
 
 
-async def test_a_worker_that_is_killed_is_replaced_and_one_that_is_told_to_end_leaves_no_repeat(
+async def test_a_killed_worker_is_replaced_and_one_that_is_stopped_leaves_no_repeat(
     kafka: str, redis: str, tmp_path: Path
 ) -> None:
-    async with Installation(kafka, redis, tmp_path).open() as here:
-        first, second = here.worker(), here.worker()
+    async with Installation(kafka, redis, tmp_path).open() as installation:
+        first, second = installation.worker(), installation.worker()
         await first.assigned()
         await second.assigned()
-        await here.publish(150)
+        await installation.publish(150)
         first.kill()
-        await here.publish(150)
-        before = await here.judge()
+        await installation.publish(150)
+        before = await installation.judge()
         assert before.changes > 100
         assert before.rejected > 0
 
-        third = here.worker()
+        third = installation.worker()
         await third.assigned()
-        await here.publish(150)
+        await installation.publish(150)
         assert await second.stop() == 0
-        await here.publish(50)
-        after = await here.judge()
+        await installation.publish(50)
+        after = await installation.judge()
         assert after.changes > before.changes
-        assert after.repeats == before.repeats, "a shard that was handed over in order repeats nothing"
+        assert after.repeats == before.repeats, "a shard that was released in order repeats nothing"
 
 
 async def test_each_hop_can_be_a_process_of_its_own_and_other_rules_halt_with_a_reason(
     kafka: str, redis: str, tmp_path: Path
 ) -> None:
-    async with Installation(kafka, redis, tmp_path).open() as here:
-        intake, frontier = here.worker("intake"), here.worker("frontier")
+    async with Installation(kafka, redis, tmp_path).open() as installation:
+        intake, frontier = installation.worker("intake"), installation.worker("frontier")
         await intake.assigned(2)
         await frontier.assigned(3)
-        await here.publish(60)
-        verdict = await here.judge()
+        await installation.publish(60)
+        verdict = await installation.judge()
         assert verdict.changes > 20
         assert verdict.repeats == 0
         assert await intake.stop() == 0
         assert await frontier.stop() == 0
 
-        stranger = here.worker("frontier", rules="incident")
+        stranger = installation.worker("frontier", rules="incident")
         assert await stranger.ended() == 3
-        assert {(one["hop"], one["code"]) for one in stranger.said("halted")} == {("frontier", "generation")}
+        assert {(event.hop, event.code) for event in stranger.events("halted")} == {("frontier", "generation")}

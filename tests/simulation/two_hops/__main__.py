@@ -67,17 +67,17 @@ def hunt(most: int) -> int:
 
 def main() -> int:
     """Read the command line."""
-    asked = argparse.ArgumentParser(prog="python -m tests.simulation.two_hops", description=__doc__)
-    asked.add_argument("seed", nargs="*", type=int)
-    asked.add_argument("--seeds", nargs=2, type=int, metavar=("FIRST", "LAST"))
-    asked.add_argument("--processes", type=int, default=2)
-    asked.add_argument("--mutants", type=int, metavar="MOST")
-    given = asked.parse_args()
-    if given.mutants:
-        return hunt(given.mutants)
-    if given.seeds:
-        return run_many(range(given.seeds[0], given.seeds[1]), given.processes)
-    for seed in given.seed:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.two_hops", description=__doc__)
+    parser.add_argument("seed", nargs="*", type=int)
+    parser.add_argument("--seeds", nargs=2, type=int, metavar=("FIRST", "LAST"))
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--mutants", type=int, metavar="MOST")
+    arguments = parser.parse_args()
+    if arguments.mutants:
+        return hunt(arguments.mutants)
+    if arguments.seeds:
+        return run_many(range(arguments.seeds[0], arguments.seeds[1]), arguments.processes)
+    for seed in arguments.seed:
         print(f"seed {seed} holds: {dict(simulate(seed))}")
     return 0
 

@@ -28,7 +28,7 @@ class TrimsFirst(Shard[R, E]):
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         claim = await self.store.trim(claim, events[-1].oseq)
-        await self.change_log.publish(self.shard, events)
+        await self.event_sink.publish(self.shard, events)
         return claim
 
 
@@ -85,7 +85,7 @@ class PublishesBackwards(Shard[R, E]):
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         for event in reversed(events):
-            await self.change_log.publish(self.shard, [event])
+            await self.event_sink.publish(self.shard, [event])
         return await self.store.trim(claim, events[-1].oseq)
 
 
@@ -187,7 +187,7 @@ class MarksTooFar(WatermarkEmitter):
     """A mark speaks for the record that is not applied yet, too."""
 
     async def emit(self) -> bool:
-        settled = self.shard.settled
+        settled = self.shard.published_offset
         if settled is None or settled == self.emitted:
             return False
         generation, shard = self.shard.generation, self.shard.shard
@@ -200,8 +200,8 @@ class MarkedBeforePublished(Shard[R, E]):
     """The intake marks as soon as it has committed, before its outbox is empty."""
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
-        if isinstance(self.change_log, IntakeOutbox):
-            await self.change_log.emit_watermark(
+        if isinstance(self.event_sink, IntakeOutbox):
+            await self.event_sink.emit_watermark(
                 encode_watermark(generation=self.generation, shard=self.shard, next_offset=claim.next_offset)
             )
         return await super()._publish(claim, events)
@@ -225,9 +225,9 @@ class NeverDoubts(ManyShardsSource):
 class CutsAtTheLast(ManyShardsSource):
     """The cut is what the last shard read had heard, not the least of all."""
 
-    def _note_headers(self, found: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _note_headers(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         self._cut = []
-        super()._note_headers(found)
+        super()._note_headers(replies)
 
 
 class IgnoresRevisions(ManyShardsSource):
@@ -259,8 +259,8 @@ class IgnoresScopes(ManyShardsSource):
 class TrustsTheIntake(ManyShardsSource):
     """An intake shard that fell back is believed to know all that the frontiers have heard."""
 
-    def _note_headers(self, found: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
-        ahead = {place: (1 << 40, raw) if place.hop == "intake" else (at, raw) for place, (at, raw) in found.items()}
+    def _note_headers(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+        ahead = {place: (1 << 40, raw) if place.hop == "intake" else (at, raw) for place, (at, raw) in replies.items()}
         super()._note_headers(ahead)
 
 

@@ -9,10 +9,9 @@ from stream_car.core.stored import Entry
 from stream_car.core.walk import WalkResult
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.processing.outbox import WatermarkEmitter
-from stream_car.queries.answers import After
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import ReadOptions
-from stream_car.queries.scopes import holding
+from stream_car.queries.read_options import MinRevision, ReadOptions
+from stream_car.queries.scopes import active_members
 from stream_car.queries.snapshot import Snapshot
 from tests.simulation.network import Crash, Lost, Network, Pause
 from tests.simulation.two_hops.servers import Client
@@ -29,7 +28,7 @@ class Machine(Protocol):
         """Claim the shard."""
         ...
 
-    def beat(self) -> Running:
+    def check_claim(self) -> Running:
         """Notice that the store fell back."""
         ...
 
@@ -70,7 +69,7 @@ class Worker:
         if what < 0.04:
             return self.machine.start()
         if what < 0.08:
-            return self.machine.beat()
+            return self.machine.check_claim()
         if what < 0.3 and self.marks is not None:
             return self.marks.emit()
         return self.machine.run_once(self.random.randint(1, 5))
@@ -144,16 +143,16 @@ class Asker:
         random = self.network.random
         ids = self.inputs.ids()
         anchors = random.sample(ids, min(len(ids), random.choice((1, 2, 4))))
-        after = [After(id=random.choice(ids), revision=random.choice((1, 1, 2)))] if random.random() < 0.4 else []
+        after = [MinRevision(id=random.choice(ids), revision=random.choice((1, 1, 2)))] if random.random() < 0.4 else []
         await self.answer(anchors, self.scopes(random.choice((0, 1, 2))), after, random.choice((1, 3, 6)))
 
-    def scopes(self, most: int) -> list[str]:
+    def scopes(self, limit: int) -> list[str]:
         """Some scopes of documents that were published."""
-        every = sorted({scope for said in self.inputs.documents() for scope in self.ruleset.scopes(said)})
-        return self.network.random.sample(every, min(most, len(every)))
+        every = sorted({scope for document in self.inputs.documents() for scope in self.ruleset.scopes(document)})
+        return self.network.random.sample(every, min(limit, len(every)))
 
     async def answer(
-        self, anchors: Sequence[str], scopes: Sequence[str], after: Sequence[After], patience: int
+        self, anchors: Sequence[str], scopes: Sequence[str], after: Sequence[MinRevision], patience: int
     ) -> None:
         """One question; raises `Violation` where the answer is called exact and is not."""
 
@@ -162,7 +161,7 @@ class Asker:
             seen.walks = dict(zip(anchors, await reader.walk(anchors), strict=True))
             for name in scopes:
                 scope = await reader.scope(name)
-                seen.holding[name] = await reader.with_pages(lambda scope=scope: holding(scope, reader))  # type: ignore[misc]
+                seen.holding[name] = await reader.with_pages(lambda scope=scope: active_members(scope, reader))  # type: ignore[misc]
             return seen
 
         seen = await self.queries.read_consistently(
@@ -171,21 +170,23 @@ class Asker:
         self.network.seen["exact"] += 1
         self._compare(seen, after)
 
-    def _compare(self, seen: Seen, after: Sequence[After]) -> None:
+    def _compare(self, seen: Seen, after: Sequence[MinRevision]) -> None:
         cut = seen.reader.cut
         known = self.inputs.known(cut)
         for anchor, walk in seen.walks.items():
             if (walk is not None) != (anchor in known.corpus):
                 raise Violation(f"at {cut}: {anchor} is {'here' if walk is not None else 'not here'}")
             if walk is not None:
-                found = {entry.id for entry in walk.controlling}
-                if found != known.controlling(anchor) or walk.is_active != (anchor in known.active):
-                    raise Violation(f"at {cut}: {anchor} is controlled by {found}, not {known.controlling(anchor)}")
+                controlling = {entry.id for entry in walk.controlling}
+                if controlling != known.controlling(anchor) or walk.is_active != (anchor in known.active):
+                    raise Violation(
+                        f"at {cut}: {anchor} is controlled by {controlling}, not {known.controlling(anchor)}"
+                    )
         for scope, entries in seen.holding.items():
             if {entry.id for entry in entries} != known.frontier(scope):
                 raise Violation(f"at {cut}: in {scope} hold {[entry.id for entry in entries]}")
-        for one in after:
-            home = self.inputs.partitions.of_id(one.id)
-            said = self.inputs.statements(home, cut[home])
-            if not any(each.id == one.id and (each.revision or 0) >= one.revision for each in said):
-                raise Violation(f"at {cut}: revision {one.revision} of {one.id} was not seen yet")
+        for minimum in after:
+            home = self.inputs.partitions.of_id(minimum.id)
+            statements = self.inputs.statements(home, cut[home])
+            if not any(each.id == minimum.id and (each.revision or 0) >= minimum.revision for each in statements):
+                raise Violation(f"at {cut}: revision {minimum.revision} of {minimum.id} was not seen yet")

@@ -45,15 +45,15 @@ class Publication(Struct, frozen=True):
 def random_plan(random: Random, length: int, partitions: Partitions) -> list[Publication]:
     """Documents, corrections, retractions, ticks and nonsense, some of them in a wrong partition."""
     plan: list[Publication] = []
-    for said in random_stream(random, length, links=random.choice((0.0, 0.15))):
+    for statement in random_stream(random, length, links=random.choice((0.0, 0.15))):
         what = random.random()
-        message = Message(value=bytes_of(said))
+        message = Message(value=bytes_of(statement))
         if 0.72 < what < 0.84:
-            message = Message(value=None, key=said.id.encode())
+            message = Message(value=None, key=statement.id.encode())
         elif 0.94 < what < 0.97:
             message = Message(value=random.choice((b"", b"{", b'{"id": "n1", "type": "unheard of", "time": "2024"}')))
         elif what >= 0.97:
             message = Message(value=None, headers=(TICK,))
-        at = partitions.of_id(said.id) if what < 0.75 else random.randrange(partitions.intakes)
+        at = partitions.of_id(statement.id) if what < 0.75 else random.randrange(partitions.intakes)
         plan.append(Publication(at, message, random.choice((0, 0, 1, 1))))
     return plan

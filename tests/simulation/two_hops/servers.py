@@ -184,12 +184,12 @@ class SimViews:
         self.servers = servers
 
     async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
-        found = {}
+        views = {}
         places = list(wanted)
         self.network.random.shuffle(places)
         for place in places:
-            found[place] = await self._peek(self.servers[place], wanted[place])
-        return found
+            views[place] = await self._peek(self.servers[place], wanted[place])
+        return views
 
     async def _peek(self, server: Server, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
         is_old = server.primary > 0 and self.network.rate > 0 and self.network.happens(0.1)

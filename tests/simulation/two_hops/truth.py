@@ -114,47 +114,47 @@ class Inputs:
         self.records = records
         self.partitions = partitions
         self.ruleset = ruleset
-        self._said: dict[tuple[int, int], Statement | None] = {}
+        self._statements: dict[tuple[int, int], Statement | None] = {}
         self._known: dict[Cut, Known] = {}
 
-    def said(self, partition: int, offset: int) -> Statement | None:
+    def statement_at(self, partition: int, offset: int) -> Statement | None:
         """What a record says, if it can be read and has a type that the rules know."""
         key = partition, offset
-        if key not in self._said:
+        if key not in self._statements:
             record = self.records[partition][offset]
-            found: Statement | None = None
+            statement: Statement | None = None
             if TICK not in record.headers:
                 try:
-                    found = decode(record.value, key=record.key, headers=record.headers)
+                    statement = decode(record.value, key=record.key, headers=record.headers)
                 except InvalidDocument:
-                    found = None
-            if isinstance(found, Document) and not self.ruleset.knows(found.type):
-                found = None
-            self._said[key] = found
-        return self._said[key]
+                    statement = None
+            if isinstance(statement, Document) and not self.ruleset.knows(statement.type):
+                statement = None
+            self._statements[key] = statement
+        return self._statements[key]
 
-    def statements(self, partition: int, upto: int) -> list[Statement]:
+    def statements(self, partition: int, up_to: int) -> list[Statement]:
         """What was said in a partition about its own ids, forwarded records once."""
-        found: list[Statement] = []
+        statements: list[Statement] = []
         seen: set[bytes] = set()
-        for offset in range(upto):
-            said = self.said(partition, offset)
-            if said is None or self.partitions.of_id(said.id) != partition:
+        for offset in range(up_to):
+            statement = self.statement_at(partition, offset)
+            if statement is None or self.partitions.of_id(statement.id) != partition:
                 continue
             origin = dict(self.records[partition][offset].headers).get(FORWARDED)
             if origin is None or origin not in seen:
-                found.append(said)
+                statements.append(statement)
             if origin is not None:
                 seen.add(origin)
-        return found
+        return statements
 
     def known(self, cut: Cut) -> Known:
         """What follows from exactly the inputs before the cut."""
         if cut not in self._known:
             corpus: dict[str, Document] = {}
-            for partition, upto in enumerate(cut):
-                clock = max((record.append_time for record in self.records[partition][:upto]), default=0)
-                stands = definitions.current_documents(self.statements(partition, upto))
+            for partition, up_to in enumerate(cut):
+                clock = max((record.append_time for record in self.records[partition][:up_to]), default=0)
+                stands = definitions.current_documents(self.statements(partition, up_to))
                 corpus |= {name: document for name, document in stands.items() if document.time <= clock + SKEW}
             self._known[cut] = Known(corpus, self.ruleset)
         return self._known[cut]
@@ -165,13 +165,18 @@ class Inputs:
 
     def ids(self) -> list[str]:
         """Every id that any record speaks about, and one that none does."""
-        found = {said.id for p, of in enumerate(self.records) for at in range(len(of)) if (said := self.said(p, at))}
-        return sorted(found | {"n99"})
+        names = {
+            statement.id
+            for p, of in enumerate(self.records)
+            for at in range(len(of))
+            if (statement := self.statement_at(p, at))
+        }
+        return sorted(names | {"n99"})
 
     def documents(self) -> list[Document]:
         """Every document that was published so far."""
-        every = [self.said(p, at) for p, of in enumerate(self.records) for at in range(len(of))]
-        return [said for said in every if isinstance(said, Document)]
+        every = [self.statement_at(p, at) for p, of in enumerate(self.records) for at in range(len(of))]
+        return [statement for statement in every if isinstance(statement, Document)]
 
     def unforwarded(self) -> list[tuple[int, int]]:
         """Records in a wrong partition of which no copy came to the right one."""
@@ -184,8 +189,8 @@ class Inputs:
             (partition, offset)
             for partition, records in enumerate(self.records)
             for offset, record in enumerate(records)
-            if (said := self.said(partition, offset)) is not None
-            and (home := self.partitions.of_id(said.id)) != partition
+            if (statement := self.statement_at(partition, offset)) is not None
+            and (home := self.partitions.of_id(statement.id)) != partition
             and FORWARDED not in dict(record.headers)
             and (home, f"{partition}/{offset}".encode()) not in copies
         ]
@@ -193,18 +198,18 @@ class Inputs:
 
 def replayed(events: Iterable[Emission]) -> dict[str, set[str]]:
     """The members that hold in each scope, as the changes tell it. Raises `Violation` for a gap in a scope."""
-    told: dict[str, set[str]] = {}
+    frontiers: dict[str, set[str]] = {}
     seqs: dict[str, int] = {}
     for event in events:
         change = msgspec.json.decode(event.value, type=FrontierChange)
         if change.seq != seqs.get(change.scope, 0) + 1:
             raise Violation(f"change {change.seq} of {change.scope} follows change {seqs.get(change.scope, 0)}")
         seqs[change.scope] = change.seq
-        members = told.setdefault(change.scope, set())
+        members = frontiers.setdefault(change.scope, set())
         if change.scope.startswith("document="):
             members |= {gone.id for gone in change.left}
             members -= {new.id for new in change.entered}
         else:
             members -= {gone.id for gone in change.left}
             members |= {new.id for new in change.entered}
-    return told
+    return frontiers

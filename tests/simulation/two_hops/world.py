@@ -19,7 +19,7 @@ from stream_car.processing.fold import REJECTED
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import HEADER, decode_value
-from stream_car.processing.two_hop import FRONTIER, message_of_emission
+from stream_car.processing.two_hop import FRONTIER, emission_message
 from stream_car.queries.queries import Queries
 from stream_car.queries.shards import ManyShards, ManyShardsSource, ValueSource
 from tests.simulation.network import Network
@@ -147,8 +147,8 @@ class Generation:
 
     def stop(self) -> None:
         """Everybody lets go."""
-        for one in self.everyone():
-            one.stop()
+        for person in self.everyone():
+            person.stop()
 
     def recover(self) -> dict[ShardId, Worker]:
         """New workers, who meet no faults."""
@@ -182,32 +182,32 @@ class Generation:
     def _check_rejected(self) -> None:
         """Each rejected record is kept at least once, with its bytes, and no other."""
         expected = {
-            message_of_emission(event)
+            emission_message(event)
             for place, reference in self.references.items()
             if place.hop == "intake"
             for event in reference.events
             if event.stream == REJECTED
         }
-        found = {
+        rejected = {
             Message(value=record.value, key=record.key, headers=record.headers)
             for record in self.rejected.partitions[0]
         }
-        if found != expected:
-            raise Violation(f"{len(found)} records were rejected, not {len(expected)}")
+        if rejected != expected:
+            raise Violation(f"{len(rejected)} records were rejected, not {len(expected)}")
 
     def _check_changes(self) -> None:
         """What the changes told is what the definition says holds now."""
         known = self.inputs.known(self.inputs.end())
-        told: dict[str, set[str]] = {}
+        frontiers: dict[str, set[str]] = {}
         for place, outlet in self.changes.items():
             expected = self.references[place].events
             if outlet.events != expected:
                 raise Violation(f"{place} published {len(outlet.events)} changes, not {len(expected)}")
-            told |= replayed(outlet.events)
+            frontiers |= replayed(outlet.events)
         for scope in self.asker.scopes(1000):
-            if told.get(scope, set()) != known.frontier(scope):
-                raise Violation(f"{scope}: told {told.get(scope)}, not {known.frontier(scope)}")
-        for scope, void in told.items():
+            if frontiers.get(scope, set()) != known.frontier(scope):
+                raise Violation(f"{scope}: told {frontiers.get(scope)}, not {known.frontier(scope)}")
+        for scope, void in frontiers.items():
             if scope.startswith("document="):
                 name = scope.partition("=")[2]
                 named = any(name in document.supersedes for document in known.corpus.values())
@@ -262,9 +262,9 @@ class World:
 
     def _publish(self, rate: float) -> None:
         if self.plan and self.network.happens(rate):
-            said = self.plan.pop(0)
-            self.network.now += said.pause
-            self.logs.documents.write(said.partition, [said.message])
+            publication = self.plan.pop(0)
+            self.network.now += publication.pause
+            self.logs.documents.write(publication.partition, [publication.message])
 
     def settle(self) -> None:
         """Faults have stopped: everything is published, new workers bring all shards to rest."""

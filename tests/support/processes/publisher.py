@@ -1,26 +1,27 @@
-"""A process that publishes until it is killed, and says which offset was acknowledged.
+"""A process that publishes until it is killed, and prints which offset was acknowledged.
 
-Promise: the log is always a beginning of `said(0), said(1), ...`, whoever wrote it and however it ended.
+Promise: the log is always a prefix of `message(0), message(1), ...`, however many processes wrote it and however they
+ended.
 """
 
 import sys
 from random import Random
 
 import stream_car
-from stream_car import Document
 from stream_car.codec import encode, encode_mapping
+from stream_car.core.documents import Document
 
-DOMAINS = ("facts", "security")
+RULE_PACKS = ("facts", "security")
 BATCH_MAX = 60
 START = 1_600_000_000_000_000
 
 
-def said(n: int) -> bytes:
-    """The n-th message: documents of few scopes, now and then a correction or a retraction of an earlier one."""
+def message(n: int) -> bytes:
+    """Return the n-th message: a document of one of few scopes, or a correction or retraction of an earlier one."""
     random = Random(n)
-    what = random.random()
-    name = f"d{random.randrange(n)}" if n and what < 0.2 else f"d{n}"
-    if name != f"d{n}" and what < 0.07:
+    chance = random.random()
+    name = f"d{random.randrange(n)}" if n and chance < 0.2 else f"d{n}"
+    if name != f"d{n}" and chance < 0.07:
         return encode_mapping({"id": name, "retracted": True})
     kind = random.choice(("fact", "advisory", "release_note"))
     scope: dict[str, tuple[str, ...]] = {
@@ -45,15 +46,15 @@ def said(n: int) -> bytes:
 
 def main(path: str, seed: int) -> None:
     random = Random(seed)
-    _tell("ready")
-    with stream_car.open(path, domains=DOMAINS) as engine:
+    _print("ready")
+    with stream_car.open(path, rules=RULE_PACKS) as engine:
         while True:
-            at = engine.next_offset
-            engine.publish(said(n) for n in range(at, at + random.randint(1, BATCH_MAX)))
-            _tell(str(engine.next_offset))
+            offset = engine.directory.next_offset
+            engine.publish(message(n) for n in range(offset, offset + random.randint(1, BATCH_MAX)))
+            _print(str(engine.directory.next_offset))
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -1,8 +1,8 @@
-"""A process that rebuilds a folder under the rules it does not go by, and dies on the way: `... FOLDER PHASE CALL`.
+"""A process that rebuilds a folder under the other one of two rule sets, and dies on the way: `FOLDER PHASE CALL`.
 
-Promise: it kills itself, as `kill -9` would, when a function is called for the n-th time in that phase, wherever that
-is; with 0 it lives. It prints how many calls each phase that it went through had. So a point is found again, on any
-machine, but for what threads do.
+Promise: it kills itself, as `kill -9` would, at the n-th call of a function in a phase; with 0 it survives. It prints
+how many calls each completed phase had. So a point of death can be found again on any machine, except for what threads
+do.
 """
 
 import os
@@ -12,24 +12,24 @@ from pathlib import Path
 from types import FrameType
 
 from stream_car.core.rules import Ruleset
+from tests.support.data_directories import STATEMENTS, answers
 from tests.support.engines import OTHER_RULESET, RULESET, engine
-from tests.unit.local.test_engine import SAID, answers
 
 
 def fill(folder: Path, ruleset: Ruleset) -> tuple[object, ...]:
-    """The answers of a folder that went by these rules from the beginning."""
-    with engine(folder, ruleset=ruleset) as here:
-        here.publish([*SAID, b"{"])
-        return answers(here)
+    """Return the answers of a folder that had these rules from the beginning."""
+    with engine(folder, ruleset=ruleset) as car:
+        car.publish([*STATEMENTS, b"{"])
+        return answers(car)
 
 
 def generations(folder: Path) -> int:
-    """How many generations lie in a folder."""
+    """Return how many generations a folder has."""
     return len(list((folder / "built").iterdir()))
 
 
 class Calls:
-    """Counts the calls of the functions of this thread, phase by phase; at one of them the process ends."""
+    """Counts the function calls of this thread, phase by phase. The process ends at one of them."""
 
     def __init__(self, phase: str, last: int) -> None:
         self.phase = phase
@@ -38,7 +38,7 @@ class Calls:
         self.count = 0
 
     def enter(self, phase: str) -> None:
-        """What is counted from here on belongs to this phase."""
+        """Count the calls of this phase from now on."""
         if self.now:
             sys.stdout.write(f"{self.now} {self.count}\n")
         self.now, self.count = phase, 0
@@ -54,13 +54,13 @@ PHASES = ("opening", "building", "switching", "closing")
 
 
 def main(folder: Path, calls: Calls) -> None:
-    """Open the folder and go over to the other rules, a few records at a time."""
+    """Open the folder and switch to the other rules, a few records at a time."""
     sys.setprofile(calls)
     calls.enter("opening")
-    with engine(folder, ruleset=None) as here:
-        other = RULESET if here.ruleset.digest == OTHER_RULESET.digest else OTHER_RULESET
+    with engine(folder, ruleset=None) as car:
+        other = RULESET if car.directory.ruleset.digest == OTHER_RULESET.digest else OTHER_RULESET
         calls.enter("building")
-        with here.rebuild(ruleset=other) as rebuild:
+        with car.directory.rebuild(ruleset=other) as rebuild:
             while rebuild.step(20):
                 pass
             calls.enter("switching")

@@ -1,8 +1,5 @@
 """Baselines see what their names say, and find what the paper says that they find."""
 
-from array import array
-from collections.abc import Sequence
-from math import sqrt
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from benchmarks.paper.models import Models
 from benchmarks.paper.sets import find_collections, load
 from stream_car import rule_packs
 from stream_car.errors import InvalidRequest
+from tests.support.letters import Letters
 from tests.support.small_set import written
 
 
@@ -102,20 +100,6 @@ def test_delta_is_positive_exactly_where_the_most_relevant_document_is_void(data
 
     assert (fixed.anchor, fixed.delta > 0) == ("flaw-1", True)
     assert (open_.anchor, open_.delta) == ("flaw-2", 0.0)
-
-
-class Letters:
-    """An encoder of a kind: how often each letter stands in a text, length one."""
-
-    name = "letters"
-
-    def encode(self, texts: Sequence[str]) -> list[bytes]:
-        found = []
-        for text in texts:
-            counts = [text.lower().count(chr(97 + at)) for at in range(26)]
-            length = sqrt(sum(count * count for count in counts)) or 1
-            found.append(array("f", [count / length for count in counts]).tobytes())
-        return found
 
 
 def test_models_at_hand_take_part(data: Path) -> None:

@@ -28,7 +28,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(data: Path) -> Curve:
+def budget_curve(data: Path) -> Curve:
     with Lab(data, k=MATTERS) as lab:
         return curve(lab, find_collections(["cvepatchqa"])[0])
 
@@ -39,37 +39,37 @@ def test_budgets_grow_by_ones_twos_and_fives() -> None:
     assert [next(steps) for _ in range(7)] == [1, 2, 5, 10, 20, 50, 100]
 
 
-def test_a_larger_budget_reads_more_covers_more_and_tells_more(found: Curve) -> None:
+def test_a_larger_budget_reads_more_covers_more_and_tells_more(budget_curve: Curve) -> None:
     for figures in (
-        [one.keys for one in found.steps],
-        [one.coverage for one in found.steps],
-        [one.recall for one in found.steps],
-        [one.complete.value for one in found.steps],
+        [step.keys for step in budget_curve.steps],
+        [step.coverage for step in budget_curve.steps],
+        [step.recall for step in budget_curve.steps],
+        [step.complete.value for step in budget_curve.steps],
     ):
         assert figures == sorted(figures)
         assert figures[0] < figures[-1]
 
 
-def test_the_first_budget_stops_every_question_and_the_last_one_none(found: Curve) -> None:
-    first, last, without = found.steps[0], found.steps[-2], found.steps[-1]
+def test_the_first_budget_stops_every_question_and_the_last_one_none(budget_curve: Curve) -> None:
+    first, last, without = budget_curve.steps[0], budget_curve.steps[-2], budget_curve.steps[-1]
 
     assert (first.budget, first.complete.value) == (1, 0.0)
     assert last.complete.value == 1.0
     assert without.budget is None
 
 
-def test_a_budget_that_stops_nothing_gives_the_answer_without_one(found: Curve) -> None:
-    last, without = found.steps[-2], found.steps[-1]
+def test_a_budget_that_stops_nothing_gives_the_answer_without_one(budget_curve: Curve) -> None:
+    last, without = budget_curve.steps[-2], budget_curve.steps[-1]
 
     assert last.recall == without.recall == 1.0
     assert (last.risk, last.trusted, last.coverage) == (without.risk, without.trusted, without.coverage)
 
 
-def test_whoever_stops_at_once_still_has_the_likeliest_matter(found: Curve) -> None:
+def test_whoever_stops_at_once_still_has_the_likeliest_matter(budget_curve: Curve) -> None:
     """The name of the matter is in the question, so the first anchor read is the right one."""
-    assert found.steps[0].risk.value == 0.0
-    assert found.steps[0].recall == pytest.approx(1 / MATTERS)
-    assert found.steps[0].trusted.n == 0
+    assert budget_curve.steps[0].risk.value == 0.0
+    assert budget_curve.steps[0].recall == pytest.approx(1 / MATTERS)
+    assert budget_curve.steps[0].trusted.n == 0
 
 
 def bench(data: Path, *arguments: str) -> Result:
@@ -98,8 +98,8 @@ def test_a_curve_is_drawn_beside_the_words(data: Path, tmp_path: Path) -> None:
 
     assert ran.exit_code == 0, ran.output
     root = ElementTree.parse(tmp_path / "cvepatchqa-budget.svg").getroot()  # noqa: S314 (drawn here)
-    told = root.findtext("{http://www.w3.org/2000/svg}desc") or ""
-    assert "coverage, as certified from" in told and "risk (Theorem 4) from" in told
+    description = root.findtext("{http://www.w3.org/2000/svg}desc") or ""
+    assert "coverage, as certified from" in description and "risk (Theorem 4) from" in description
 
 
 def test_a_table_has_no_curve(data: Path) -> None:

@@ -25,8 +25,8 @@ def test_a_person_sees_every_system_the_ceiling_and_what_was_not_run(data: Path)
     ran = bench(data, "--set", "cvepatchqa", "--failures")
 
     assert ran.exit_code == 0, ran.output
-    for said in ("BM25", "two-stage + RSSG", "Stream-CAR", "oracle (sees gold)", "R anchor", "Proposition 3"):
-        assert said in ran.stdout
+    for words in ("BM25", "two-stage + RSSG", "Stream-CAR", "oracle (sees gold)", "R anchor", "Proposition 3"):
+        assert words in ran.stdout
     assert "dense: not run: needs an encoder" in ran.stdout
 
 

@@ -68,9 +68,9 @@ def test_jaccard_shares_words() -> None:
 
 
 def test_of_the_same_words_only_as_many_answers_are_right_as_there_are_places() -> None:
-    asked = [("same", [str(number)]) for number in range(7)] + [("other", ["x"])]
+    questions = [("same", [str(number)]) for number in range(7)] + [("other", ["x"])]
 
-    assert measures.same_words_ceiling(asked, 5) == 6 / 8
+    assert measures.same_words_ceiling(questions, 5) == 6 / 8
 
 
 def test_the_same_words_with_the_same_gold_are_right_together() -> None:

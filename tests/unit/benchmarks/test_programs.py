@@ -28,15 +28,15 @@ def test_a_generator_reads_a_prompt_and_writes_a_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         ("print('no number')", "must write one number per line"),
         ("print(1)", "wrote 1 numbers for 2 lines"),
         ("import sys; sys.exit('the model is missing')", "failed with code 1: the model is missing"),
     ],
 )
-def test_a_program_out_of_form_is_an_error_in_words(source: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match=said):
+def test_a_program_out_of_form_is_an_error_in_words(source: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=message):
         cross_encoder(program(tmp_path, source))("q", ["a", "b"])
 
 

@@ -10,8 +10,8 @@ from benchmarks.paper.models import Models
 from benchmarks.paper.tables import NUMBERS, paper_table
 from benchmarks.paper.text_tables import TextTable
 from benchmarks.paper.verdicts import parse_verdict
+from tests.support.letters import Letters
 from tests.support.paper_sets import rulings, write_every
-from tests.unit.benchmarks.test_baselines import Letters
 
 SURE, NEVER, HALF = "1.000", "0.000", "0.500"
 
@@ -44,7 +44,7 @@ def test_a_table_is_whole_and_says_which_one_it_is(number: int, tables: Mapping[
 
     assert sheet.title.startswith(f"Table {number}. ")
     assert {len(row) for row in sheet.rows} == {len(sheet.columns)}
-    assert all(said for row in sheet.rows for said in row)
+    assert all(cell for row in sheet.rows for cell in row)
 
 
 EXPECTED: Sequence[tuple[int, tuple[str, ...], str, str]] = [
@@ -82,10 +82,10 @@ def test_a_table_has_the_figure_that_must_come_out(
 
 
 def test_what_controls_is_always_farther_from_the_questions_than_what_it_voids(tables: Mapping[int, TextTable]) -> None:
-    found = rows(tables[4])
+    table_rows = rows(tables[4])
 
-    assert len(found) == 6 * 3
-    for row in found:
+    assert len(table_rows) == 6 * 3
+    for row in table_rows:
         assert float(row["anchor"]) > float(row["controlling"])
         assert row["anchor nearer"].startswith(SURE)
 
@@ -95,9 +95,9 @@ def test_what_controls_is_always_farther_from_the_questions_than_what_it_voids(t
 )
 def test_a_table_says_what_it_needs(number: int, needs: str, tables: Mapping[int, TextTable]) -> None:
     sheet = tables[number]
-    said = " ".join((*sheet.notes, *(said for row in sheet.rows for said in row)))
+    words = " ".join((*sheet.notes, *(cell for row in sheet.rows for cell in row)))
 
-    assert "not run: needs" in said and needs in said
+    assert "not run: needs" in words and needs in words
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +114,9 @@ def lent(data: Path) -> Mapping[int, TextTable]:
 
 @pytest.mark.parametrize("number", [2, 5, 6, 7, 11, 12, 13])
 def test_every_encoder_has_a_row_wherever_the_paper_has_a_dense_one(number: int, lent: Mapping[int, TextTable]) -> None:
-    said = {name for row in lent[number].rows for name in row[:2]}
+    names = {name for row in lent[number].rows for name in row[:2]}
 
-    assert {"dense (letters)", "dense (others)", "two-stage", OURS} <= said
+    assert {"dense (letters)", "dense (others)", "two-stage", OURS} <= names
     assert not any("not run" in note for note in lent[number].notes)
 
 
@@ -131,7 +131,7 @@ def test_a_generator_is_asked_what_it_reads_in_the_documents_and_read_by_its_fir
 
 
 @pytest.mark.parametrize(
-    ("said", "read"),
+    ("text", "read"),
     [
         ("PATCHED in 4.17.12", "patched"),
         ("Not patched, as far as [1] tells.", "not patched"),
@@ -141,8 +141,8 @@ def test_a_generator_is_asked_what_it_reads_in_the_documents_and_read_by_its_fir
         ("", "uncertain"),
     ],
 )
-def test_a_verdict_is_what_a_text_begins_with(said: str, read: str) -> None:
-    assert parse_verdict(said) == read
+def test_a_verdict_is_what_a_text_begins_with(text: str, read: str) -> None:
+    assert parse_verdict(text) == read
 
 
 def test_opinions_that_lie_at_hand_are_measured_in_both_tables_that_have_them(tmp_path: Path) -> None:

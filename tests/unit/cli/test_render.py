@@ -1,10 +1,10 @@
-"""What people see: the words alone tell what is in force, what is void, why, and what is warranted."""
+"""What people see: the words alone tell what is in force, what is superseded, why, and how complete the answer is."""
 
 import pytest
+from msgspec.structs import replace
 from rich.console import RenderableType
 
-from stream_car.cli import render, summaries
-from stream_car.cli import render as told
+from stream_car.cli import rejected, render, status, summaries
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import (
     Answer,
@@ -14,8 +14,9 @@ from stream_car.queries.answers import (
     Evidence,
     Explanation,
     Group,
-    Plausible,
+    PlausibleScope,
     Resolution,
+    Status,
     Violation,
 )
 from tests.support import answers as an
@@ -24,52 +25,77 @@ from tests.support.answers import drawn
 PLAIN_CHAIN = "GHSA-jf85 ──release_voids_advisory──▶ lodash-4.17.12"
 
 
-def test_an_answer_shows_what_is_in_force_and_the_chain_that_leads_to_it() -> None:
-    text = drawn(render.answer(an.ANSWER))
+def flat(text: str) -> str:
+    """Return a drawing without its line breaks."""
+    return " ".join(text.split())
 
-    assert "lodash 4.17.12 mends prototype pollution" in text
-    assert "2019-07-11 · lodash · https://example.org/4.17.12" in text
-    assert PLAIN_CHAIN in text
-    assert "void: Prototype Pollution in lodash (2019-07-10 19:45:23Z)" in text
+
+def test_an_answer_shows_the_text_in_force_what_it_replaces_and_since_when() -> None:
+    released = replace(an.RELEASE, text="Update to 4.17.12.")
+    text = flat(drawn(render.answer(replace(an.ANSWER, results=(released,)))))
+
+    assert "1 lodash 4.17.12 mends prototype pollution Update to 4.17.12." in text
+    assert "In force since 2019-07-11. Replaces Prototype Pollution in lodash (2019-07-10 19:45:23Z)" in text
+    assert "lodash · https://example.org/4.17.12" in text
+
+
+def test_a_long_text_is_cut_at_a_word_unless_details_are_wanted() -> None:
+    long = replace(an.ANSWER, results=(replace(an.RELEASE, text="word " * 200),))
+
+    assert "word ..." in drawn(render.answer(long))
+    assert drawn(render.answer(long)).count("word") < 100
+    assert drawn(render.answer(long, verbose=True)).count("word") == 200
+
+
+def test_scores_paths_and_figures_are_shown_only_on_request() -> None:
+    plain, details = drawn(render.answer(an.ANSWER)), drawn(render.answer(an.ANSWER, verbose=True))
+
+    for figure in ("phi", "kappa", "3.500", "──release_voids_advisory──▶"):
+        assert figure not in plain
+        assert figure in details
+    assert PLAIN_CHAIN in details
 
 
 def test_the_last_line_of_an_answer_is_its_certificate() -> None:
     last = drawn(render.answer(an.ANSWER)).rstrip().splitlines()[-1]
+    details = flat(drawn(render.answer(an.ANSWER, verbose=True)))
 
-    assert last == "✔ complete for 1 anchor, counting the first 61 messages of the log (phi 0.50, kappa 2.00)."
+    assert last.startswith("✔ Complete as of 61 messages.")
+    assert "✔ Complete as of 61 messages. Anchors covered: 1. phi 0.50, kappa 2.00" in details
 
 
 def test_an_answer_that_is_not_complete_says_why() -> None:
     text = drawn(render.answer(an.BROKEN), width=200)
 
-    assert "✘ not complete: documents void one another; a successor is named that is not here" in text
-    assert "these void one another: GHSA-jf85, GHSA-other" in text
-    assert "named as successor, but not here: GHSA-new" in text
-    assert "2 documents wait for their time" in text
+    assert "✘ Not complete as of 61 messages: documents supersede one another; a document names a successor" in text
+    assert "these supersede one another: GHSA-jf85, GHSA-other" in text
+    assert "named as successor, but not published here: GHSA-new" in text
+    assert "2 documents wait for their time: stream-car pending" in text
 
 
-def test_an_answer_names_the_likeliest_scopes_that_it_does_not_cover() -> None:
-    likely = [Plausible(scope=f"topic=t{n}", belief=0.2, coverage=0.1 if n == 0 else 0.0) for n in range(5)]
+def test_details_of_an_answer_name_the_likeliest_scopes_that_it_does_not_cover() -> None:
+    likely = [PlausibleScope(scope=f"topic=t{n}", probability=0.2, coverage=0.1 if n == 0 else 0.0) for n in range(5)]
     certificate = Certificate(covered=("a",), not_covered=("b", "c"), complete=False, reasons=("budget",), cut=(9,))
-    said = Answer(question="?", results=(), groups=(), certificate=certificate, scopes=tuple(likely))
-    text = drawn(render.answer(said), width=200)
+    partial = Answer(question="?", results=(), groups=(), certificate=certificate, scopes=tuple(likely))
+    text = flat(drawn(render.answer(partial, verbose=True), width=200))
 
     assert "not covered: topic=t1 (0.20); topic=t2 (0.20); topic=t3 (0.20); and 1 other." in text
-    assert "a larger budget. It covers 1 anchor, counting the first 9 messages of the log." in text
-    assert "A larger --budget would follow 2 weaker matches too." in " ".join(text.split())
+    assert "Not complete as of 9 messages: the budget ran out" in text
+    assert "A larger --budget would follow 2 weaker matches too." in text
+    assert "topic=t1" not in drawn(render.answer(partial))
 
 
 def test_a_document_that_several_anchors_lead_to_is_shown_in_full_once() -> None:
     twice = Answer(
         question="?", results=(an.RELEASE,), groups=(an.GROUP, an.GROUP), certificate=Certificate(covered=("a", "b"))
     )
-    text = drawn(render.answer(twice))
 
-    assert text.count(an.RELEASE.title) == 1
-    assert text.count(PLAIN_CHAIN) == 2
+    assert drawn(render.answer(twice)).count(an.RELEASE.title) == 1
+    assert drawn(render.answer(twice)).count(an.ADVISORY.title) == 1
+    assert drawn(render.answer(twice, verbose=True)).count(PLAIN_CHAIN) == 2
 
 
-def test_only_results_are_numbered_and_chains_stand_beneath_theirs() -> None:
+def test_only_results_are_numbered_and_chains_stand_below_theirs() -> None:
     other = Controlling(document=an.ADVISORY, path=())
     second = Group(anchor=an.RELEASE, controlling=(other, Controlling(document=an.RELEASE)))
     both = Answer(
@@ -78,12 +104,22 @@ def test_only_results_are_numbered_and_chains_stand_beneath_theirs() -> None:
         groups=(an.GROUP, second, an.ORPHAN),
         certificate=Certificate(covered=("a",), not_covered=("b", "c")),
     )
-    lines = [line.rstrip() for line in drawn(render.answer(both)).splitlines()]
+    lines = [line.rstrip() for line in drawn(render.answer(both, verbose=True)).splitlines()]
 
     assert [line.split()[0] for line in lines if line.split() and line.split()[0].isdigit()] == ["1"]
-    assert lines[lines.index(f" 1 {an.RELEASE.title}") + 2].strip() == PLAIN_CHAIN
-    assert "   named as successor, but not here: GHSA-new" in lines
-    assert lines[-1].endswith("A higher --k would follow 2 weaker matches too.")
+    assert lines[lines.index(f" 1 {an.RELEASE.title}") + 3].strip() == PLAIN_CHAIN
+    assert "   named as successor, but not published here: GHSA-new" in lines
+    assert "A higher --k would follow 2 weaker matches too." in flat("\n".join(lines))
+
+
+def test_a_result_names_the_first_of_many_documents_that_it_replaces() -> None:
+    old = [replace(an.ADVISORY, id=f"old-{n}", title=f"Old {n}") for n in range(5)]
+    groups = tuple(replace(an.GROUP, anchor=anchor, superseded=(anchor,)) for anchor in old)
+    text = flat(drawn(render.answer(replace(an.ANSWER, groups=groups))))
+
+    assert "Old 2" in text
+    assert "Old 3" not in text
+    assert "and 2 more" in text
 
 
 def test_one_document_that_breaks_two_conditions_is_one_fault() -> None:
@@ -101,7 +137,7 @@ def test_one_document_that_breaks_two_conditions_is_one_fault() -> None:
     assert "3 documents are wrong" in text
     assert text.count("add new") == 1
     assert "pending: soon (it waits for its time" in text
-    assert "stranded: lone (it is void" in text
+    assert "stranded: lone (it is superseded" in text
     assert "stranded: old" not in text
 
 
@@ -114,13 +150,13 @@ def test_an_answer_without_anchors_says_what_to_try() -> None:
     )
     text = drawn(render.answer(nothing))
 
-    assert "Nothing found. Try other words" in text
+    assert "Nothing was found. Try other words" in text
     assert "no document matches the question" in text
-    assert "of the anchor types: menu, notice." in drawn(render.answer(nothing, ["notice", "menu"]))
+    assert "Only these types are searched: menu, notice." in drawn(render.answer(nothing, ["menu", "notice"]))
 
 
-def test_void_documents_are_struck_out_and_documents_in_force_are_green() -> None:
-    text = drawn(render.answer(an.ANSWER), color=True)
+def test_superseded_documents_are_struck_out_and_documents_in_force_are_green() -> None:
+    text = drawn(render.answer(an.ANSWER, verbose=True), color=True)
 
     assert "\x1b[1;32mlodash 4.17.12 mends prototype pollution" in text
     assert "\x1b[2;9mPrototype Pollution in lodash" in text
@@ -131,27 +167,27 @@ def test_void_documents_are_struck_out_and_documents_in_force_are_green() -> Non
 def test_a_resolution_says_how_the_name_was_read() -> None:
     text = drawn(render.resolution(an.RESOLUTION))
 
-    assert "GHSA-jf85#3 is void (read as a chunk)" in text
+    assert "GHSA-jf85#3 is superseded (it names a chunk)" in text
     assert PLAIN_CHAIN in text
-    assert "nobody is unknown" in drawn(render.resolution(Resolution(asked="nobody", status="unknown")))
+    assert "nobody is unknown" in drawn(render.resolution(Resolution(name="nobody", status="unknown")))
 
 
 def test_an_audit_names_the_condition_and_the_repair() -> None:
     text = drawn(render.audit(an.AUDIT))
 
-    assert "✘ does not hold: 2 documents are wrong." in text
-    assert "GHSA-jf85 leads to what is in force, and the set lacks it" in text
+    assert "✘ Not safe: 2 documents are wrong." in text
+    assert "GHSA-jf85 leads to documents in force that are missing" in text
     assert "add lodash-4.17.12" in text
-    assert "unknown: nobody (no document has that name)" in text
-    assert "the set repaired: lodash-4.17.12" in text
-    assert "✔ holds" in drawn(render.audit(Audit(holds=True)))
+    assert "unknown: nobody (no document has this name)" in text
+    assert "The repaired set: lodash-4.17.12" in text
+    assert "✔ Safe" in drawn(render.audit(Audit(holds=True)))
 
 
-def test_a_frontier_lists_what_is_void_through_something_else_apart() -> None:
+def test_a_frontier_lists_separately_what_something_else_supersedes() -> None:
     text = drawn(render.frontier(an.FRONTIER))
 
     assert f"{an.SCOPE}  3 members, 1 in force" in text
-    assert "void through record=R: ──security.editions──▶ R@2" in text
+    assert "superseded through record=R: ──security.editions──▶ R@2" in text
 
 
 def test_a_history_says_until_when_each_member_held_and_what_ended_it() -> None:
@@ -162,41 +198,42 @@ def test_a_history_says_until_when_each_member_held_and_what_ended_it() -> None:
 
 
 def test_a_change_has_one_line_for_everything_that_entered_or_left() -> None:
-    lines = [line.strip() for line in drawn(told.told(an.TOLD), width=160).splitlines()]
+    lines = [line.strip() for line in drawn(render.change(an.CHANGE), width=160).splitlines()]
     because = "because of lodash 4.17.12 mends prototype pollution"
 
     assert lines == [
-        f"41  {an.SCOPE}",
-        f"- GHSA-jf85 advisory is void now, {because} (release_voids_advisory)",
-        f"- 1200 × workaround are void now, {because} (release_voids_notes)",
-        "+ lodash-4.17.12 release_note holds here now",
+        an.SCOPE,
+        f"- GHSA-jf85 advisory is superseded, {because} (release_voids_advisory)",
+        f"- 1200 × workaround are superseded, {because} (release_voids_notes)",
+        "+ lodash-4.17.12 release_note is in force here",
     ]
+    assert an.CHANGE.position in drawn(render.change(an.CHANGE, verbose=True))
 
 
 def test_an_explanation_goes_through_scopes_and_links() -> None:
     text = drawn(render.explanation(an.EXPLANATION), width=160)
 
-    assert "GHSA-jf85 is void" in text
+    assert "GHSA-jf85 is superseded" in text
     assert "lodash-4.17.12 (release_voids_advisory)" in text
-    assert "what controls it now:" in text
+    assert "What controls it now:" in text
 
 
 def test_an_explanation_of_a_waiting_document_says_for_when() -> None:
-    text = drawn(render.explanation(Explanation(asked="soon", status="pending", due=an.RELEASE.time)))
+    text = drawn(render.explanation(Explanation(name="soon", status="pending", due=an.RELEASE.time)))
 
-    assert "it waits for 2019-07-11" in text
+    assert "It waits for 2019-07-11." in text
 
 
 def test_rejected_bytes_cannot_steer_a_terminal() -> None:
-    text = drawn(render.rejected(an.REJECTED))
+    text = drawn(rejected.draw(an.REJECTED))
 
-    assert "input 9 was rejected (syntax) at 1970-01-01" in text
+    assert "Input 9 was rejected (syntax) at 1970-01-01" in text
     assert "\x1b" not in text
     assert '{"id": "x' in text
 
 
 def test_titles_cannot_turn_the_direction_of_text() -> None:
-    evil = Evidence(id="x", type="advisory", time=0, title="safe \u202eevil\x1b[2J\nnext")
+    evil = Evidence(id="x", type="advisory", time=an.RELEASE.time, title="safe \u202eevil\x1b[2J\nnext")
     text = drawn(render.ranking([evil]))
 
     assert "\u202e" not in text
@@ -209,14 +246,15 @@ def test_titles_cannot_turn_the_direction_of_text() -> None:
     "value",
     [
         render.answer(an.ANSWER),
+        render.answer(an.ANSWER, verbose=True),
         render.answer(an.BROKEN),
         render.resolution(an.RESOLUTION),
         render.audit(an.AUDIT),
         render.frontier(an.FRONTIER),
         render.history(an.HISTORY),
-        told.told(an.TOLD),
+        render.change(an.CHANGE),
         render.explanation(an.EXPLANATION),
-        render.rejected_table([an.REJECTED]),
+        rejected.draw_table([an.REJECTED]),
     ],
 )
 def test_no_line_is_wider_than_the_terminal(value: RenderableType, width: int) -> None:
@@ -227,44 +265,63 @@ def test_no_line_is_wider_than_the_terminal(value: RenderableType, width: int) -
 def test_no_id_date_or_rule_is_broken_in_a_table(width: int) -> None:
     for table in (render.history(an.HISTORY), render.explanation(an.EXPLANATION)):
         assert "release_voids_advisory" in drawn(table, width=width)
-    for told_whole in ("2019-07-10 19:45:23Z", "2019-07-11", "GHSA-jf85", "in force here"):
-        assert told_whole in drawn(render.history(an.HISTORY), width=width)
+    for phrase in ("2019-07-10 19:45:23Z", "2019-07-11", "GHSA-jf85", "in force here"):
+        assert phrase in drawn(render.history(an.HISTORY), width=width)
 
 
-def test_a_summary_counts_outcomes_and_names_what_was_lacking() -> None:
-    said = summaries.Summary.of(
+def test_a_summary_counts_outcomes_and_names_missing_keys() -> None:
+    summary = summaries.Summary.of(
         [
             Receipt(offset=0, outcome="accepted", type="advisory", scopes=1),
-            Receipt(offset=1, outcome="accepted", type="advisory", lacking=("package",)),
-            Receipt(offset=2, outcome="accepted", type="advisory", lacking=("package",)),
+            Receipt(offset=1, outcome="accepted", type="advisory", missing_keys=("package",)),
+            Receipt(offset=2, outcome="accepted", type="advisory", missing_keys=("package",)),
             Receipt(offset=3, outcome="rejected", code="time", reason="there is no day 2024-02-30"),
             Receipt(offset=4, outcome="rejected", code="time", reason="another"),
         ]
     )
-    text = drawn(summaries.draw(said))
+    text = drawn(summaries.draw(summary))
 
-    assert said.outcomes == {"accepted": 3, "rejected": 2}
-    assert "2 documents joined no scope" in text
-    assert "advisory lacked package (2 documents)" in text
-    assert "time (2), for one: there is no day 2024-02-30" in text
+    assert summary.outcomes == {"accepted": 3, "rejected": 2}
+    assert "2 documents are in no scope, so no rule applies to them." in text
+    assert "2 documents of the type advisory lack the key package" in text
+    assert "time (2), for example: there is no day 2024-02-30" in text
     assert "stream-car rejected list" in text
 
 
-def test_words_that_were_not_looked_for_are_told() -> None:
-    said = Answer(question="q", results=(), groups=(), certificate=Certificate(covered=()), unread=3)
+def test_words_that_were_not_searched_for_are_reported() -> None:
+    answer = Answer(question="q", results=(), groups=(), certificate=Certificate(covered=()), ignored_terms=3)
 
-    assert "too many words: the commonest (3 words) were not looked for" in drawn(render.answer(said))
+    assert "too long: its most common words (3 words) were not searched for" in drawn(render.answer(answer))
 
 
 def test_a_summary_of_nothing_counts_nothing() -> None:
-    said = summaries.Summary.of([])
+    summary = summaries.Summary.of([])
 
-    assert (dict(said.outcomes), said.in_no_scope, said.lacking, said.rejected) == ({}, 0, [], [])
+    assert (dict(summary.outcomes), summary.in_no_scope, summary.missing_keys, summary.rejected) == ({}, 0, [], [])
 
 
 def test_one_document_is_counted_in_the_singular() -> None:
-    said = summaries.Summary.of([Receipt(offset=0, outcome="accepted", type="advisory", lacking=("package",))])
-    text = drawn(summaries.draw(said))
+    summary = summaries.Summary.of([Receipt(offset=0, outcome="accepted", type="advisory", missing_keys=("package",))])
+    text = drawn(summaries.draw(summary))
 
-    assert "1 document joined no scope: rules cannot void it or void by it." in text
-    assert "advisory lacked package (1 document)" in text
+    assert "1 document is in no scope, so no rule applies to it." in text
+    assert "1 document of the type advisory lacks the key package" in text
+
+
+def test_the_state_has_its_positions_only_among_the_details() -> None:
+    state = Status(
+        version="1",
+        generation="g-1",
+        next_offset=5,
+        cursor="g-1:7",
+        changes_from=1,
+        documents=3,
+        pending=1,
+        outcomes={"accepted": 4, "rejected": 1},
+    )
+    text = drawn(status.draw(state))
+
+    assert "3 documents from 5 messages, 1 waiting for their time" in text
+    assert "1 rejected" in text
+    assert "g-1" not in text
+    assert "cursor g-1:7" in drawn(status.draw(state, verbose=True))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from stream_car.codec import content_digest, decode, encode, encode_mapping, format_time
 from stream_car.core.documents import Document, Retraction
 from stream_car.errors import InvalidDocument
-from tests.unit.codec.test_decode import LEAST, MICROS, WHEN, code_of, document, raw, text
+from tests.support.bytes_of_documents import MICROS, REQUIRED, WHEN, code_of, document, raw, text
 
 
 def cloud_event(**fields: object) -> bytes:
@@ -17,7 +17,7 @@ def cloud_event(**fields: object) -> bytes:
 
 
 def test_the_data_of_a_cloud_event_is_the_document() -> None:
-    wrapped = cloud_event(data={**LEAST, "source": "vendor", "severity": "high"}, traceparent="00-1")
+    wrapped = cloud_event(data={**REQUIRED, "source": "vendor", "severity": "high"}, traceparent="00-1")
 
     assert decode(wrapped) == decode(text(source="vendor", severity="high"))
 
@@ -31,15 +31,15 @@ def test_a_cloud_event_lends_what_its_data_lacks() -> None:
 
 
 def test_a_cloud_event_of_another_version_or_shape_is_refused() -> None:
-    assert code_of(cloud_event(specversion="0.3", data=LEAST)) == "version"
-    assert code_of(cloud_event(specversion=1.0, data=LEAST)) == "version"
-    assert code_of(cloud_event(data=[LEAST])) == "not_object"
+    assert code_of(cloud_event(specversion="0.3", data=REQUIRED)) == "version"
+    assert code_of(cloud_event(specversion=1.0, data=REQUIRED)) == "version"
+    assert code_of(cloud_event(data=[REQUIRED])) == "not_object"
     assert code_of(cloud_event(data_base64="e30=")) == "field"
-    assert code_of(cloud_event(data={**LEAST, "v": 2})) == "version"
+    assert code_of(cloud_event(data={**REQUIRED, "v": 2})) == "version"
 
 
 def test_an_envelope_inside_an_envelope_is_only_data() -> None:
-    assert document(cloud_event(data={**LEAST, "specversion": "1.0", "data": {"id": "x"}})).attributes == {
+    assert document(cloud_event(data={**REQUIRED, "specversion": "1.0", "data": {"id": "x"}})).attributes == {
         "specversion": "1.0",
         "data": {"id": "x"},
     }
@@ -68,12 +68,12 @@ def test_in_binary_mode_the_headers_lend_what_the_document_lacks() -> None:
 
 
 def test_in_binary_mode_the_value_is_the_document_whatever_it_looks_like() -> None:
-    looks = {**LEAST, "specversion": "1.0", "data": {"id": "x"}}
-    said = decode(text(**looks), headers=EVENT)
+    looks = {**REQUIRED, "specversion": "1.0", "data": {"id": "x"}}
+    statement = decode(text(**looks), headers=EVENT)
 
-    assert isinstance(said, Document)
-    assert said.id == "d"
-    assert said.attributes == {"specversion": "1.0", "data": {"id": "x"}}
+    assert isinstance(statement, Document)
+    assert statement.id == "d"
+    assert statement.attributes == {"specversion": "1.0", "data": {"id": "x"}}
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_headers_that_only_look_like_those_of_an_event_lend_nothing() -> None:
 
 
 def test_encoding_is_canonical_and_short() -> None:
-    said = document(text(title="t", zeta=1, alpha={"b": 1, "a": 2}))
+    statement = document(text(title="t", zeta=1, alpha={"b": 1, "a": 2}))
 
-    assert encode(said) == (
+    assert encode(statement) == (
         b'{"attributes":{"alpha":{"a":2,"b":1},"zeta":1},"id":"d",'
         b'"time":"2024-01-02T00:00:00Z","title":"t","type":"advisory"}'
     )
@@ -127,19 +127,19 @@ def test_what_json_cannot_carry_is_not_encoded(code: str, changed: Document) -> 
 
 
 def test_a_mapping_is_encoded_as_it_stands() -> None:
-    assert document(encode_mapping({**LEAST, "scope": {"package": ("axios",)}})).scope == ({"package": ("axios",)},)
+    assert document(encode_mapping({**REQUIRED, "scope": {"package": ("axios",)}})).scope == ({"package": ("axios",)},)
     with pytest.raises(InvalidDocument, match="number"):
-        encode_mapping({**LEAST, "score": float("inf")})
+        encode_mapping({**REQUIRED, "score": float("inf")})
     with pytest.raises(InvalidDocument, match="type"):
-        encode_mapping({**LEAST, "tags": {"a", "b"}})
+        encode_mapping({**REQUIRED, "tags": {"a", "b"}})
 
 
 def test_the_digest_is_of_the_content_and_not_of_its_spelling() -> None:
-    one = raw('"scope":[{"package":["a","b"],"cve":"C"},{"package":"z"}],"amends":["x","y"],"title":"\\u0041","n":1')
+    first = raw('"scope":[{"package":["a","b"],"cve":"C"},{"package":"z"}],"amends":["x","y"],"title":"\\u0041","n":1')
     same = raw('"n":1, "title":"A", "amends":["y","x"],"scope":[{"package":["z"]},{"cve":["C"],"package":["b","a"]}]')
 
-    assert content_digest(document(one)) == content_digest(document(same))
-    assert len(content_digest(document(one))) == 16
+    assert content_digest(document(first)) == content_digest(document(same))
+    assert len(content_digest(document(first))) == 16
     assert content_digest(document(text(revision=2))) == content_digest(document(text()))
 
 

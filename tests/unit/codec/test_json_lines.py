@@ -7,7 +7,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from stream_car.codec import Limits, decode, documents_in
+from stream_car.codec import Limits, decode, split_documents
 from stream_car.errors import InvalidDocument
 
 OBJECTS = [
@@ -19,7 +19,7 @@ SMALL = Limits(document=100)
 
 
 def cut(data: bytes, limits: Limits = SMALL) -> list[bytes]:
-    return list(documents_in(BytesIO(data), limits=limits))
+    return list(split_documents(BytesIO(data), limits=limits))
 
 
 def code_of(value: bytes, limits: Limits = SMALL) -> str:
@@ -125,7 +125,7 @@ class Endless(RawIOBase):
 
 def test_lines_come_out_as_they_come_in() -> None:
     pipe = Endless(b'{"id":"%d"}\n' % n for n in iter(int, 1))
-    items = documents_in(cast(BinaryIO, pipe), limits=SMALL)
+    items = split_documents(cast(BinaryIO, pipe), limits=SMALL)
 
     assert [next(items) for _ in range(3)] == [b'{"id":"0"}'] * 3
     assert pipe.given == 3

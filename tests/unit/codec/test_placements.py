@@ -22,18 +22,18 @@ ENTRY = Entry("n1", 2, "claim", -5, 1, 7, 1_700_000_000_000_000, 3, ('"a"', "nul
 )
 def test_a_placement_arrives_as_it_was_sent(placement: Placement) -> None:
     value = encode_placement(placement, generation="g-1", shard=3, oseq=12)
-    found = decode_placement(value)
+    record = decode_placement(value)
 
-    assert not isinstance(found, WatermarkRecord)
-    assert (found.generation, found.shard, found.oseq, found.offset) == ("g-1", 3, 12, 9)
-    assert found.placement() == placement
+    assert not isinstance(record, WatermarkRecord)
+    assert (record.generation, record.shard, record.oseq, record.offset) == ("g-1", 3, 12, 9)
+    assert record.placement() == placement
 
 
 def test_a_mark_arrives_as_it_was_sent() -> None:
-    found = decode_placement(encode_watermark(generation="g-1", shard=3, next_offset=40))
+    record = decode_placement(encode_watermark(generation="g-1", shard=3, next_offset=40))
 
-    assert isinstance(found, WatermarkRecord)
-    assert (found.generation, found.shard, found.next) == ("g-1", 3, 40)
+    assert isinstance(record, WatermarkRecord)
+    assert (record.generation, record.shard, record.next) == ("g-1", 3, 40)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from stream_car.core import pages
-from stream_car.core.pages import add, drop
+from stream_car.core.pages import insert_member, remove_member
 from stream_car.core.stored import LOWEST, Entry, Page, Scope
 from stream_car.core.timeline import (
     MissingPages,
@@ -25,14 +25,14 @@ def entry(number: int, type_name: str = "disclosure") -> Entry:
 def filled(members: int) -> tuple[Scope, dict[bytes, Page]]:
     scope, stored = Scope("cve=CVE-1"), dict[bytes, Page]()
     for number in range(members):
-        add(scope, stored, entry(number))
+        insert_member(scope, stored, entry(number))
     return scope, stored
 
 
 def test_members_are_sorted_by_type_time_order_and_id() -> None:
     scope, stored = filled(0)
     for member in (entry(2), entry(1, "patch"), entry(1)):
-        add(scope, stored, member)
+        insert_member(scope, stored, member)
 
     assert [member.id for member in all_members(scope, stored)] == ["disclosure-1", "disclosure-2", "patch-1"]
     assert greatest(scope, "disclosure") == (2, 0)
@@ -43,7 +43,7 @@ def test_a_small_scope_is_kept_in_its_header_and_a_larger_one_in_a_page_per_type
     scope, stored = filled(64)
     assert (len(scope.entries), scope.directory, stored) == (64, {}, {})
 
-    written = add(scope, stored, entry(64, "patch"))
+    written = insert_member(scope, stored, entry(64, "patch"))
     assert scope.entries == []
     assert {kind: [page.count for page in of_type] for kind, of_type in scope.directory.items()} == {
         "disclosure": [64],
@@ -56,7 +56,9 @@ def test_an_insertion_into_the_middle_of_a_full_page_splits_it() -> None:
     scope, stored = filled(512)
     [full] = scope.directory["disclosure"]
     old_key = page_key(scope, full)
-    touched = add(scope, stored, Entry("between", 1, "disclosure", time=100, order=1, offset=0, append_time=0))
+    touched = insert_member(
+        scope, stored, Entry("between", 1, "disclosure", time=100, order=1, offset=0, append_time=0)
+    )
 
     assert [page.count for page in scope.directory["disclosure"]] == [256, 257]
     assert old_key in touched and old_key not in stored
@@ -72,7 +74,7 @@ def test_an_insertion_at_the_end_of_a_full_page_begins_a_new_one() -> None:
 def test_an_edit_writes_its_page_under_a_new_key() -> None:
     scope, stored = filled(65)
     [before] = stored
-    touched = add(scope, stored, entry(65))
+    touched = insert_member(scope, stored, entry(65))
     [after] = stored
 
     assert before != after
@@ -81,8 +83,8 @@ def test_an_edit_writes_its_page_under_a_new_key() -> None:
 
 def test_a_page_goes_with_its_last_member() -> None:
     scope, stored = filled(64)
-    add(scope, stored, entry(1, "patch"))
-    drop(scope, stored, "patch", sort_key(entry(1, "patch")))
+    insert_member(scope, stored, entry(1, "patch"))
+    remove_member(scope, stored, "patch", sort_key(entry(1, "patch")))
 
     assert list(scope.directory) == ["disclosure"]
     assert len(stored) == 1
@@ -120,4 +122,4 @@ def test_a_member_that_is_not_there_cannot_be_dropped() -> None:
     scope, stored = filled(3)
 
     with pytest.raises(StateContradiction, match="'disclosure-9' is not a member of 'cve=CVE-1'"):
-        drop(scope, stored, "disclosure", sort_key(entry(9)))
+        remove_member(scope, stored, "disclosure", sort_key(entry(9)))

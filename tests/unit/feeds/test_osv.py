@@ -9,7 +9,7 @@ from tests.support.feeds import Reading, documents
 
 
 def record(
-    modified: str | None = "2024-01-02T00:00:00Z", *, fixed: dict[str, str | None] | None = None, **said: object
+    modified: str | None = "2024-01-02T00:00:00Z", *, fixed: dict[str, str | None] | None = None, **fields: object
 ) -> dict[str, object]:
     """A record about packages, each with the version that fixes it, or none."""
     packages = fixed if fixed is not None else {"lodash": None}
@@ -25,22 +25,22 @@ def record(
             }
             for name, by in packages.items()
         ],
-        **said,
+        **fields,
     }
 
 
 def read(*records: object) -> list[Document]:
     reading = Reading("osv")
-    found = [one for item in records for one in documents(reading.read(item))]
-    assert not reading.refused
-    return found
+    result = [one for item in records for one in documents(reading.read(item))]
+    assert not reading.rejected
+    return result
 
 
 def test_a_record_without_a_fix_is_an_advisory_about_its_packages_and_all_its_names() -> None:
-    [said] = read(record())
+    [document] = read(record())
 
-    assert (said.id, said.type) == ("GHSA-1@2024-01-02T00:00:00Z", "advisory")
-    assert said.scope == (
+    assert (document.id, document.type) == ("GHSA-1@2024-01-02T00:00:00Z", "advisory")
+    assert document.scope == (
         {"record": ("GHSA-1",)},
         {"vulnerability": ("GHSA-1", "CVE-2024-1"), "package": ("lodash",)},
     )
@@ -57,9 +57,9 @@ def test_a_fix_of_one_package_says_nothing_about_another() -> None:
 
 
 def test_a_withdrawal_is_a_document_of_its_own() -> None:
-    [said] = read(record(fixed={"lodash": "4.17.21"}, withdrawn="2024-02-01T00:00:00Z"))
+    [document] = read(record(fixed={"lodash": "4.17.21"}, withdrawn="2024-02-01T00:00:00Z"))
 
-    assert said.type == "advisory_withdrawn"
+    assert document.type == "advisory_withdrawn"
 
 
 def test_a_placeholder_is_no_date() -> None:
@@ -96,16 +96,16 @@ def test_the_order_of_arrival_does_not_matter_where_the_dates_tell_it() -> None:
 
 
 def test_a_history_line_is_dated_by_its_commit() -> None:
-    [said] = read({"commit_time": "2024-03-01T12:00:00+02:00", "record": record("0001-01-01T00:00:00Z")})
+    [document] = read({"commit_time": "2024-03-01T12:00:00+02:00", "record": record("0001-01-01T00:00:00Z")})
 
-    assert said.id == "GHSA-1@2024-03-01T10:00:00Z"
+    assert document.id == "GHSA-1@2024-03-01T10:00:00Z"
 
 
 def test_packages_of_a_distribution_carry_its_release() -> None:
     debian = {"package": {"ecosystem": "Debian:12", "name": "curl"}, "ranges": []}
-    [said] = read(record(affected=[debian]))
+    [document] = read(record(affected=[debian]))
 
-    assert said.scope[1]["package"] == ("Debian:12/curl",)
+    assert document.scope[1]["package"] == ("Debian:12/curl",)
 
 
 def test_one_name_in_two_ecosystems_is_two_packages() -> None:
@@ -118,16 +118,16 @@ def test_one_name_in_two_ecosystems_is_two_packages() -> None:
 
 
 def test_what_is_not_read_is_kept() -> None:
-    [said] = read(record(credits=[{"name": "somebody"}]))
+    [document] = read(record(credits=[{"name": "somebody"}]))
 
-    assert said.attributes["credits"] == [{"name": "somebody"}]
+    assert document.attributes["credits"] == [{"name": "somebody"}]
 
 
 def test_attributes_that_are_too_large_are_named_and_left_out() -> None:
-    [said] = read(record(database_specific={"x": "y" * 300_000}, credits=[{"name": "somebody"}]))
+    [document] = read(record(database_specific={"x": "y" * 300_000}, credits=[{"name": "somebody"}]))
 
-    assert said.attributes["left_out"] == ["database_specific"]
-    assert "credits" in said.attributes
+    assert document.attributes["left_out"] == ["database_specific"]
+    assert "credits" in document.attributes
 
 
 @pytest.mark.parametrize(
@@ -148,18 +148,18 @@ def test_what_cannot_be_read_is_refused_with_a_code(broken: bytes, code: str) ->
     reading = Reading("osv")
 
     assert reading.read(broken, "advisory.json") == []
-    assert [refused.code for refused in reading.refused] == [code]
+    assert [error.code for error in reading.rejected] == [code]
     assert reading.seen == {}
 
 
 def test_a_broken_line_costs_that_line() -> None:
     reading = Reading("osv")
-    said = reading.read(
+    statements = reading.read(
         b'{"id": "A", "modified": "2024-01-02T00:00:00Z"}\n{"id": "B", \n{"id": "C"}\n', "history.jsonl"
     )
 
-    assert [one.id for one in said] == ["A@2024-01-02T00:00:00Z", "C@1"]
-    assert len(reading.refused) == 1
+    assert [one.id for one in statements] == ["A@2024-01-02T00:00:00Z", "C@1"]
+    assert len(reading.rejected) == 1
 
 
 def test_the_answer_of_the_query_service_is_a_list_of_records() -> None:

@@ -16,7 +16,7 @@ CODES = {
 }
 
 
-def label(version: str = "1", **said: object) -> dict[str, object]:
+def label(version: str = "1", **fields: object) -> dict[str, object]:
     return {
         "set_id": "0000-label",
         "id": f"0000-{version}",
@@ -24,11 +24,11 @@ def label(version: str = "1", **said: object) -> dict[str, object]:
         "effective_time": "20240131",
         "openfda": CODES,
         "indications_and_usage": ["For high blood pressure."],
-        **said,
+        **fields,
     }
 
 
-def recall(**said: object) -> dict[str, object]:
+def recall(**fields: object) -> dict[str, object]:
     return {
         "recall_number": "D-0001-2024",
         "status": "Ongoing",
@@ -38,28 +38,28 @@ def recall(**said: object) -> dict[str, object]:
         "recall_initiation_date": "20240301",
         "report_date": "20240320",
         "openfda": CODES,
-        **said,
+        **fields,
     }
 
 
 def read(form: str, *items: object, name: str = "-") -> list[Document]:
     reading = Reading(form)
-    found = [one for item in items for one in documents(reading.read(item, name))]
-    assert not reading.refused
-    return found
+    result = [one for item in items for one in documents(reading.read(item, name))]
+    assert not reading.rejected
+    return result
 
 
 def refusals(form: str, item: object, name: str = "-") -> list[str]:
     reading = Reading(form)
     reading.read(item, name)
-    return [refused.code for refused in reading.refused]
+    return [error.code for error in reading.rejected]
 
 
 def test_a_label_is_found_by_its_codes_its_application_and_its_names() -> None:
-    [said] = read("openfda", label())
+    [document] = read("openfda", label())
 
-    assert (said.id, said.type) == ("0000-label@1", "drug_label")
-    assert said.scope[1] == {
+    assert (document.id, document.type) == ("0000-label@1", "drug_label")
+    assert document.scope[1] == {
         "drug": ("PRESSALIN", "PRESSALOL"),
         "ndc": ("12345-678", "12345-678-90"),
         "application": ("NDA012345",),
@@ -73,7 +73,7 @@ def test_labels_count_by_version_even_where_their_date_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "scope"),
+    ("fields", "scope"),
     [
         ({}, {"ndc": ("12345-678-30",)}),
         ({"product_description": "A; NDC: 12345-678-30 and 12345-678-60"}, {"ndc": ("12345-678-30", "12345-678-60")}),
@@ -82,10 +82,10 @@ def test_labels_count_by_version_even_where_their_date_stays() -> None:
         ({"product_description": "Pressalol tablets, 10 mg", "openfda": {}}, {"drug": ("Pressalol tablets",)}),
     ],
 )
-def test_a_recall_speaks_about_no_more_than_it_must(said: dict[str, object], scope: dict[str, object]) -> None:
-    [found] = read("openfda", recall(**said))
+def test_a_recall_speaks_about_no_more_than_it_must(fields: dict[str, object], scope: dict[str, object]) -> None:
+    [document] = read("openfda", recall(**fields))
 
-    assert found.scope[1] == scope
+    assert document.scope[1] == scope
 
 
 def test_the_end_of_a_recall_is_a_later_edition_of_it() -> None:
@@ -139,9 +139,9 @@ def test_the_index_links_standards_from_both_sides() -> None:
 def test_a_changed_entry_is_a_correction_of_the_same_document() -> None:
     reading = Reading("standards")
     reading.read(INDEX, "rfc-index.xml")
-    [said] = documents(reading.read(INDEX.replace("PROPOSED STANDARD", "HISTORIC"), "rfc-index.xml"))
+    [document] = documents(reading.read(INDEX.replace("PROPOSED STANDARD", "HISTORIC"), "rfc-index.xml"))
 
-    assert (said.id, said.revision) == ("RFC1001", 2)
+    assert (document.id, document.revision) == ("RFC1001", 2)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_broken_index_says_nothing(broken: str, code: str) -> None:
     reading = Reading("standards")
 
     assert reading.read(broken, "rfc-index.xml") == []
-    assert [refused.code for refused in reading.refused] == [code]
+    assert [error.code for error in reading.rejected] == [code]
 
 
 PEP = """PEP: 17
@@ -172,10 +172,11 @@ Abstract
 
 
 def test_the_headers_of_a_pep_name_its_successors() -> None:
-    [said] = read("standards", PEP, name="pep-0017.rst")
+    [document] = read("standards", PEP, name="pep-0017.rst")
 
-    assert (said.id, said.title, said.superseded_by) == ("PEP-17", "PEP 17: A Way to Do Things", ("PEP-18", "PEP-19"))
-    assert said.attributes["status"] == "Rejected"
+    assert (document.id, document.title) == ("PEP-17", "PEP 17: A Way to Do Things")
+    assert document.superseded_by == ("PEP-18", "PEP-19")
+    assert document.attributes["status"] == "Rejected"
 
 
 def test_peps_are_read_from_tables_too() -> None:
@@ -223,9 +224,9 @@ def test_the_same_fact_again_is_known() -> None:
 
 def test_two_values_at_one_time_are_told_as_a_tie() -> None:
     reading = Reading("facts")
-    one, other = documents(reading.read("subject,relation,object,time\na,b,c,2020-01-01\na,b,d,2020-01-01\n"))
+    first, second = documents(reading.read("subject,relation,object,time\na,b,c,2020-01-01\na,b,d,2020-01-01\n"))
 
-    assert one.precedence == other.precedence
+    assert first.precedence == second.precedence
     assert reading.ties == 1
 
 
@@ -243,7 +244,7 @@ def test_a_broken_row_costs_that_row(line: str, code: str) -> None:
     reading = Reading("facts")
 
     assert len(reading.read(f"subject,relation,object,time\n{line}\nx,y,z,\n")) == 1
-    assert [refused.code for refused in reading.refused] == [code]
+    assert [error.code for error in reading.rejected] == [code]
 
 
 def test_a_last_row_that_may_be_cut_off_is_refused() -> None:

@@ -41,24 +41,24 @@ def csaf(version: str = "1", date: str = "2024-01-02T00:00:00Z", **document: obj
 
 def read(form: str, *items: object) -> list[Document]:
     reading = Reading(form)
-    found = [one for item in items for one in documents(reading.read(item))]
-    assert not reading.refused
-    return found
+    result = [one for item in items for one in documents(reading.read(item))]
+    assert not reading.rejected
+    return result
 
 
 def refusal(form: str, item: object) -> str:
     reading = Reading(form)
     assert reading.read(item, "x.json") == []
     assert reading.seen == {}
-    [refused] = reading.refused
-    return refused.code
+    [error] = reading.rejected
+    return error.code
 
 
 def test_an_advisory_pairs_products_with_their_own_vulnerabilities() -> None:
-    [said] = read("csaf", csaf())
+    [document] = read("csaf", csaf())
 
-    assert (said.id, said.type) == ("VEN-2024.1@1", "advisory")
-    assert said.scope == (
+    assert (document.id, document.type) == ("VEN-2024.1@1", "advisory")
+    assert document.scope == (
         {"record": ("VEN-2024.1", "ven-2024_1")},
         {"vulnerability": ("CVE-2024-1",), "package": ("Pump",)},
         {"vulnerability": ("CVE-2024-2",), "package": ("Valve",)},
@@ -94,15 +94,15 @@ def test_an_advisory_that_was_superseded_names_its_successor_by_its_file() -> No
         },
         {"category": "self", "summary": "this one", "url": "https://vendor.example/csaf/2024/ven-2024_1.json"},
     ]
-    [said] = read("csaf", csaf("3", category="csaf_superseded", references=references))
+    [document] = read("csaf", csaf("3", category="csaf_superseded", references=references))
 
-    assert (said.type, said.superseded_by) == ("advisory_superseded", ("ven-2024_2",))
+    assert (document.type, document.superseded_by) == ("advisory_superseded", ("ven-2024_2",))
 
 
 def test_an_advisory_that_was_withdrawn_says_so() -> None:
-    [said] = read("csaf", csaf(category="csaf_withdrawn"))
+    [document] = read("csaf", csaf(category="csaf_withdrawn"))
 
-    assert said.type == "advisory_withdrawn"
+    assert document.type == "advisory_withdrawn"
 
 
 def test_pairs_beyond_what_a_document_may_join_are_left_out_and_said() -> None:
@@ -110,10 +110,10 @@ def test_pairs_beyond_what_a_document_may_join_are_left_out_and_said() -> None:
     many["vulnerabilities"] = [
         {"cve": f"CVE-2024-{n}", "product_status": {"known_affected": [f"P-{p}" for p in range(40)]}} for n in range(40)
     ]
-    [said] = read("csaf", many)
+    [document] = read("csaf", many)
 
-    assert said.attributes["left_out"] == ["products"]
-    assert said.scope[1] == {"vulnerability": ("CVE-2024-0",)}
+    assert document.attributes["left_out"] == ["products"]
+    assert document.scope[1] == {"vulnerability": ("CVE-2024-0",)}
 
 
 def test_another_publisher_cannot_speak_under_a_tracking_id() -> None:
@@ -121,7 +121,7 @@ def test_another_publisher_cannot_speak_under_a_tracking_id() -> None:
     reading.read(csaf())
     reading.read(csaf("2", publisher={"name": "Somebody", "namespace": "https://else.example"}))
 
-    assert [refused.code for refused in reading.refused] == ["publisher"]
+    assert [error.code for error in reading.rejected] == ["publisher"]
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_an_advisory_without_a_sound_version_and_date_is_refused(broken: object,
 # OpenVEX
 
 
-def vex(*statements: dict[str, object], **said: object) -> dict[str, object]:
+def vex(*statements: dict[str, object], **fields: object) -> dict[str, object]:
     return {
         "@context": "https://openvex.dev/ns/v0.2.0",
         "@id": "vex-1",
         "author": "Vendor",
         "statements": list(statements),
-        **said,
+        **fields,
     }
 
 
@@ -164,18 +164,18 @@ def statement(
 
 
 def test_a_statement_is_about_a_part_of_a_product() -> None:
-    [said] = read("openvex", vex(statement()))
+    [document] = read("openvex", vex(statement()))
 
-    assert said.scope == (
+    assert document.scope == (
         {"vulnerability": ("CVE-2024-1", "GHSA-1"), "package": ("pkg:oci/app",), "component": ("pkg:golang/x",)},
     )
-    assert said.attributes["status"] == "not_affected"
+    assert document.attributes["status"] == "not_affected"
 
 
 def test_a_statement_about_no_part_is_about_the_product() -> None:
-    [said] = read("openvex", vex(statement(part=None)))
+    [document] = read("openvex", vex(statement(part=None)))
 
-    assert said.scope[0]["component"] == ("pkg:oci/app",)
+    assert document.scope[0]["component"] == ("pkg:oci/app",)
 
 
 def test_a_statement_without_a_time_has_that_of_its_document() -> None:
@@ -186,9 +186,9 @@ def test_a_statement_without_a_time_has_that_of_its_document() -> None:
 
 def test_statements_of_one_time_are_told_as_ties() -> None:
     reading = Reading("openvex")
-    one, other = documents(reading.read(vex(statement(), statement("affected"))))
+    first, second = documents(reading.read(vex(statement(), statement("affected"))))
 
-    assert one.precedence == other.precedence
+    assert first.precedence == second.precedence
     assert reading.ties == 1
 
 
@@ -234,7 +234,7 @@ def cve(state: str, updated: str = "2024-01-02T00:00:00.5", **cna: object) -> di
 
 def test_a_cve_record_is_disclosed_rejected_and_disclosed_again_in_the_order_in_which_it_came() -> None:
     affected = [{"vendor": "v", "product": "Pump"}, {"vendor": "v", "product": "n/a"}]
-    said = read(
+    editions = read(
         "cve5",
         cve(
             "PUBLISHED",
@@ -245,18 +245,25 @@ def test_a_cve_record_is_disclosed_rejected_and_disclosed_again_in_the_order_in_
         cve("PUBLISHED", affected=affected),
     )
 
-    assert [one.type for one in said] == ["cve_disclosed", "cve_rejected", "cve_disclosed"]
-    assert [one.id for one in said] == ["CVE-2024-1@1", "CVE-2024-1@2", "CVE-2024-1@3"]
-    assert said[0].precedence < said[1].precedence < said[2].precedence
-    assert said[0].scope[1] == {"vulnerability": ("CVE-2024-1",), "package": ("Pump",)}
-    assert said[0].title == "CVE-2024-1: A hole"
-    assert said[1].text == "No hole."
+    assert [one.type for one in editions] == ["cve_disclosed", "cve_rejected", "cve_disclosed"]
+    assert [one.id for one in editions] == ["CVE-2024-1@1", "CVE-2024-1@2", "CVE-2024-1@3"]
+    assert editions[0].precedence < editions[1].precedence < editions[2].precedence
+    assert editions[0].scope[1] == {"vulnerability": ("CVE-2024-1",), "package": ("Pump",)}
+    assert editions[0].title == "CVE-2024-1: A hole"
+    assert editions[1].text == "No hole."
+
+
+def test_more_products_than_a_document_may_have_are_left_out_and_listed() -> None:
+    [document] = read("cve5", cve("PUBLISHED", affected=[{"product": f"p{n}"} for n in range(1001)]))
+
+    assert document.attributes["left_out"] == ["products"]
+    assert document.scope[1] == {"vulnerability": ("CVE-2024-1",)}
 
 
 def test_a_rejected_record_names_what_replaces_it() -> None:
-    [said] = read("cve5", cve("REJECTED", replacedBy=["CVE-2024-2"]))
+    [document] = read("cve5", cve("REJECTED", replacedBy=["CVE-2024-2"]))
 
-    assert said.superseded_by == ("CVE-2024-2",)
+    assert document.superseded_by == ("CVE-2024-2",)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +312,7 @@ def test_a_snapshot_older_than_the_last_one_changes_nothing() -> None:
     before = dict(reading.seen)
 
     assert reading.read(catalogue("2024-01-01T00:00:00Z")) == []
-    assert [refused.code for refused in reading.refused] == ["older"]
+    assert [error.code for error in reading.rejected] == ["older"]
     assert reading.seen == before
 
 

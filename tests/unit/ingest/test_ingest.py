@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS
-from stream_car.adapters.sqlite.feed_positions import PositionFile
-from stream_car.errors import Halted
+from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS, FeedPositionFile
+from stream_car.errors import Halted, InvalidRequest
 from stream_car.feeds import find_format
 from stream_car.ingest import destinations
 from stream_car.ingest.files import input_files
@@ -25,8 +24,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield opened
 
 
-def line(number: int, **said: object) -> str:
-    return json.dumps({"id": f"OSV-{number}", "modified": "2024-01-02T00:00:00Z", **said}) + "\n"
+def line(number: int, **fields: object) -> str:
+    return json.dumps({"id": f"OSV-{number}", "modified": "2024-01-02T00:00:00Z", **fields}) + "\n"
 
 
 def new_in(engine: Engine, path: Path, form: str = "osv") -> list[str]:
@@ -81,7 +80,7 @@ def test_a_table_that_has_grown_keeps_its_columns(engine: Engine, tmp_path: Path
 
     assert len(new_in(engine, path, "facts")) == 1
     [scope] = engine.frontier({"subject": "a", "relation": "b"})
-    assert [document.title for document in scope.active] == ["a b d"]
+    assert [document.title for document in scope.in_force] == ["a b d"]
 
 
 def test_a_second_engine_starts_afresh(engine: Engine, tmp_path: Path) -> None:
@@ -102,8 +101,8 @@ def test_a_moved_file_says_nothing_new(engine: Engine, tmp_path: Path) -> None:
 
 def cve(summary: str) -> bytes:
     """A record of a format that has no order of its own."""
-    said = {"cna": {"descriptions": [{"lang": "en", "value": summary}]}}
-    return json.dumps({"cveMetadata": {"cveId": "CVE-2024-1", "state": "PUBLISHED"}, "containers": said}).encode()
+    containers = {"cna": {"descriptions": [{"lang": "en", "value": summary}]}}
+    return json.dumps({"cveMetadata": {"cveId": "CVE-2024-1", "state": "PUBLISHED"}, "containers": containers}).encode()
 
 
 def piped(engine: Engine, form: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> list[FeedStep]:
@@ -134,12 +133,12 @@ def test_the_same_pipe_again_says_nothing_new(
 def test_a_pipe_that_says_something_else_is_read_whole(
     engine: Engine, more: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = cve("one"), cve("two" + more.decode())
-    piped(engine, "cve5", one + b"\n" + cve("two") + b"\n", monkeypatch)
-    steps = piped(engine, "cve5", one + b"\n" + two + b"\n" + one, monkeypatch)
+    first, second = cve("one"), cve("two" + more.decode())
+    piped(engine, "cve5", first + b"\n" + cve("two") + b"\n", monkeypatch)
+    steps = piped(engine, "cve5", first + b"\n" + second + b"\n" + first, monkeypatch)
 
-    said = [one.id for step in steps if step.conversion is not None for one in step.conversion.documents]
-    assert said == ["CVE-2024-1@3", "CVE-2024-1@4", "CVE-2024-1@5"]
+    ids = [document.id for step in steps if step.conversion is not None for document in step.conversion.documents]
+    assert ids == ["CVE-2024-1@3", "CVE-2024-1@4", "CVE-2024-1@5"]
 
 
 def test_an_exploited_vulnerability_is_told_also_with_a_record_that_was_edited_later(
@@ -152,20 +151,20 @@ def test_an_exploited_vulnerability_is_told_also_with_a_record_that_was_edited_l
     (tmp_path / "cve.json").write_text(json.dumps({"cveMetadata": record, "containers": {"cna": {}}}))
     published(engine, "kev", [tmp_path / "kev.json"])
     published(engine, "cve5", [tmp_path / "cve.json"])
-    [said] = engine.resolve(["CVE-2024-1000"])
+    [resolution] = engine.resolve(["CVE-2024-1000"])
 
-    [amendment] = [one for group in said.groups for control in group.controlling for one in control.amendments]
+    [amendment] = [one for group in resolution.groups for control in group.controlling for one in control.amendments]
     assert amendment.document.id == "KEV:CVE-2024-1000@2024-05-01T00:00:00Z"
     assert [step.rule for step in amendment.path] == ["link"]
-    assert said.reasons == ()
+    assert resolution.reasons == ()
 
 
 def test_positions_that_run_ahead_of_the_log_are_forgotten(tmp_path: Path) -> None:
-    for end, found in ((5, b"value"), (4, None)):
-        kept = PositionFile(tmp_path / "feeds.sqlite", end=end)
+    for end, expected in ((5, b"value"), (4, None)):
+        kept = FeedPositionFile(tmp_path / "feeds.sqlite", end=end)
         if end == 5:
             kept.put("osv", [("name", b"value")], reached=5)
-        assert kept.get("osv", "name") == found
+        assert kept.get("osv", "name") == expected
         kept.close()
 
 
@@ -175,3 +174,13 @@ def test_damaged_positions_say_what_to_do(engine: Engine, tmp_path: Path) -> Non
 
     with pytest.raises(Halted, match="Delete it"):
         new_in(engine, tmp_path / "history.jsonl")
+
+
+def test_a_file_that_is_gone_is_named_with_a_cure_and_skipped_while_watching(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1))
+    [file] = input_files([str(path)], ())
+    path.unlink()
+
+    with pytest.raises(InvalidRequest, match=r"history.jsonl cannot be read: No such file .*\. Check"):
+        list(feed(destinations.for_engine(engine), find_format("osv"), [file]))

@@ -7,7 +7,7 @@ from stream_car.ingest.watch import Watch
 
 
 def names(watch: Watch) -> list[str]:
-    return [Path(source.name).name for source in watch.changed()]
+    return [Path(source.name).name for source in watch.changed_files()]
 
 
 def test_a_file_is_told_of_once_it_stands_still(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_files_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_what_could_not_be_read_yet_is_told_again(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("{}\n")
     watch = Watch(find_format("osv"), [str(tmp_path)])
-    watch.retry(watch.changed())
+    watch.retry(watch.changed_files())
 
     assert names(watch) == ["a.jsonl"]
 

@@ -1,4 +1,4 @@
-"""Other rules are built beside the old ones and switched to at once; a folder remembers what it goes by."""
+"""Other rules are built beside the old ones and switched to at once; a folder remembers its rules."""
 
 from pathlib import Path
 
@@ -7,191 +7,191 @@ import pytest
 
 import stream_car
 from stream_car import Engine, Halted, InvalidRequest
-from stream_car.local.rebuild import Rebuild
+from stream_car.local.rebuild import NewGeneration
 from stream_car.queries.answers import Difference, Step
-from stream_car.rule_packs import load_sent
-from tests.support.engines import OTHER_RULESET, RULESET, built, document, engine
+from stream_car.queries.changes import Position
+from stream_car.rule_packs import load_texts
+from tests.support.data_directories import STATEMENTS, answers
+from tests.support.engines import OTHER_RULESET, RULESET, built_folder, document, engine
 from tests.support.rule_packs import GOOD, written
-from tests.unit.local.test_engine import SAID, answers
 
 FACT = {"id": "f1", "type": "fact", "time": "2024-01-01T00:00:00Z", "scope": {"subject": "tea"}}
 
 
-def finish(next_one: Rebuild) -> Rebuild:
-    while next_one.step(7):
+def finish(rebuild: NewGeneration) -> NewGeneration:
+    while rebuild.step(7):
         pass
-    return next_one
+    return rebuild
 
 
 def test_a_rebuilt_folder_answers_as_one_that_had_these_rules_all_along(tmp_path: Path) -> None:
-    with engine(tmp_path / "always", ruleset=OTHER_RULESET) as here:
-        here.publish([*SAID, b"{"])
-        expected = answers(here)
-    with engine(tmp_path / "changed") as here:
-        here.publish([*SAID, b"{"])
-        before = answers(here)
-        with here.rebuild(ruleset=OTHER_RULESET) as next_one:
-            finish(next_one).switch()
-        assert answers(here) == expected
-        assert here.ruleset.digest == OTHER_RULESET.digest
-    with engine(tmp_path / "changed", ruleset=None) as here:
-        assert answers(here) == expected
-        with here.rebuild(ruleset=RULESET) as next_one:
-            finish(next_one).switch()
-        assert answers(here) == before
+    with engine(tmp_path / "always", ruleset=OTHER_RULESET) as car:
+        car.publish([*STATEMENTS, b"{"])
+        expected = answers(car)
+    with engine(tmp_path / "changed") as car:
+        car.publish([*STATEMENTS, b"{"])
+        before = answers(car)
+        with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            finish(rebuild).switch()
+        assert answers(car) == expected
+        assert car.directory.ruleset.digest == OTHER_RULESET.digest
+    with engine(tmp_path / "changed", ruleset=None) as car:
+        assert answers(car) == expected
+        with car.directory.rebuild(ruleset=RULESET) as rebuild:
+            finish(rebuild).switch()
+        assert answers(car) == before
 
 
 def test_rules_that_were_given_stay_as_they_are_and_packs_are_read_again(tmp_path: Path) -> None:
-    with engine(tmp_path / "data", ruleset=RULESET) as here:
-        here.publish(SAID)
-        before = answers(here)
-        with here.rebuild() as same:
+    with engine(tmp_path / "data", ruleset=RULESET) as car:
+        car.publish(STATEMENTS)
+        before = answers(car)
+        with car.directory.rebuild() as same:
             finish(same).switch()
-        assert (answers(here), here.ruleset.digest) == (before, RULESET.digest)
-        sent = load_sent(["medical"], {"news.toml": GOOD})
-        with here.rebuild(["medical"], ruleset=sent) as other:
+        assert (answers(car), car.directory.ruleset.digest) == (before, RULESET.digest)
+        sent = load_texts(["medical"], {"news.toml": GOOD})
+        with car.directory.rebuild(["medical"], ruleset=sent) as other:
             finish(other).switch()
-        with here.rebuild() as again:
+        with car.directory.rebuild() as again:
             finish(again).switch()
-        assert here.ruleset.digest == sent.digest
-        assert (here.going_by.packs, here.going_by.number) == (("medical",), 4)
+        assert car.directory.ruleset.digest == sent.digest
+        assert (car.directory.built_with.rules, car.directory.built_with.number) == (("medical",), 4)
 
 
 def test_until_the_switch_answers_are_those_of_the_old_rules_while_documents_come_in(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish(SAID)
-        old = here.generation
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+        old = car.directory.generation
         seen = set()
-        with here.rebuild(ruleset=OTHER_RULESET) as next_one:
+        with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
             for n in range(10):
-                next_one.step(9)
-                here.publish([document(f"late{n}", at=900, topic="sun")])
-                seen.add((here.generation, *statuses(here, ["d1", "f1", "late0"])))
-            assert seen == {(old, "void", "void", "active")}
-            next_one.switch()
-        assert (here.generation != old, here.next_offset) == (True, len(SAID) + 10)
-        assert statuses(here, ["d1", "f1", "late9"]) == ["active", "active", "active"]
+                rebuild.step(9)
+                car.publish([document(f"late{n}", at=900, topic="sun")])
+                seen.add((car.directory.generation, *statuses(car, ["d1", "f1", "late0"])))
+            assert seen == {(old, "superseded", "superseded", "in_force")}
+            rebuild.switch()
+        assert (car.directory.generation != old, car.directory.next_offset) == (True, len(STATEMENTS) + 10)
+        assert statuses(car, ["d1", "f1", "late9"]) == ["in_force", "in_force", "in_force"]
 
 
-def statuses(here: Engine, names: list[str]) -> list[str]:
-    return [one.status for one in here.resolve(names)]
+def statuses(car: Engine, names: list[str]) -> list[str]:
+    return [resolution.status for resolution in car.resolve(names)]
 
 
-def test_a_rebuild_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish(SAID)
-        first = answers(here)
-        with here.rebuild(ruleset=OTHER_RULESET) as next_one:
-            finish(next_one)
+def test_a_rebuild_that_is_abandoned_leaves_nothing(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+        first = answers(car)
+        with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            finish(rebuild)
             assert sorted(path.name for path in (tmp_path / "built").iterdir()) == ["1", "2"]
         assert [path.name for path in (tmp_path / "built").iterdir()] == ["1"]
-        assert answers(here) == first
+        assert answers(car) == first
 
 
-def test_the_comparison_names_every_document_that_would_stand_otherwise_and_why(tmp_path: Path) -> None:
-    said = [*SAID, document("late", at=1001, topic="moon")]
-    names = sorted({one.id for one in said})
-    with engine(tmp_path) as here:
-        here.publish(said)
-        before = dict(zip(names, statuses(here, names), strict=True))
-        with here.rebuild(ruleset=OTHER_RULESET, future="apply") as next_one:
-            found = {one.id: one for one in finish(next_one).differences()}
-            next_one.switch()
-        after = dict(zip(names, statuses(here, names), strict=True))
+def test_the_comparison_names_every_document_whose_status_would_change_and_why(tmp_path: Path) -> None:
+    statements = [*STATEMENTS, document("late", at=1001, topic="moon")]
+    names = sorted({statement.id for statement in statements})
+    with engine(tmp_path) as car:
+        car.publish(statements)
+        before = dict(zip(names, statuses(car, names), strict=True))
+        with car.directory.rebuild(ruleset=OTHER_RULESET, future="apply") as rebuild:
+            differences = {difference.id: difference for difference in finish(rebuild).differences()}
+            rebuild.switch()
+        after = dict(zip(names, statuses(car, names), strict=True))
 
-    assert {name: (one.before, one.after) for name, one in found.items()} == {
+    assert {name: (difference.before, difference.after) for name, difference in differences.items()} == {
         name: (before[name], after[name]) for name in names if before[name] != after[name]
     }
-    assert found["late"] == Difference(id="late", before="pending", after="active")
-    assert found["d1"] == Difference(
-        id="d1", before="void", after="active", why=(Step(id="q1", rule="doubt-voids-denial", scope="topic=moon"),)
-    )
+    assert differences["late"] == Difference(id="late", before="pending", after="in_force")
+    why = (Step(id="q1", rule="doubt-voids-denial", scope="topic=moon"),)
+    assert differences["d1"] == Difference(id="d1", before="superseded", after="in_force", why=why)
 
 
-def test_a_folder_goes_by_the_rules_it_was_made_with(tmp_path: Path) -> None:
+def test_a_folder_keeps_the_rules_that_it_was_built_with(tmp_path: Path) -> None:
     pack = written(tmp_path, GOOD)
-    with stream_car.open(tmp_path / "data", domains=[pack]) as here:
-        here.publish([{**FACT, "type": "claim", "scope": {"topic": "Tea"}}])
-        generation = here.generation
+    with stream_car.open(tmp_path / "data", rules=[pack]) as car:
+        car.publish([{**FACT, "type": "claim", "scope": {"topic": "Tea"}}])
+        generation = car.directory.generation
     written(tmp_path, GOOD.replace('"lower"', '"none"'))
-    with stream_car.open(tmp_path / "data") as here:
-        assert here.generation == generation
-        assert [one.scope for one in here.frontier("topic=tea")] == ["topic=tea"]
+    with stream_car.open(tmp_path / "data") as car:
+        assert car.directory.generation == generation
+        assert [frontier.scope for frontier in car.frontier("topic=tea")] == ["topic=tea"]
     with pytest.raises(InvalidRequest, match="stream-car rebuild"):
-        stream_car.open(tmp_path / "data", domains=[pack])
-    with stream_car.open(tmp_path / "data") as here:
-        with here.rebuild() as next_one:
-            next_one.switch()
-        assert [one.scope for one in here.frontier("topic=Tea")] == ["topic=Tea"]
-    with stream_car.open(tmp_path / "data", domains=[pack]) as here:
-        assert here.generation != generation
+        stream_car.open(tmp_path / "data", rules=[pack])
+    with stream_car.open(tmp_path / "data") as car:
+        with car.directory.rebuild() as rebuild:
+            rebuild.switch()
+        assert [frontier.scope for frontier in car.frontier("topic=Tea")] == ["topic=Tea"]
+    with stream_car.open(tmp_path / "data", rules=[pack]) as car:
+        assert car.directory.generation != generation
 
 
 def test_a_folder_without_documents_takes_the_rules_it_is_opened_with(tmp_path: Path) -> None:
-    with stream_car.open(tmp_path, domains=["legal"]):
+    with stream_car.open(tmp_path, rules=["legal"]):
         pass
-    with stream_car.open(tmp_path, domains=["facts"]) as here:
-        assert here.publish([FACT]).receipts[0].outcome == "accepted"
+    with stream_car.open(tmp_path, rules=["facts"]) as car:
+        assert car.publish([FACT]).receipts[0].outcome == "accepted"
     with pytest.raises(InvalidRequest, match="built with different rules"):
-        stream_car.open(tmp_path, domains=["legal"])
+        stream_car.open(tmp_path, rules=["legal"])
 
 
-def test_what_the_old_rules_refused_is_looked_at_again(tmp_path: Path) -> None:
-    with stream_car.open(tmp_path, domains=["legal"]) as here:
-        assert here.publish([FACT]).receipts[0].code == "type_unknown"
-        with here.rebuild(["facts"]) as next_one:
-            [difference] = finish(next_one).differences()
-            next_one.switch()
-        assert (difference.id, difference.before, difference.after) == ("f1", "absent", "active")
-        assert here.rejected() == ()
-        assert here.resolve(["f1"])[0].status == "active"
+def test_what_the_old_rules_rejected_is_examined_again(tmp_path: Path) -> None:
+    with stream_car.open(tmp_path, rules=["legal"]) as car:
+        assert car.publish([FACT]).receipts[0].code == "type_unknown"
+        with car.directory.rebuild(["facts"]) as rebuild:
+            [difference] = finish(rebuild).differences()
+            rebuild.switch()
+        assert (difference.id, difference.before, difference.after) == ("f1", "unknown", "in_force")
+        assert car.rejected() == ()
+        assert car.resolve(["f1"])[0].status == "in_force"
 
 
-def test_changes_of_the_new_generation_are_counted_anew(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish(SAID)
-        with here.rebuild(ruleset=OTHER_RULESET) as next_one:
-            next_one.switch()
-        told = here.changes()
+def test_changes_of_the_new_generation_are_numbered_from_1(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+        with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            rebuild.switch()
+        positions = [Position.parse(change.position) for change in car.changes()]
 
-        assert [one.oseq for one in told] == list(range(1, len(told) + 1))
-        assert {one.position.split("/")[0] for one in told} == {here.generation}
+        assert [position.number for position in positions] == list(range(1, len(positions) + 1))
+        assert {position.generation for position in positions} == {car.directory.generation}
 
 
-def test_what_a_killed_rebuild_left_is_swept_away(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish(SAID)
-        first = answers(here)
+def test_what_a_killed_rebuild_left_behind_is_removed(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+        first = answers(car)
     (tmp_path / "built" / "2" / "index").mkdir(parents=True)
     (tmp_path / "generation.json.new").write_text("{")
-    with engine(tmp_path) as here:
-        assert answers(here) == first
+    with engine(tmp_path) as car:
+        assert answers(car) == first
         assert [path.name for path in (tmp_path / "built").iterdir()] == ["1"]
 
 
-def test_a_memory_that_cannot_be_read_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish(SAID)
+def test_a_damaged_generation_file_is_an_error_that_names_the_cure(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
     (tmp_path / "generation.json").write_text("{")
     with pytest.raises(Halted, match="restore it from a backup, or remove it"):
         engine(tmp_path)
 
 
-def test_a_folder_that_lost_its_memory_is_built_with_the_rules_it_is_given(tmp_path: Path) -> None:
-    with engine(tmp_path) as here:
-        here.publish(SAID)
-        first = answers(here)
-        with here.rebuild(ruleset=RULESET) as next_one:
-            next_one.switch()
+def test_a_folder_that_lost_its_generation_file_is_built_with_the_rules_it_is_opened_with(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+        first = answers(car)
+        with car.directory.rebuild(ruleset=RULESET) as rebuild:
+            rebuild.switch()
     (tmp_path / "generation.json").unlink()
-    with engine(tmp_path) as here:
-        assert answers(here) == first
-        assert built(tmp_path).is_dir()
+    with engine(tmp_path) as car:
+        assert answers(car) == first
+        assert built_folder(tmp_path).is_dir()
 
 
-def test_the_memory_is_readable_by_people(tmp_path: Path) -> None:
-    with stream_car.open(tmp_path, domains=["facts"]):
+def test_the_generation_file_is_readable_by_people(tmp_path: Path) -> None:
+    with stream_car.open(tmp_path, rules=["facts"]):
         pass
-    told = msgspec.json.decode((tmp_path / "generation.json").read_bytes(), type=dict[str, object])
+    content = msgspec.json.decode((tmp_path / "generation.json").read_bytes(), type=dict[str, object])
 
-    assert (told["packs"], told["future"], told["number"]) == (["facts"], "wait", 1)
+    assert (content["packs"], content["future"], content["number"]) == (["facts"], "wait", 1)

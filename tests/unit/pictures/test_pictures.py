@@ -1,33 +1,39 @@
-"""Pictures say in words what they show, hold what they are given, and are never broken by what a publisher wrote."""
+"""Pictures describe in words what they show, and nothing that a publisher wrote breaks them."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 import pytest
 
-from stream_car.codec import parse_time
 from stream_car.pictures import chain, plots, svg, timeline
-from stream_car.queries.answers import Controlling, Ending, Evidence, Explanation, Group, Held, History, Step
+from stream_car.queries.answers import Controlling, Ending, Evidence, Explanation, Group, History, Step, TimelineMember
 
 EVIL = 'a<script>"&\x00\u202e]]>'
 SPACE = "{http://www.w3.org/2000/svg}"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LABEL = Evidence(
-    id="label", type="drug_label", time=parse_time("2015-01-01T00:00:00Z"), active=False, title="The label"
+    id="label", type="drug_label", time=datetime(2015, 1, 1, tzinfo=UTC), status="superseded", title="The label"
 )
-RECALL = Evidence(id="recall", type="drug_recall", time=parse_time("2019-01-01T00:00:00Z"), title="The recall")
+RECALL = Evidence(id="recall", type="drug_recall", time=datetime(2019, 1, 1, tzinfo=UTC), title="The recall")
 STEP = Step(id="recall", rule="recall-voids-label", scope="drug=x")
 GROUP = Group(anchor=LABEL, controlling=(Controlling(document=RECALL, path=(STEP,)),))
+
+
+def member(name: str, kind: str, time: datetime, *, ended: Ending | None = None, title: str = "") -> TimelineMember:
+    return TimelineMember(id=name, type=kind, revision=1, time=time, append_time=time, ended=ended, title=title)
+
+
 HISTORY = History(
     scope="drug=x",
     members=(
-        Held(
-            id="label",
-            type="drug_label",
-            revision=1,
-            time=LABEL.time,
+        member(
+            "label",
+            "drug_label",
+            LABEL.time,
             ended=Ending(time=RECALL.time, id="recall", rule="recall-voids-label"),
         ),
-        Held(id="recall", type="drug_recall", revision=1, time=RECALL.time),
+        member("recall", "drug_recall", RECALL.time),
     ),
 )
 
@@ -37,23 +43,21 @@ def read(picture: str) -> ElementTree.Element:
 
 
 def words(picture: str) -> list[str]:
-    return [one.text or "" for one in read(picture).iter(f"{SPACE}text")]
+    return [element.text or "" for element in read(picture).iter(f"{SPACE}text")]
 
 
-def told(picture: str) -> str:
+def description(picture: str) -> str:
     return read(picture).findtext(f"{SPACE}desc") or ""
 
 
 def evil_group() -> str:
-    bad = Evidence(id=EVIL, type=EVIL, time=0, title=EVIL)
+    bad = Evidence(id=EVIL, type=EVIL, time=EPOCH, title=EVIL)
     step = Step(id=EVIL, rule=EVIL, scope=EVIL)
     return chain.draw_chain(Group(anchor=LABEL, controlling=(Controlling(document=bad, path=(step,)),)))
 
 
 def evil_history() -> str:
-    return timeline.draw_timelines(
-        [History(scope=EVIL, members=(Held(id=EVIL, type=EVIL, revision=1, time=0, title=EVIL),))]
-    )
+    return timeline.draw_timelines([History(scope=EVIL, members=(member(EVIL, EVIL, EPOCH, title=EVIL),))])
 
 
 def evil_plot() -> str:
@@ -75,7 +79,7 @@ EVIL_PICTURES = [evil_group, evil_history, evil_plot, evil_bars, evil_lines]
 def test_nothing_that_a_publisher_wrote_becomes_an_element(drawn: Callable[[], str]) -> None:
     picture = read(drawn())
 
-    assert "script" not in {one.tag.removeprefix(SPACE) for one in picture.iter()}
+    assert "script" not in {element.tag.removeprefix(SPACE) for element in picture.iter()}
     assert any("a<script>" in text for text in picture.itertext())
     assert not any(char in "".join(picture.itertext()) for char in "\x00\u202e")
 
@@ -86,67 +90,69 @@ def test_a_picture_has_a_title_and_a_description_and_is_drawn_for_dark_pages_too
 
     assert read(picture).get("role") == "img"
     assert read(picture).findtext(f"{SPACE}title")
-    assert told(picture)
+    assert description(picture)
     assert "prefers-color-scheme:dark" in picture
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_a_chain_shows_what_is_void_the_rule_and_what_is_in_force() -> None:
+def test_a_chain_shows_what_is_superseded_the_rule_and_what_is_in_force() -> None:
     picture = chain.draw_chain(GROUP)
 
-    assert told(picture) == "label is voided by recall (recall-voids-label), which is in force."
-    assert [one for one in words(picture) if "·" in one and ("void" in one or "force" in one)] == [
-        "void · label",
+    assert description(picture) == "label is superseded by recall (recall-voids-label), which is in force."
+    assert [text for text in words(picture) if "·" in text and ("superseded" in text or "force" in text)] == [
+        "superseded · label",
         "in force · recall",
     ]
     assert "recall-voids-label" in words(picture)
 
 
-def test_a_chain_that_leads_nowhere_says_why() -> None:
+def test_a_chain_that_leads_nowhere_explains_why() -> None:
     stranded = Group(anchor=LABEL, complete=False, reasons=("successor_missing",), missing=("label-2",))
 
-    assert "its successor label-2 is missing" in told(chain.draw_chain(stranded))
-    assert "unknown" in chain.draw_explanation(Explanation(asked="nobody", status="unknown"))
+    assert "its successor label-2 was never published" in description(chain.draw_chain(stranded))
+    assert "unknown" in chain.draw_explanation(Explanation(name="nobody", status="unknown"))
 
 
-def test_a_timeline_tells_from_when_to_when_each_held_and_what_ended_it() -> None:
+def test_a_timeline_describes_when_each_member_was_in_force_and_what_ended_it() -> None:
     picture = timeline.draw_timelines([HISTORY])
 
-    assert "label is in force from 2015-01-01 to 2019-01-01, ended by recall (recall-voids-label)" in told(picture)
-    assert "recall is in force from 2019-01-01." in told(picture)
+    assert "label is in force from 2015-01-01 to 2019-01-01, ended by recall" in description(picture)
+    assert "(recall-voids-label)" in description(picture)
+    assert "recall is in force from 2019-01-01." in description(picture)
 
 
-def test_bars_of_a_timeline_stand_in_proportion_to_time() -> None:
+def test_bars_of_a_timeline_are_proportional_to_time() -> None:
     picture = read(timeline.draw_timelines([HISTORY]))
-    bars = {one.get("class"): one for one in picture.iter(f"{SPACE}rect") if one.get("class") in ("held", "bar")}
-    ended, holds = (float(bars[kind].get("width") or 0) for kind in ("bar", "held"))
+    rectangles = picture.iter(f"{SPACE}rect")
+    bars = {bar.get("class"): bar for bar in rectangles if bar.get("class") in ("current", "bar")}
+    ended, holds = (float(bars[kind].get("width") or 0) for kind in ("bar", "current"))
 
-    assert float(bars["bar"].get("x") or 0) + ended == pytest.approx(float(bars["held"].get("x") or 0), abs=0.2)
+    assert float(bars["bar"].get("x") or 0) + ended == pytest.approx(float(bars["current"].get("x") or 0), abs=0.2)
     assert ended == pytest.approx(6 * holds, rel=0.01)
 
 
-def test_a_scope_that_is_not_there_is_a_picture_of_words() -> None:
+def test_an_unknown_scope_becomes_a_picture_of_words() -> None:
     assert words(timeline.draw_timelines([])) == ["No scope has these values"]
 
 
-def test_the_diagonal_parts_what_is_void_from_what_is_in_force() -> None:
+def test_the_diagonal_separates_what_is_superseded_from_what_is_in_force() -> None:
     picture = plots.draw_scatter(
         "t",
-        [plots.ChartPoint(x=2, y=1, name="void"), plots.ChartPoint(x=2, y=2, name="holds")],
+        [plots.ChartPoint(x=2, y=1, name="superseded"), plots.ChartPoint(x=2, y=2, name="in force")],
         x_label="a",
         y_label="b",
     )
 
-    assert told(picture) == "2 points; 1 lie below the diagonal."
+    assert description(picture) == "2 points; 1 lie below the diagonal."
 
 
-def test_a_line_tells_where_it_begins_and_ends_and_has_a_point_for_each_place() -> None:
+def test_a_line_describes_where_it_begins_and_ends_and_has_a_point_for_each_place() -> None:
     picture = plots.draw_lines(
         "t", ["1", "2", "5"], [plots.ChartLine(name="risk", values=(0.5, 0.25, 0.0))], x_label="budget"
     )
-    heights = [float(one.get("cy") or 0) for one in read(picture).iter(f"{SPACE}circle")][:3]
+    heights = [float(circle.get("cy") or 0) for circle in read(picture).iter(f"{SPACE}circle")][:3]
 
-    assert told(picture) == "risk from 0.500 to 0.000"
+    assert description(picture) == "risk from 0.500 to 0.000"
     assert heights[1] - heights[0] == pytest.approx(heights[2] - heights[1])
     assert heights == sorted(heights)  # downwards
 

@@ -6,7 +6,7 @@ import pytest
 
 from stream_car.core.changes import Cause
 from stream_car.core.frontier import place
-from stream_car.core.pages import INLINE_MAX, add
+from stream_car.core.pages import INLINE_MAX, insert_member
 from stream_car.core.revisions import Placement, document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Entry, Scope, StoredDocument
@@ -24,8 +24,8 @@ def written(members: int) -> dict[bytes, bytes | None]:
     """The bytes of a scope and its documents as a store keeps them."""
     scope, values = Scope(NAME), State()
     for number in range(members):
-        add(scope, values.pages, entry(number))
-        values.keep(StoredDocument(entry=entry(number), retracted=False, digest=b"digest", scopes=(NAME,)))
+        insert_member(scope, values.pages, entry(number))
+        values.put(StoredDocument(entry=entry(number), retracted=False, digest=b"digest", scopes=(NAME,)))
     values.scopes[NAME] = scope
     return {key: encode_value(value) for key, value in values.items()}
 
@@ -64,8 +64,8 @@ def test_the_names_of_a_scope_are_those_of_its_members() -> None:
     assert held is not None
     assert scope is not None
     assert held.scopes[0] is scope.name
-    assert state.names(("".join(["topic", "=tea"]),)) is held.scopes
-    assert state.names((NAME, "topic=other")) == (NAME, "topic=other")
+    assert state.shared_names(("".join(["topic", "=tea"]),)) is held.scopes
+    assert state.shared_names((NAME, "topic=other")) == (NAME, "topic=other")
 
 
 def test_what_is_known_by_key_is_known_by_name() -> None:
@@ -96,7 +96,7 @@ def test_the_longest_known_is_forgotten_first() -> None:
 def test_a_member_that_is_not_where_the_state_says_is_named_as_damage(members: int, is_corrected: bool) -> None:
     scope, values = Scope(NAME), State()
     for number in range(members):
-        add(scope, values.pages, entry(number))
+        insert_member(scope, values.pages, entry(number))
     gone = entry(members)
     placement = Placement(
         scope=NAME,

@@ -1,208 +1,135 @@
-"""The folds apart: what each says to the other, and what it drops."""
-
-from collections.abc import Generator, Sequence
-from typing import TypeVar
+"""The folds of the two hops: what each sends to the other, and what it drops."""
 
 import msgspec
 import pytest
 
-from stream_car.codec import encode
 from stream_car.codec.placements import PlacementRecord, decode_placement, encode_watermark
-from stream_car.core.changes import FrontierChange
-from stream_car.core.documents import Document
 from stream_car.errors import Halted
-from stream_car.ports import Emission, Message, Record
+from stream_car.ports import Message
 from stream_car.processing.fold import REJECTED
-from stream_car.processing.headers import FrontierHeader
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import State
 from stream_car.processing.two_hop import (
     DOCUMENTS,
     FORWARDED,
-    FRONTIER,
     PLACEMENTS,
     REJECTED_MAX,
-    FrontierFold,
     IntakeFold,
+    emission_message,
     generation_of,
-    message_of_emission,
 )
-from tests.support.engines import NOW, OTHER_RULESET, RULESET, document
-
-T = TypeVar("T")
-TWO = Partitions(intakes=2, frontiers=2)
+from tests.support.engines import OTHER_RULESET, RULESET, document
+from tests.support.two_hop_folds import TWO, Frontier, Intake, ids_of, record, run_fold, topic_of
 
 
-def at_home(shard: int, partitions: Partitions = TWO) -> list[str]:
-    return [name for name in map(str, range(40)) if partitions.of_id(name) == shard]
-
-
-def topic_of(shard: int) -> str:
-    return next(name for name in map(str, range(40)) if TWO.of_scope(f"topic={name}".encode()) == shard)
-
-
-def record(
-    offset: int,
-    said: Document | bytes | None,
-    *,
-    key: bytes | None = None,
-    headers: Sequence[tuple[str, bytes]] = (),
-) -> Record:
-    value = encode(said) if isinstance(said, Document) else said
-    return Record(offset=offset, append_time=NOW, value=value, key=key, headers=tuple(headers))
-
-
-def driven(state: State, steps: Generator[list[bytes], None, T]) -> T:
-    while True:
-        try:
-            keys = next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        state.update(dict.fromkeys(keys))
-
-
-class Intake:
-    """An intake shard over a plain dictionary."""
-
-    def __init__(self, shard: int = 0, partitions: Partitions = TWO) -> None:
-        self.fold = IntakeFold(RULESET, partitions, shard=shard)
-        self.state = State()
-        self.oseq = 0
-
-    def take(self, given: Record) -> list[Emission]:
-        read = self.fold.read(given)
-        events = self.fold.emit(read, driven(self.state, self.fold.apply(self.state, read)), self.oseq + 1)
-        self.oseq += len(events)
-        return events
-
-
-class Frontier:
-    """A frontier shard over a plain dictionary."""
-
-    def __init__(self, shard: int = 0) -> None:
-        self.fold = FrontierFold(RULESET, TWO, shard=shard)
-        self.state = State()
-        self.offset = 0
-
-    def take(self, value: bytes | None) -> list[FrontierChange]:
-        read = self.fold.read(record(self.offset, value))
-        effects = driven(self.state, self.fold.apply(self.state, read))
-        self.offset += 1
-        return [msgspec.json.decode(e.value, type=FrontierChange) for e in self.fold.emit(read, effects, 1)]
-
-    @property
-    def header(self) -> FrontierHeader:
-        found = self.state[FRONTIER]
-        assert isinstance(found, FrontierHeader)
-        return found
-
-
-def test_a_document_becomes_one_placement_a_scope_with_its_number_and_input() -> None:
-    name = at_home(0)[0]
-    events = Intake().take(record(5, document(name, topic="rain", place="here")))
-    sent = [decode_placement(event.value) for event in events]
+def test_a_document_becomes_one_placement_per_scope_with_its_number_and_input() -> None:
+    name = ids_of(0)[0]
+    events = Intake().apply(record(5, document(name, topic="rain", place="here")))
 
     assert [(event.oseq, event.stream) for event in events] == [(1, PLACEMENTS), (2, PLACEMENTS)]
-    assert all(isinstance(one, PlacementRecord) and (one.shard, one.offset, one.id) == (0, 5, name) for one in sent)
-    assert [event.key.decode() for event in events] == [one.scope for one in sent if isinstance(one, PlacementRecord)]
+    for event in events:
+        placement = decode_placement(event.value)
+        assert isinstance(placement, PlacementRecord)
+        assert (placement.shard, placement.offset, placement.id) == (0, 5, name)
+        assert placement.scope == event.key.decode()
 
 
-def test_a_record_in_the_wrong_partition_is_forwarded_as_it_came_and_says_where_from() -> None:
-    stray = record(5, document(at_home(1)[0], topic="rain"), headers=(("trace", b"x"),))
-    [event] = Intake().take(stray)
+def test_a_record_in_the_wrong_partition_is_forwarded_unchanged_with_its_origin() -> None:
+    stray = record(5, document(ids_of(1)[0], topic="rain"), headers=(("trace", b"x"),))
+    [event] = Intake().apply(stray)
 
-    assert (event.stream, event.key.decode()) == (DOCUMENTS, at_home(1)[0])
-    assert message_of_emission(event) == Message(
+    assert (event.stream, event.key.decode()) == (DOCUMENTS, ids_of(1)[0])
+    assert emission_message(event) == Message(
         value=stray.value, key=stray.key, headers=(("trace", b"x"), (FORWARDED, b"0/5"))
     )
 
 
-def test_a_forwarded_record_counts_once_however_often_it_comes() -> None:
-    name = at_home(1)[0]
+def test_a_forwarded_record_counts_once_however_often_it_arrives() -> None:
+    name = ids_of(1)[0]
     intake = Intake(shard=1)
     forwarded = [
         record(0, document(name, topic="rain"), headers=((FORWARDED, b"0/5"),)),
         record(1, None, key=name.encode(), headers=((FORWARDED, b"0/6"),)),
         record(2, document(name, revision=2, topic="rain"), headers=((FORWARDED, b"0/7"),)),
     ]
-    for one in forwarded:
-        assert intake.take(one)
+    for copy in forwarded:
+        assert intake.apply(copy)
 
-    late = [msgspec.structs.replace(one, offset=one.offset + 3) for one in forwarded]
+    late = [msgspec.structs.replace(copy, offset=copy.offset + 3) for copy in forwarded]
 
-    assert [intake.take(one) for one in late] == [[], [], []]
+    assert [intake.apply(copy) for copy in late] == [[], [], []]
 
 
-def test_a_copy_that_belongs_nowhere_here_is_left_to_its_original() -> None:
-    stray = record(5, document(at_home(1)[0], topic="rain"), headers=((FORWARDED, b"1/3"),))
+def test_a_forwarded_copy_in_the_wrong_partition_is_dropped() -> None:
+    stray = record(5, document(ids_of(1)[0], topic="rain"), headers=((FORWARDED, b"1/3"),))
 
-    assert Intake().take(stray) == []
+    assert Intake().apply(stray) == []
 
 
 @pytest.mark.parametrize("origin", [b"", b"x/1", b"1", b"9/1", b"-1/2", b"1/x"])
-def test_a_header_that_names_no_partition_is_a_publishers_own_affair(origin: bytes) -> None:
-    given = record(5, document(at_home(0)[0], topic="rain"), headers=((FORWARDED, origin),))
+def test_a_header_that_names_no_partition_is_ignored(origin: bytes) -> None:
+    given = record(5, document(ids_of(0)[0], topic="rain"), headers=((FORWARDED, origin),))
 
-    assert [event.stream for event in Intake().take(given)] == [PLACEMENTS]
-
-
-def test_what_is_rejected_keeps_its_bytes_key_headers_and_coordinates() -> None:
-    [event] = Intake().take(record(5, b"{", key=b"k", headers=(("trace", b"x"),)))
-    message = message_of_emission(event)
-    said = dict(message.headers)
-
-    assert (event.stream, message.value, message.key, said["trace"]) == (REJECTED, b"{", b"k", b"x")
-    assert (said["stream-car-code"], said["stream-car-partition"], said["stream-car-offset"]) == (b"syntax", b"0", b"5")
+    assert [event.stream for event in Intake().apply(given)] == [PLACEMENTS]
 
 
-def test_of_a_huge_rejected_record_only_the_coordinates_are_kept() -> None:
-    [event] = Intake().take(record(5, b"{" * (REJECTED_MAX + 1)))
+def test_a_rejected_record_keeps_its_bytes_key_headers_and_coordinates() -> None:
+    [event] = Intake().apply(record(5, b"{", key=b"k", headers=(("trace", b"x"),)))
+    message = emission_message(event)
+    headers = dict(message.headers)
 
-    assert message_of_emission(event).value is None
-    assert dict(message_of_emission(event).headers)["stream-car-offset"] == b"5"
+    assert (event.stream, message.value, message.key, headers["trace"]) == (REJECTED, b"{", b"k", b"x")
+    assert headers["stream-car-code"] == b"syntax"
+    assert (headers["stream-car-partition"], headers["stream-car-offset"]) == (b"0", b"5")
+
+
+def test_only_the_coordinates_of_a_huge_rejected_record_are_kept() -> None:
+    [event] = Intake().apply(record(5, b"{" * (REJECTED_MAX + 1)))
+
+    assert emission_message(event).value is None
+    assert dict(emission_message(event).headers)["stream-car-offset"] == b"5"
 
 
 def test_a_placement_is_applied_once_and_repeats_are_dropped() -> None:
     intake, frontier = Intake(), Frontier()
     topic = topic_of(0)
-    [event] = intake.take(record(5, document(at_home(0)[0], topic=topic)))
+    [event] = intake.apply(record(5, document(ids_of(0)[0], topic=topic)))
 
-    assert [change.entered[0].id for change in frontier.take(event.value)] == [at_home(0)[0]]
-    assert frontier.take(event.value) == []
+    assert [change.entered[0].id for change in frontier.apply(event.value)] == [ids_of(0)[0]]
+    assert frontier.apply(event.value) == []
     assert (frontier.header.applied, frontier.header.repeated, frontier.header.oseqs) == (1, 1, [1, 0])
 
 
-def test_a_placement_moves_the_bound_to_its_input_and_a_mark_beyond() -> None:
+def test_a_placement_moves_the_watermark_to_its_input_and_a_watermark_beyond_it() -> None:
     intake, frontier = Intake(), Frontier()
-    [event] = intake.take(record(5, document(at_home(0)[0], topic=topic_of(0))))
-    frontier.take(event.value)
+    [event] = intake.apply(record(5, document(ids_of(0)[0], topic=topic_of(0))))
+    frontier.apply(event.value)
 
     assert frontier.header.watermarks == [5, 0]
 
-    frontier.take(encode_watermark(generation=frontier.fold.generation, shard=0, next_offset=6))
-    frontier.take(encode_watermark(generation=frontier.fold.generation, shard=0, next_offset=4))
+    frontier.apply(encode_watermark(generation=frontier.fold.generation, shard=0, next_offset=6))
+    frontier.apply(encode_watermark(generation=frontier.fold.generation, shard=0, next_offset=4))
 
     assert frontier.header.watermarks == [6, 0]
 
 
-def test_what_another_generation_said_is_passed_over() -> None:
+def test_records_of_another_generation_are_ignored() -> None:
     other = IntakeFold(OTHER_RULESET, TWO, shard=0)
-    read = other.read(record(5, document(at_home(0)[0], topic=topic_of(0))))
+    decoded = other.read(record(5, document(ids_of(0)[0], topic=topic_of(0))))
     state = State()
-    [event] = other.emit(read, driven(state, other.apply(state, read)), 1)
+    [event] = other.emit(decoded, run_fold(state, other.apply(state, decoded)), 1)
     frontier = Frontier()
 
-    assert frontier.take(event.value) == []
-    assert frontier.take(encode_watermark(generation=other.generation, shard=0, next_offset=9)) == []
+    assert frontier.apply(event.value) == []
+    assert frontier.apply(encode_watermark(generation=other.generation, shard=0, next_offset=9)) == []
     assert (frontier.header.foreign, frontier.header.watermarks) == (2, [0, 0])
 
 
-def test_a_placement_that_lies_in_a_wrong_partition_halts_the_shard() -> None:
-    [event] = Intake().take(record(5, document(at_home(0)[0], topic=topic_of(1))))
+def test_a_placement_in_the_wrong_partition_halts_the_shard() -> None:
+    [event] = Intake().apply(record(5, document(ids_of(0)[0], topic=topic_of(1))))
 
     with pytest.raises(Halted) as caught:
-        Frontier(shard=0).take(event.value)
+        Frontier(shard=0).apply(event.value)
 
     assert caught.value.code == "partitions"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_car.ranking.analysis import mentions, name, names, terms, words
+from stream_car.ranking.analysis import name, names, possible_names, terms, words
 
 
 def test_words_are_runs_of_letters_and_digits_without_case_and_accents() -> None:
@@ -23,18 +23,18 @@ def test_terms_have_neither_stop_words_nor_endings() -> None:
 
 
 def test_a_question_mentions_a_value_however_it_is_punctuated() -> None:
-    said = mentions("Is Roberts v. Moore, 312 U.S. 760 (2010) still good law for EMP060-Evans?")
+    names = possible_names("Is Roberts v. Moore, 312 U.S. 760 (2010) still good law for EMP060-Evans?")
 
     for value in ("roberts_v_moore_312us760", "EMP060-Evans", "moore"):
-        assert name(value) in said
-    assert name("roberts_v_moore_312us761") not in said
+        assert name(value) in names
+    assert name("roberts_v_moore_312us761") not in names
 
 
 def test_stop_words_and_single_letters_name_nothing() -> None:
-    assert mentions("it is a b") == ["itis", "itisa", "itisab", "isa", "isab", "ab"]
+    assert possible_names("it is a b") == ["itis", "itisa", "itisab", "isa", "isab", "ab"]
     assert names(["IT", "*", "", "A", "CVE-1", "cve_1"]) == ["cve1"]
 
 
 def test_a_long_text_is_searched_for_names_at_its_beginning_only() -> None:
-    assert "target" in mentions("word " * 95 + "target")
-    assert "target" not in mentions("word " * 96 + "target")
+    assert "target" in possible_names("word " * 95 + "target")
+    assert "target" not in possible_names("word " * 96 + "target")

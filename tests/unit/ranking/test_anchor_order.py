@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, by_scope, plan_anchors
+from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, plan_anchors, scope_posterior
 
 MOVED = 3.0
 
@@ -14,23 +14,22 @@ MOVED = 3.0
 def ask(scores: dict[str, float], moved: str = "", *, k: int = 2, depth: int = 100, gone: str = "") -> AnchorPlan:
     """Anchors a, b, ...; those in `moved` are controlled by another document, those in `gone` are not here."""
     steps = plan_anchors([Hit(*item) for item in scores.items()], k=k, depth=depth, superseded_bonus=MOVED)
-    gists: dict[str, AnchorSummary | None] | None = None
+    summaries: dict[str, AnchorSummary | None] | None = None
     try:
         while True:
-            batch = steps.send(gists)
-            gists = {
-                one: None
-                if one in gone
-                else AnchorSummary(one, one in moved, (one + "'" if one in moved else one,), (f"s={one}",))
-                for one in batch
-            }
+            batch = steps.send(summaries)
+            summaries = {name: None if name in gone else summary(name, is_moved=name in moved) for name in batch}
     except StopIteration as stop:
         done: AnchorPlan = stop.value
         return done
 
 
-def order(said: AnchorPlan) -> str:
-    return "".join(gist.anchor for _, gist in said.examined)
+def summary(name: str, *, is_moved: bool) -> AnchorSummary:
+    return AnchorSummary(name, is_moved, (f"{name}'" if is_moved else name,), (f"s={name}",))
+
+
+def order(plan: AnchorPlan) -> str:
+    return "".join(summary.anchor for _, summary in plan.examined)
 
 
 def test_groups_stay_as_relevance_has_them_where_nothing_moved() -> None:
@@ -85,29 +84,29 @@ def test_whatever_is_left_could_not_have_changed_the_answer() -> None:
 
 
 def test_beliefs_are_the_posterior_of_odds_with_the_prior_of_what_moved() -> None:
-    said = ask({"a": 2.0, "b": 1.0}, "b")
+    plan = ask({"a": 2.0, "b": 1.0}, "b")
 
-    assert order(said) == "ba"
-    assert said.probabilities == pytest.approx((exp(4) / (exp(4) + exp(2)), exp(2) / (exp(4) + exp(2))))
+    assert order(plan) == "ba"
+    assert plan.probabilities == pytest.approx((exp(4) / (exp(4) + exp(2)), exp(2) / (exp(4) + exp(2))))
     assert ask({}).probabilities == ()
     assert ask({"a": 900.0}).probabilities == (1.0,)
 
 
 def test_beliefs_leave_room_for_what_was_not_looked_at() -> None:
-    said = ask({f"{n}": 10.0 for n in range(STEP)} | {"x": 1.0})
+    plan = ask({f"{n}": 10.0 for n in range(STEP)} | {"x": 1.0})
 
-    assert sum(said.probabilities) == pytest.approx(STEP / (STEP + exp(-9)))
+    assert sum(plan.probabilities) == pytest.approx(STEP / (STEP + exp(-9)))
 
 
 def test_anchors_of_one_scope_are_believed_together() -> None:
-    one, two = (
+    first, second = (
         AnchorSummary(name, is_superseded=False, documents=(name,), scopes=("s=1", *more))
         for name, more in (("a", ()), ("b", ("t=1",)))
     )
-    said = AnchorPlan(
+    plan = AnchorPlan(
         (
-            (Hit("a", 1.0), one),
-            (Hit("b", 1.0), two),
+            (Hit("a", 1.0), first),
+            (Hit("b", 1.0), second),
             (Hit("c", 1.0), AnchorSummary("c", is_superseded=False, documents=())),
         ),
         (),
@@ -115,7 +114,7 @@ def test_anchors_of_one_scope_are_believed_together() -> None:
         probabilities=(0.4, 0.4, 0.2),
     )
 
-    assert by_scope(said, "none") == pytest.approx({"s=1": 0.6, "none": 0.2, "t=1": 0.2})
+    assert scope_posterior(plan, "none") == pytest.approx({"s=1": 0.6, "none": 0.2, "t=1": 0.2})
 
 
 def test_equals_are_told_in_the_order_of_stage_1() -> None:

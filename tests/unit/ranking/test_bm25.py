@@ -8,13 +8,13 @@ from stream_car.ranking.bm25 import (
     COMMON,
     DocumentTerms,
     QueryWeights,
-    counted,
+    count_terms,
     idf,
-    joined,
-    proposing,
+    join_terms,
     query_weights,
-    rarest,
+    rarest_terms,
     score,
+    terms_to_search,
 )
 from stream_car.ranking.settings import Settings
 
@@ -24,13 +24,13 @@ USUAL, RARE, NAMED = idf(DOCUMENTS, 300), idf(DOCUMENTS, 3), idf(DOCUMENTS, 1)
 
 
 def document(text: str, names: str = "") -> DocumentTerms:
-    return DocumentTerms(joined(text.split()), joined(names.split()), len(text.split()))
+    return DocumentTerms(join_terms(text.split()), join_terms(names.split()), len(text.split()))
 
 
 def question(text: str, *names: str, settings: Settings = SETTINGS, average: float = 4.0) -> QueryWeights:
-    said = text.split()
-    having = {term: 3 if term == "rare" else 300 for term in said}
-    return query_weights(said, having, dict.fromkeys(names, 1), DOCUMENTS, average, settings)
+    words = text.split()
+    having = {term: 3 if term == "rare" else 300 for term in words}
+    return query_weights(words, having, dict.fromkeys(names, 1), DOCUMENTS, average, settings)
 
 
 def test_rarer_terms_weigh_more() -> None:
@@ -73,17 +73,17 @@ def test_how_many_words_are_asked_for_does_not_change_what_each_is_worth(length:
 
 
 def test_words_that_no_document_has_and_of_many_the_commonest_do_not_count() -> None:
-    assert rarest({"b": 3, "a": 0, "c": 1}, 2) == {"b": 3, "c": 1}
-    assert rarest({"d": 9, "b": 3, "a": 1, "c": 3}, 2) == {"b": 3, "a": 1}
-    assert counted(["a", "x", "b", "a"], {"b": 3, "a": 1}) == {"b": 1, "a": 2}
+    assert rarest_terms({"b": 3, "a": 0, "c": 1}, 2) == {"b": 3, "c": 1}
+    assert rarest_terms({"d": 9, "b": 3, "a": 1, "c": 3}, 2) == {"b": 3, "a": 1}
+    assert count_terms(["a", "x", "b", "a"], {"b": 3, "a": 1}) == {"b": 1, "a": 2}
 
 
 def test_the_commonest_words_propose_nothing_where_they_tell_little() -> None:
     having = {"axios": 60, "memory": 20_000, "report": 900_000, "use": 950_000}
     counts = dict.fromkeys(having, 1)
 
-    assert proposing(counts, having, 1_000_000) == {"axios": 1, "memory": 1}
+    assert terms_to_search(counts, having, 1_000_000) == {"axios": 1, "memory": 1}
     alone = {"report": 900_000, "use": 950_000}
-    assert "report" in proposing(dict.fromkeys(alone, 1), alone, 1_000_000)  # most of what the question says
+    assert "report" in terms_to_search(dict.fromkeys(alone, 1), alone, 1_000_000)  # most of what the question says
     few = {word: number // 100 for word, number in having.items()}
-    assert few["use"] < COMMON and proposing(counts, few, 10_000) == counts
+    assert few["use"] < COMMON and terms_to_search(counts, few, 10_000) == counts

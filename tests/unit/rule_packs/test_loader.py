@@ -13,7 +13,7 @@ from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Key, Rule
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD
-from stream_car.rule_packs import Connection, examine, load, read_pack, shipped
+from stream_car.rule_packs import RuleConnection, examine_pack, load, read_pack, shipped_names
 from tests.support.repository import DATA, ROOT
 from tests.support.rule_packs import GOOD, rule, written
 
@@ -22,24 +22,24 @@ PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 ON_FACTS = GOOD.replace('superseded = "claim"', 'superseded = "fact"').replace("topic", "subject")
 
 
-def document(id: str, type: str, time: int, scope: dict[str, tuple[str, ...]], **said: object) -> Document:
-    return Document(id=id, type=type, time=time, scope=(scope,), attributes=said)
+def document(id: str, type: str, time: int, scope: dict[str, tuple[str, ...]], **attributes: object) -> Document:
+    return Document(id=id, type=type, time=time, scope=(scope,), attributes=attributes)
 
 
 def reason(rules: Ruleset, later: Document, earlier: Document) -> str | None:
-    found = definitions.voids(later=later, earlier=earlier, ruleset=rules)
-    return None if found is None else found.rule
+    result = definitions.voids(later=later, earlier=earlier, ruleset=rules)
+    return None if result is None else result.rule
 
 
 # What loads
 
 
 def test_the_shipped_packs_are_shipped_and_load_together() -> None:
-    assert shipped() == ("compliance", "facts", "incident", "legal", "medical", "security", "standards")
-    assert {domain.name for domain in load().packs} == set(shipped())
+    assert shipped_names() == ("compliance", "facts", "incident", "legal", "medical", "security", "standards")
+    assert {domain.name for domain in load().packs} == set(shipped_names())
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_names())
 def test_every_shipped_pack_loads_alone_and_describes_itself_and_its_types(name: str) -> None:
     (domain,) = load([name]).packs
 
@@ -48,9 +48,9 @@ def test_every_shipped_pack_loads_alone_and_describes_itself_and_its_types(name:
     assert all(domain.type_descriptions[kind] for kind in domain.types)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_names())
 def test_every_rule_of_a_shipped_pack_connects_the_documents_invented_for_it(name: str) -> None:
-    report = examine(name)
+    report = examine_pack(name)
 
     assert report.invented
     assert report.idle == ()
@@ -114,7 +114,7 @@ def test_the_digest_does_not_depend_on_the_order_in_which_packs_are_named() -> N
 
 
 def test_a_report_of_a_bad_pack_is_its_problems(tmp_path: Path) -> None:
-    report = examine(written(tmp_path, "colour = 1\n" + GOOD))
+    report = examine_pack(written(tmp_path, "colour = 1\n" + GOOD))
 
     assert len(report.problems) == 1
     assert report.ruleset is None
@@ -132,11 +132,11 @@ def test_a_report_shows_the_pairs_of_a_sample_and_what_joined_nothing(tmp_path: 
         document("alien", "gossip", 1, {"topic": ("rain",)}),
     ]
 
-    report = examine(written(tmp_path, GOOD + amendment), sample)
+    report = examine_pack(written(tmp_path, GOOD + amendment), sample)
 
     assert report.connections == (
-        Connection(later="c2", earlier="c1", rule="claim-amends-claim", scope="topic=rain", effect="amend"),
-        Connection(later="d", earlier="c1", rule="denial-voids-claim", scope="topic=rain"),
+        RuleConnection(later="c2", earlier="c1", rule="claim-amends-claim", scope="topic=rain", effect="amend"),
+        RuleConnection(later="d", earlier="c1", rule="denial-voids-claim", scope="topic=rain"),
     )
     assert report.unscoped == ("lost",)
     assert report.lacking == (("claim", "topic", 1),)
@@ -148,14 +148,14 @@ def test_a_report_shows_explicit_links_and_idle_rules(tmp_path: Path) -> None:
     old = document("old", "claim", 1, {"topic": ("rain",)})
     new = Document(id="new", type="claim", time=0, supersedes=("old",))
 
-    report = examine(written(tmp_path, GOOD), [old, new])
+    report = examine_pack(written(tmp_path, GOOD), [old, new])
 
-    assert report.connections == (Connection(later="new", earlier="old", rule="link", scope="document=old"),)
+    assert report.connections == (RuleConnection(later="new", earlier="old", rule="link", scope="document=old"),)
     assert report.idle == ("denial-voids-claim",)
 
 
 def test_an_invented_sample_shows_what_differ_on_leaves_alone() -> None:
-    pairs = {(pair.later.split("/")[1], pair.earlier.split("/")[1]) for pair in examine("facts").connections}
+    pairs = {(pair.later.split("/")[1], pair.earlier.split("/")[1]) for pair in examine_pack("facts").connections}
 
     assert pairs == {("later", "earlier"), ("later", "other")}
 
@@ -163,8 +163,8 @@ def test_an_invented_sample_shows_what_differ_on_leaves_alone() -> None:
 def test_a_pack_is_examined_beside_others(tmp_path: Path) -> None:
     path = written(tmp_path, ON_FACTS)
 
-    assert "Load the pack 'facts' too." in examine(path).problems[0]
-    assert [pair.rule for pair in examine(path, beside=["facts"]).connections] == ["denial-voids-claim"]
+    assert "Load the pack 'facts' too." in examine_pack(path).problems[0]
+    assert [pair.rule for pair in examine_pack(path, beside=["facts"]).connections] == ["denial-voids-claim"]
 
 
 # What the shipped packs mean
@@ -245,9 +245,9 @@ def test_a_policy_update_voids_everyones_confirmation_without_naming_anybody() -
     confirmation = document("c", "policy_acknowledged", 1, {"employee": ("e",), "ticker": ("T",)})
     update = Document(id="u", type="policy_update", time=2)
 
-    found = definitions.voids(later=update, earlier=confirmation, ruleset=load())
+    voiding = definitions.voids(later=update, earlier=confirmation, ruleset=load())
 
-    assert found == definitions.Reason(rule="R10", scope="policy=*")
+    assert voiding == definitions.Reason(rule="R10", scope="policy=*")
 
 
 def test_a_fact_is_void_by_another_value_and_reinforced_by_the_same() -> None:
@@ -273,11 +273,11 @@ def rows(path: Path) -> Iterator[tuple[str, frozenset[str]]]:
 def test_every_type_and_key_of_the_benchmark_data_is_known() -> None:
     rules = load()
     files = [*sorted(DATA.glob("*/documents.jsonl")), DATA / "sample.jsonl"]
-    found = {row for path in files for row in rows(path)}
+    used = {row for path in files for row in rows(path)}
 
     assert len(files) > 1
-    assert {kind for kind, _ in found} <= rules.pack_of.keys()
-    assert {(kind, key) for kind, keys in found for key in keys if key not in rules.pack_of[kind].keys} == set()
+    assert {kind for kind, _ in used} <= rules.pack_of.keys()
+    assert {(kind, key) for kind, keys in used for key in keys if key not in rules.pack_of[kind].keys} == set()
 
 
 # The page
@@ -298,7 +298,7 @@ def test_the_pack_of_the_page_loads_and_does_what_the_page_says(tmp_path: Path) 
         rule="delay-voids-promise", scope="parcel=X-1"
     )
     assert rules.anchor_types() == {"promise", "notice"}
-    assert examine(path).idle == ()
+    assert examine_pack(path).idle == ()
 
 
 def test_the_python_of_the_page_runs(tmp_path: Path) -> None:

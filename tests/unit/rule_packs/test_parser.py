@@ -56,7 +56,7 @@ PROBLEMS = [
     ),
     (
         "type not described",
-        GOOD.replace('"Something is said."', "1"),
+        GOOD.replace('"Something is claimed."', "1"),
         "The type 'claim' needs a description of one sentence. Write claim = .*",
     ),
     (

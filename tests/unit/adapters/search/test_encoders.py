@@ -45,7 +45,7 @@ def folder(path: Path, *names: str) -> Path:
 @pytest.mark.usefixtures("bare")
 def test_the_files_of_a_folder_say_what_it_needs(names: tuple[str, ...], extra: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=rf"pip install 'stream-car\[{extra}\]'") as caught:
-        encoders.encoder(folder(tmp_path, *names))
+        encoders.load_encoder(folder(tmp_path, *names))
 
     assert caught.value.code == "encoder"
 
@@ -55,21 +55,21 @@ def test_a_word_before_the_folder_decides(tmp_path: Path) -> None:
     both = folder(tmp_path, "model.onnx", "tokenizer.json", "modules.json")
 
     with pytest.raises(InvalidRequest, match=r"stream-car\[sentence-transformers\]"):
-        encoders.encoder(f"{SENTENCES}:{both}")
+        encoders.load_encoder(f"{SENTENCES}:{both}")
     with pytest.raises(InvalidRequest, match=r"stream-car\[sentence-transformers\]"):
-        encoders.encoder(f"{SENTENCES}:all-MiniLM-L6-v2")
+        encoders.load_encoder(f"{SENTENCES}:all-MiniLM-L6-v2")
 
 
-@pytest.mark.parametrize("said", ["nowhere", "all-MiniLM-L6-v2", ""])
-def test_what_is_no_model_is_an_error_that_says_what_one_is(said: str) -> None:
+@pytest.mark.parametrize("choice", ["nowhere", "all-MiniLM-L6-v2", ""])
+def test_what_is_no_model_is_an_error_that_says_what_one_is(choice: str) -> None:
     with pytest.raises(InvalidRequest, match=r"a folder with model\.onnx and tokenizer\.json"):
-        encoders.encoder(said)
+        encoders.load_encoder(choice)
 
 
 def test_vectors_of_other_weights_have_another_name(tmp_path: Path) -> None:
-    one, same, other = (folder(tmp_path / name, "model.onnx") for name in ("a", "b", "c"))
+    first, same, other = (folder(tmp_path / name, "model.onnx") for name in ("a", "b", "c"))
     (other / "model.onnx").write_bytes(b"[]")
-    names = [encoders.encoder_name(ONNX, place) for place in (one, same, other)]
+    names = [encoders.encoder_name(ONNX, place) for place in (first, same, other)]
 
     assert [name.split()[2] == names[0].split()[2] for name in names] == [True, True, False]
     assert [name.split()[:2] for name in names] == [["a", ONNX], ["b", ONNX], ["c", ONNX]]
@@ -84,14 +84,16 @@ def test_the_library_takes_the_folder_of_a_model_as_the_command_line_does() -> N
     "arguments",
     [
         ("publish", "{file}", "--data", "{data}"),
-        ("up", "--data", "{data}", "--port", "0"),
+        ("serve", "--data", "{data}", "--port", "0"),
     ],
 )
 def test_every_command_that_finds_takes_an_encoder(arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "none.jsonl").touch()
     places = {"file": str(tmp_path / "none.jsonl"), "data": str(tmp_path / "data")}
-    ran = CliRunner(env={"STREAM_CAR_ENCODER": "nowhere"}).invoke(main, [one.format(**places) for one in arguments])
+    ran = CliRunner(env={"STREAM_CAR_ENCODER": "nowhere"}).invoke(
+        main, [argument.format(**places) for argument in arguments]
+    )
 
     assert ran.exit_code == 2
     assert "'nowhere' has no sentence encoder" in ran.stderr
@@ -100,7 +102,7 @@ def test_every_command_that_finds_takes_an_encoder(arguments: tuple[str, ...], t
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("eval", "--documents", "{file}", "--queries", "{file}", "--domain", "legal", "--out", "{data}.jsonl"),
+        ("eval", "--documents", "{file}", "--queries", "{file}", "--rules", "legal", "--out", "{data}.jsonl"),
         ("answers", "--data", "{data}", "--encoder", "nowhere"),
     ],
 )
@@ -109,7 +111,7 @@ def test_the_benchmarks_take_an_encoder(arguments: tuple[str, ...], tmp_path: Pa
     (tmp_path / "none.jsonl").touch()
     places = {"file": str(tmp_path / "none.jsonl"), "data": str(tmp_path / "data")}
     environment = {"STREAM_CAR_ENCODER": "nowhere"}
-    ran = CliRunner(env=environment).invoke(benchmarks, [one.format(**places) for one in arguments])
+    ran = CliRunner(env=environment).invoke(benchmarks, [argument.format(**places) for argument in arguments])
 
     assert ran.exit_code == 2
     assert "'nowhere' has no sentence encoder" in ran.stderr
@@ -117,12 +119,12 @@ def test_the_benchmarks_take_an_encoder(arguments: tuple[str, ...], tmp_path: Pa
 
 def test_a_question_takes_an_encoder_but_a_service_has_its_own(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    here = CliRunner().invoke(main, ["query", "x", "--data", str(tmp_path / "data"), "--encoder", "nowhere"])
-    there = CliRunner().invoke(main, ["query", "x", "--url", "http://127.0.0.1:1", "--encoder", "nowhere"])
+    local = CliRunner().invoke(main, ["query", "x", "--data", str(tmp_path / "data"), "--encoder", "nowhere"])
+    remote = CliRunner().invoke(main, ["query", "x", "--url", "http://127.0.0.1:1", "--encoder", "nowhere"])
 
-    assert (here.exit_code, there.exit_code) == (2, 2)
-    assert "'nowhere' has no sentence encoder" in here.stderr
-    assert "a service has its own data, rules and encoder" in there.stderr
+    assert (local.exit_code, remote.exit_code) == (2, 2)
+    assert "'nowhere' has no sentence encoder" in local.stderr
+    assert "A service has its own data, rules and encoder." in remote.stderr
 
 
 def test_a_settings_file_names_an_encoder(tmp_path: Path) -> None:

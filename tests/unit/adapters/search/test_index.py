@@ -10,30 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from stream_car.adapters.search import disk
-from stream_car.adapters.search import index as indexes
+from stream_car.adapters.search import disk, index as indexes
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.memory import Tail, name_term
-from stream_car.core.documents import Document
 from stream_car.errors import StreamCarError
 from stream_car.ports import IndexedDocument
-from stream_car.ranking.bm25 import DocumentTerms, joined
+from stream_car.ranking.bm25 import DocumentTerms, join_terms
 from stream_car.ranking.settings import Settings
 from tests.support.damage import flip
+from tests.support.indexed_documents import indexed
 from tests.support.repository import ROOT
 
 WORDS = ["bando", "derix", "folut", "gumak", "kivel", "lyrop", "mando", "nerix", "polut", "rumak"]
 
 
-def posting(name: str, text: str, scopes: tuple[str, ...] = ()) -> IndexedDocument:
-    document = Document(id=name, type="advisory", time=1, text=text)
-    return IndexedDocument(document=document, scopes=scopes or (f"host={name}, team=a",))
-
-
 def written(count: int, prefix: str = "d") -> list[IndexedDocument]:
     dice = random.Random(2)
     return [
-        posting(f"{prefix}{n:04d}", " ".join(dice.choices(WORDS, range(1, 11), k=dice.randint(1, 200))))
+        indexed(f"{prefix}{n:04d}", " ".join(dice.choices(WORDS, range(1, 11), k=dice.randint(1, 200))))
         for n in range(count)
     ]
 
@@ -44,14 +38,14 @@ async def filled(folder: Path, count: int = 30) -> None:
     index.close()
 
 
-def analysed(text: str, names: str = "") -> DocumentTerms:
-    return DocumentTerms(joined(text.split()), joined(names.split()), len(text.split()))
+def analyse(text: str, names: str = "") -> DocumentTerms:
+    return DocumentTerms(join_terms(text.split()), join_terms(names.split()), len(text.split()))
 
 
 def test_a_tail_forgets_what_is_removed() -> None:
     tail = Tail()
-    tail.add("a", analysed("x x y", "n"))
-    tail.add("b", analysed("y"))
+    tail.add("a", analyse("x x y", "n"))
+    tail.add("b", analyse("y"))
     tail.remove("a")
     tail.remove("never")
 
@@ -63,9 +57,9 @@ def test_a_tail_forgets_what_is_removed() -> None:
 def test_what_was_sealed_is_found_until_it_is_forgotten_together() -> None:
     tail = Tail()
     for name in ("a", "b"):
-        tail.add(name, analysed("x"))
+        tail.add(name, analyse("x"))
     tail.seal()
-    tail.add("c", analysed("x"))
+    tail.add("c", analyse("x"))
     tail.remove("a")
     assert (len(tail), tail.document_frequency("x"), tail.tokens()) == (2, 2, 2)
     assert sorted(tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__)) == ["b", "c"]
@@ -78,9 +72,9 @@ def test_what_was_sealed_is_found_until_it_is_forgotten_together() -> None:
 def test_a_tail_proposes_the_best_and_all_that_tie_with_the_last() -> None:
     tail = Tail()
     for name in ("a", "b", "c"):
-        tail.add(name, analysed("x y"))
-    tail.add("d", analysed("x x"))
-    tail.add("e", analysed("z", "x"))
+        tail.add(name, analyse("x y"))
+    tail.add("d", analyse("x x"))
+    tail.add("e", analyse("z", "x"))
 
     assert sorted(tail.best({"x": 1.0}, 2.0, 2, set("abcde").__contains__)) == ["a", "b", "c", "d"]
     assert tail.best({"x": 1.0}, 2.0, 1, set("abcde").__contains__) == ["d"]
@@ -92,11 +86,11 @@ async def test_however_many_documents_tie_only_some_are_scored(tmp_path: Path, m
     """All of them, as far as a limit, if nearly everything ties; the oldest if only the last candidates do."""
     monkeypatch.setattr(disk, "TIED_MAX", 30)
     index = TantivyIndex(tmp_path)
-    await index.apply([posting(f"t{n:03d}", "kernel panic") for n in range(400)], (), 400)
+    await index.apply([indexed(f"t{n:03d}", "kernel panic") for n in range(400)], (), 400)
     index._commit()
     assert len(index._disk.candidates({"kernel": 1}, {}, 8, set())) == 8 + 30
 
-    await index.apply([posting(f"best{n}", "kernel panic kernel") for n in range(3)], (), 403)
+    await index.apply([indexed(f"best{n}", "kernel panic kernel") for n in range(3)], (), 403)
     index._commit()
     assert set(index._disk.candidates({"kernel": 1}, {}, 8, set())) == {1, 2, 3, 4, 5, 401, 402, 403}
     assert [hit.id for hit in await index.search("kernel", 1)] == ["best0"]
@@ -107,13 +101,13 @@ async def test_names_propose_no_more_than_the_wanted(tmp_path: Path) -> None:
     """However many names a question has; what has several of them comes first."""
     index = TantivyIndex(tmp_path)
     hosts = [f"host{n:02d}" for n in range(20)]
-    texts = [posting(f"d{n:03d}", f"text{n}", scopes=(f"host={hosts[n % 20]}",)) for n in range(200)]
-    await index.apply([*texts, posting("all", "other", scopes=tuple(f"host={one}" for one in hosts))], (), 201)
+    texts = [indexed(f"d{n:03d}", f"text{n}", scopes=(f"host={hosts[n % 20]}",)) for n in range(200)]
+    await index.apply([*texts, indexed("all", "other", scopes=tuple(f"host={one}" for one in hosts))], (), 201)
     index._commit()
 
-    found = await index.search(" ".join(hosts), 15)
+    hits = await index.search(" ".join(hosts), 15)
 
-    assert len(found) == 15 and found[0].id == "all"
+    assert len(hits) == 15 and hits[0].id == "all"
     index.close()
 
 
@@ -123,7 +117,7 @@ async def test_memory_scores_as_tantivy_does(tmp_path: Path) -> None:
     texts = written(200)
     await index.apply(texts, (), 200)
     index._commit()
-    copies = [posting("copy-" + one.document.id, one.document.text) for one in texts[:100]]
+    copies = [indexed("copy-" + one.document.id, one.document.text) for one in texts[:100]]
     await index.apply(copies, (), 300)
 
     for question in ("bando", "derix gumak", "rumak polut nerix", "bando bando derix"):
@@ -144,10 +138,10 @@ async def test_a_single_document_does_not_wait_for_a_commit(tmp_path: Path, monk
     monkeypatch.setattr(index, "_commit", lambda: commits.append(1))
     monkeypatch.setattr(index, "_begin_commit", lambda: commits.append(1))
 
-    for n, one in enumerate(written(400, prefix="e")):
-        await index.apply([one], (), 601 + n)
-        assert (await index.documents([one.document.id])) != {}
-        await index.search(one.document.text, 5)
+    for n, entry in enumerate(written(400, prefix="e")):
+        await index.apply([entry], (), 601 + n)
+        assert (await index.documents([entry.document.id])) != {}
+        await index.search(entry.document.text, 5)
 
     assert commits == []
     monkeypatch.undo()
@@ -158,8 +152,8 @@ async def test_memory_is_bounded_without_a_single_search(tmp_path: Path, monkeyp
     monkeypatch.setattr(indexes, "UNCOMMITTED_MAX", 50)
     index = TantivyIndex(tmp_path)
 
-    for n, one in enumerate(written(200)):
-        await index.apply([one], (), n + 1)
+    for n, entry in enumerate(written(200)):
+        await index.apply([entry], (), n + 1)
         assert len(index._uncommitted) <= 100
 
     assert index._statistics.position >= 50
@@ -173,7 +167,7 @@ async def test_few_long_documents_are_committed_as_soon_as_many_short_ones(
     index = TantivyIndex(tmp_path)
 
     for n in range(40):
-        await index.apply([posting(f"d{n}", "word " * 1000)], (), n + 1)
+        await index.apply([indexed(f"d{n}", "word " * 1000)], (), n + 1)
         assert len(index._uncommitted) <= 8
 
     assert index._statistics.position >= 30
@@ -187,26 +181,26 @@ async def test_what_comes_replaces_or_goes_during_a_commit_is_found_at_once_and_
     index = TantivyIndex(tmp_path)
     let_go = threading.Event()
     monkeypatch.setattr(index, "_sync", let_go.wait)
-    await index.apply([posting("d0001", "qibor"), posting("d0002", "qibor"), posting("n", "qibor")], ["d0003"], 41)
+    await index.apply([indexed("d0001", "qibor"), indexed("d0002", "qibor"), indexed("n", "qibor")], ["d0003"], 41)
     index._begin_commit()
 
-    await index.apply([posting("d0001", "zanel"), posting("m", "qibor"), posting("m", "zanel")], ["d0002"], 42)
+    await index.apply([indexed("d0001", "zanel"), indexed("m", "qibor"), indexed("m", "zanel")], ["d0002"], 42)
 
-    async def found() -> tuple[list[str], ...]:
+    async def hits_and_documents() -> tuple[list[str], ...]:
         texts = [sorted(hit.id for hit in await index.search(word, 9)) for word in ("qibor", "zanel")]
         return (*texts, sorted(await index.documents(["d0001", "d0002", "d0003", "m", "n"])))
 
     wanted = (["n"], ["d0001", "m"], ["d0001", "m", "n"])
     assert index._writer.is_committing
-    assert await found() == wanted
+    assert await hits_and_documents() == wanted
     let_go.set()
     index._end_commit()
     assert (index._committed, len(index._uncommitted)) == (41, 3)
-    assert await found() == wanted
+    assert await hits_and_documents() == wanted
     index.close()
 
     index = TantivyIndex(tmp_path)
-    assert (await found(), await index.position()) == (wanted, 42)
+    assert (await hits_and_documents(), await index.position()) == (wanted, 42)
     index.close()
 
 
@@ -222,9 +216,9 @@ async def test_a_commit_that_failed_is_told_and_nothing_of_it_is_taken_for_kept(
     await filled(tmp_path, 40)
     index = TantivyIndex(tmp_path)
     monkeypatch.setattr(index, "_sync", full)
-    await index.apply([posting("n", "qibor")], (), 41)
+    await index.apply([indexed("n", "qibor")], (), 41)
     index._begin_commit()
-    await index.apply([posting("m", "qibor")], (), 42)
+    await index.apply([indexed("m", "qibor")], (), 42)
     let_go.set()
 
     with pytest.raises(StreamCarError, match="no space left"):
@@ -313,7 +307,7 @@ async def test_unreadable_side_files_let_the_index_begin_anew(tmp_path: Path, na
 
 async def test_a_flipped_bit_in_a_kept_document_is_noticed_while_open(tmp_path: Path) -> None:
     index = TantivyIndex(tmp_path)
-    await index.apply([posting("a", "word " * 5000)], (), 1)
+    await index.apply([indexed("a", "word " * 5000)], (), 1)
     index._commit()
     store = max((tmp_path / "tantivy").glob("*.store"), key=lambda file: file.stat().st_size)
     with store.open("r+b") as handle:
@@ -336,7 +330,7 @@ async def test_an_index_of_words_without_stems_is_not_read_as_one_with_stems(tmp
     index = TantivyIndex(tmp_path, settings=Settings(stems=False))
 
     assert await index.position() == 0
-    await index.apply([posting("a", "leaking")], (), 1)
+    await index.apply([indexed("a", "leaking")], (), 1)
     assert list(await index.search("leaks", 5)) == []
     assert [hit.id for hit in await index.search("leaking", 5)] == ["a"]
     index.close()
@@ -345,9 +339,9 @@ async def test_an_index_of_words_without_stems_is_not_read_as_one_with_stems(tmp
 async def test_what_was_replaced_leaves_its_words_behind_nowhere(tmp_path: Path) -> None:
     index = TantivyIndex(tmp_path)
     for text in ("first words", "second words", "third words"):
-        await index.apply([posting("a", text), posting("b", text)], (), 1)
+        await index.apply([indexed("a", text), indexed("b", text)], (), 1)
         index._commit()
-        await index.apply([posting("a", text + " again")], (), 1)
+        await index.apply([indexed("a", text + " again")], (), 1)
     await index.apply([], ["b"], 1)
     index._commit()
 
@@ -401,7 +395,7 @@ import asyncio, sys
 from pathlib import Path
 from stream_car.adapters.search import disk
 from stream_car.adapters.search import index as indexes
-from tests.unit.adapters.search.test_index import posting
+from tests.support.indexed_documents import indexed
 
 indexes.UNCOMMITTED_MAX = 20
 
@@ -409,7 +403,7 @@ async def main() -> None:
     index = indexes.TantivyIndex(Path(sys.argv[1]))
     at = await index.position()
     while True:
-        await index.apply([posting(f"d{n}", f"number{n} word") for n in range(at, at + 7)], (), at + 7)
+        await index.apply([indexed(f"d{n}", f"number{n} word") for n in range(at, at + 7)], (), at + 7)
         at += 7
         print(at, flush=True)
 

@@ -15,7 +15,7 @@ class Lengths:
 
     def __init__(self) -> None:
         self.batches: list[int] = []
-        self.said: set[tuple[bool, bool, bool]] = set()
+        self.options: set[tuple[bool, bool, bool]] = set()
         self.inside = 0
         self.most = 0
         self._guard = threading.Lock()
@@ -27,7 +27,7 @@ class Lengths:
             self.inside += 1
             self.most = max(self.most, self.inside)
         self.batches.append(len(sentences))
-        self.said.add((normalize_embeddings, convert_to_numpy, show_progress_bar))
+        self.options.add((normalize_embeddings, convert_to_numpy, show_progress_bar))
         rows = numpy.array([[len(text), 1.0] for text in sentences], dtype=numpy.float32)
         with self._guard:
             self.inside -= 1
@@ -37,11 +37,11 @@ class Lengths:
 def test_every_text_has_its_vector_in_order_as_little_endian_floats() -> None:
     model = Lengths()
     texts = ["x" * number for number in range(2 * AT_ONCE + 3)]
-    found = SentenceTransformerEncoder(model, name="lengths").encode(texts)
+    vectors = SentenceTransformerEncoder(model, name="lengths").encode(texts)
 
-    assert [array("f", vector)[0] for vector in found] == [float(len(text)) for text in texts]
-    assert {len(vector) for vector in found} == {8}
-    assert model.said == {(True, True, False)}
+    assert [array("f", vector)[0] for vector in vectors] == [float(len(text)) for text in texts]
+    assert {len(vector) for vector in vectors} == {8}
+    assert model.options == {(True, True, False)}
 
 
 def test_texts_are_encoded_a_few_at_a_time_so_that_a_question_has_its_turn() -> None:
@@ -57,7 +57,7 @@ def test_two_threads_never_use_the_model_at_once() -> None:
     model = Lengths()
     encoder = SentenceTransformerEncoder(model, name="lengths")
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: encoder.encode(["x"] * 40), range(20)):
-            assert len(found) == 40
+        for vectors in pool.map(lambda _: encoder.encode(["x"] * 40), range(20)):
+            assert len(vectors) == 40
 
     assert model.most == 1

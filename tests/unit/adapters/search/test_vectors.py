@@ -1,14 +1,18 @@
 """Vectors that are made in the background: what is behind, what is replaced, what a folder keeps."""
 
+import sqlite3
 import struct
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from stream_car.adapters import database
 from stream_car.adapters.search.vectors import Vectors
-from stream_car.errors import StreamCarError
+from stream_car.errors import Halted, StreamCarError
 from tests.support.engines import document, engine
 
 MEANINGS = ({"car", "automobile", "vehicle"}, {"comet", "meteor"}, {"tea", "infusion"})
@@ -106,6 +110,58 @@ def test_a_failing_encoder_is_heard_of(tmp_path: Path) -> None:
     vectors.close()
 
 
+def damage(path: Path, statement: str) -> None:
+    """Change the closed file behind the back of its owner."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def test_an_error_of_the_file_in_the_thread_is_one_of_ours(tmp_path: Path) -> None:
+    path, encoder = tmp_path / "v.sqlite", Meanings()
+    encoder.may_go_on.clear()
+    vectors = Vectors(path, encoder)
+    vectors.apply([("a", "automobile")], (), 1)
+    vectors.flush()
+    damage(path, "DROP TABLE waiting")
+    encoder.may_go_on.set()
+
+    with pytest.raises(StreamCarError, match="no such table: waiting"):
+        vectors.settle()
+    vectors.close()
+
+
+def test_a_file_that_cannot_be_opened_or_committed_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "v.sqlite"
+    vectors = Vectors(path, Meanings())
+    vectors.apply([("a", "automobile"), ("b", "comet")], (), 1)
+    vectors.settle()
+    vectors.close()
+    opened: list[sqlite3.Connection] = []
+
+    def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"]) -> sqlite3.Connection:
+        opened.append(database.connect(path, synchronous=synchronous))
+        return opened[-1]
+
+    monkeypatch.setattr("stream_car.adapters.search.vectors.connect", connect)
+    damage(path, "UPDATE vectors SET vector = x'00000000' WHERE id = 'b'")
+    with pytest.raises(Halted) as caught:
+        Vectors(path, Meanings())
+    assert caught.value.code == "damaged"
+
+    damage(path, "DELETE FROM vectors")
+    vectors = Vectors(path, Meanings())
+    monkeypatch.setattr(vectors, "flush", fail)
+    with pytest.raises(StreamCarError, match="no space"):
+        vectors.close()
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
+def fail() -> None:
+    raise StreamCarError("no space")
+
+
 def test_an_engine_with_an_encoder_finds_by_meaning_and_says_when_it_is_behind(tmp_path: Path) -> None:
     encoder = Meanings()
     with engine(tmp_path, encoder=encoder) as here:
@@ -113,10 +169,10 @@ def test_an_engine_with_an_encoder_finds_by_meaning_and_says_when_it_is_behind(t
         here.publish([document("a", topic="one", text="an automobile"), document("b", topic="two", text="hot tea")])
         threading.Timer(0.05, encoder.may_go_on.set).start()
         here.settle()
-        found = here.query("car")
+        answer = here.query("car")
 
-        assert [one.id for one in found.results][:1] == ["a"]
-        assert found.behind == 0
+        assert [one.id for one in answer.results][:1] == ["a"]
+        assert answer.vectors_pending == 0
         here.retract("a")
         assert "a" not in [one.id for one in here.query("car").results]
     with engine(tmp_path, encoder=encoder) as here:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from stream_car.adapters.sqlite.log import SqliteLog
+from stream_car.adapters.system_clock import SystemClock
 from stream_car.errors import Halted, StreamCarError
-from stream_car.local.system_clock import SystemClock
 from stream_car.ports import Message
 from tests.support.damage import change, flip
 
@@ -181,7 +181,7 @@ class InterruptedAfterCommit:
 async def test_a_second_writer_is_refused_with_the_first_ones_process(path: Path) -> None:
     log = SqliteLog(path, SystemClock())
 
-    with pytest.raises(StreamCarError, match=f"process {os.getpid()}; end that process"):
+    with pytest.raises(StreamCarError, match=f"process {os.getpid()}. End that process"):
         SqliteLog(path, SystemClock())
 
     log.close()
@@ -237,7 +237,7 @@ async def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 APPENDING = """
 import asyncio, sys
 from pathlib import Path
-from stream_car.local.system_clock import SystemClock
+from stream_car.adapters.system_clock import SystemClock
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.ports import Message
 
@@ -275,15 +275,15 @@ async def test_what_was_just_appended_reads_as_it_will_from_the_file(path: Path)
     await write(path, 5)
     log = SqliteLog(path, SystemClock())
     await log.append(0, [Message(value=b"%d" % n, key=None, headers=(("h", b"1"),) * (n % 2)) for n in range(5)])
-    asked = [(start, most) for start in range(11) for most in (1, 2, 4, 20)]
+    ranges = [(start, limit) for start in range(11) for limit in (1, 2, 4, 20)]
     latest, fresh = log._latest[0], []
-    for start, most in asked:
+    for start, limit in ranges:
         log._latest[0] = latest
-        fresh.append(await log.fetch(0, start, most))
+        fresh.append(await log.fetch(0, start, limit))
     log.close()
 
     reopened = SqliteLog(path, SystemClock())
-    assert [await reopened.fetch(0, start, most) for start, most in asked] == fresh
+    assert [await reopened.fetch(0, start, limit) for start, limit in ranges] == fresh
     reopened.close()
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.adapters import checkpoints
+from stream_car.adapters.checkpoints import Checkpoints
 from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.errors import Halted, StreamCarError
-from stream_car.files import checkpoints
-from stream_car.files.checkpoints import Checkpoints
 from stream_car.ports import Emission
 from tests.support.damage import change, flip
 

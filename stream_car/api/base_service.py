@@ -1,0 +1,243 @@
+"""What every back end shares: each request is answered here once, over the queries of the back end.
+
+Promise: a back end decides only how a question runs, how it waits until a revision is visible, and how documents are
+published. Cost: about 2 us per request.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from msgspec import Struct
+
+from stream_car.api import requests as r
+from stream_car.api.replay_plan import ReplayPlan
+from stream_car.codec.times import to_micros
+from stream_car.core.rules import Ruleset
+from stream_car.errors import InvalidRequest
+from stream_car.ports import Message
+from stream_car.processing.receipts import Receipt
+from stream_car.queries import answers as a
+from stream_car.queries.limits import DEPTH, parse_pairs
+from stream_car.queries.queries import Queries
+from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions
+from stream_car.queries.scopes import ScopeQueries
+from stream_car.subscriptions.events import Event, Selection
+from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
+
+LONG_NAMES = 32
+LONG_TEXT = 500  # characters; a question beyond one of these limits is long from the start
+LONG_K = 20
+
+A = TypeVar("A")
+T = TypeVar("T")
+S = TypeVar("S", bound="BaseService")
+Q = TypeVar("Q", bound=Struct)
+_METHODS: dict[type[Struct], str] = {}
+
+
+class View(Struct, frozen=True):
+    """What a question reads, and how."""
+
+    queries: Queries
+    scopes: ScopeQueries
+    options: ReadOptions = DEFAULT_OPTIONS
+
+
+Question = Callable[[View], Awaitable[T]]
+
+
+def answers(kind: type[r.Request[A]]) -> Callable[[Callable[[S, Q], Awaitable[A]]], Callable[[S, Q], Awaitable[A]]]:
+    """Register a method as the one that answers a type of request."""
+
+    def register(method: Callable[[S, Q], Awaitable[A]]) -> Callable[[S, Q], Awaitable[A]]:
+        _METHODS[kind] = method.__name__
+        return method
+
+    return register
+
+
+class BaseService(ABC):
+    """Implements `Service`."""
+
+    hub: SubscriptionHub
+
+    async def call(self, request: r.Request[A]) -> A:
+        handler: Callable[[r.Request[A]], Awaitable[A]] = getattr(self, _METHODS[type(request)])
+        return await handler(request)
+
+    # What back ends differ in
+
+    @abstractmethod
+    async def read(
+        self,
+        question: Question[T],
+        *,
+        min_revisions: Sequence[MinRevision] = (),
+        timeout_ms: int = 0,
+        is_long: bool = False,
+    ) -> T:
+        """Run a question once these revisions are visible."""
+
+    @property
+    @abstractmethod
+    def ruleset(self) -> Ruleset:
+        """The rules in force."""
+
+    @property
+    @abstractmethod
+    def generation(self) -> str:
+        """The name of the rules and the format that the state was built with."""
+
+    @abstractmethod
+    async def require_ready(self) -> None:
+        """Raise `StreamCarError` unless it publishes and answers."""
+
+    @abstractmethod
+    async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
+        """Store messages durably and apply them, and return their receipts in order."""
+
+    @abstractmethod
+    async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
+        """Return what to send of rejected input. Raises `InvalidRequest` (`offset`) for input that was not rejected."""
+
+    @answers(r.Rebuild)
+    @abstractmethod
+    async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus: ...
+
+    @answers(r.GetRebuildStatus)
+    @abstractmethod
+    async def rebuild_status(self, request: r.GetRebuildStatus) -> a.RebuildStatus: ...
+
+    @answers(r.GetStatus)
+    @abstractmethod
+    async def status(self, request: r.GetStatus) -> a.Status: ...
+
+    @answers(r.GetRejected)
+    @abstractmethod
+    async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]: ...
+
+    # What they share
+
+    @answers(r.Publish)
+    async def publish(self, request: r.Publish) -> a.Published:
+        return a.Published.of(await self.write([Message(value=value) for value in request.documents]))
+
+    @answers(r.Replay)
+    async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:
+        corrected = {correction.offset: correction.content for correction in request.corrected}
+        plan = await self.plan_replay(corrected, request.offsets)
+        if request.dry_run or not plan.messages:
+            return plan.report({})
+        receipts = await self.write(list(plan.messages.values()))
+        return plan.report(dict(zip(plan.messages, receipts, strict=True)))
+
+    @answers(r.Query)
+    async def query(self, request: r.Query) -> a.Answer:
+        as_of = _micros(request.as_of)
+        return await self.read(
+            lambda view: view.queries.query(
+                request.text,
+                k=request.k,
+                depth=request.depth,
+                as_of=as_of,
+                budget=request.budget,
+                options=view.options,
+            ),
+            min_revisions=request.min_revisions,
+            timeout_ms=request.timeout_ms,
+            is_long=_is_long(request.text, request.k, request.depth),
+        )
+
+    @answers(r.Search)
+    async def search(self, request: r.Search) -> tuple[a.Evidence, ...]:
+        return await self.read(
+            lambda view: view.queries.search(request.text, request.k, options=view.options),
+            is_long=_is_long(request.text, request.k),
+        )
+
+    @answers(r.Resolve)
+    async def resolve(self, request: r.Resolve) -> tuple[a.Resolution, ...]:
+        as_of = _micros(request.as_of)
+        return await self.read(
+            lambda view: view.queries.resolve(request.names, as_of=as_of, options=view.options),
+            min_revisions=request.min_revisions,
+            timeout_ms=request.timeout_ms,
+            is_long=len(request.names) > LONG_NAMES,
+        )
+
+    @answers(r.Check)
+    async def check(self, request: r.Check) -> a.Audit:
+        as_of = _micros(request.as_of)
+        return await self.read(
+            lambda view: view.queries.check(
+                request.ids,
+                question=request.question,
+                depth=request.depth,
+                as_of=as_of,
+                options=view.options,
+            ),
+            min_revisions=request.min_revisions,
+            timeout_ms=request.timeout_ms,
+            is_long=len(request.ids) > LONG_NAMES or _is_long(request.question or "", 1, request.depth),
+        )
+
+    @answers(r.GetFrontier)
+    async def frontier(self, request: r.GetFrontier) -> tuple[a.Frontier, ...]:
+        pairs = parse_pairs(request.scope)
+        if pairs is None:
+            return ()
+        as_of = _micros(request.as_of)
+        return await self.read(lambda view: view.scopes.frontier(pairs, as_of=as_of, options=view.options))
+
+    @answers(r.GetHistory)
+    async def history(self, request: r.GetHistory) -> tuple[a.History, ...]:
+        pairs = parse_pairs(request.scope)
+        return () if pairs is None else await self.read(lambda view: view.scopes.history(pairs, options=view.options))
+
+    @answers(r.GetChanges)
+    async def changes(self, request: r.GetChanges) -> tuple[a.Change, ...]:
+        pairs = parse_pairs(request.scope)
+        if pairs is None:
+            return ()
+        return await self.read(lambda view: view.scopes.changes(pairs, after=request.after, limit=request.limit))
+
+    @answers(r.Explain)
+    async def explain(self, request: r.Explain) -> a.Explanation:
+        as_of = _micros(request.as_of)
+        return await self.read(lambda view: view.scopes.explain(request.name, as_of=as_of, options=view.options))
+
+    @answers(r.GetPending)
+    async def pending(self, request: r.GetPending) -> tuple[a.PendingDocument, ...]:
+        return await self.read(lambda view: view.scopes.pending())
+
+    @answers(r.GetRules)
+    async def rules(self, request: r.GetRules) -> a.Rules:
+        return a.Rules(generation=self.generation, packs=self.ruleset.packs)
+
+    async def subscribe(self, request: r.Subscribe) -> AsyncIterator[Sequence[Event]]:
+        return (await self.open_subscription(request)).batches()
+
+    async def open_subscription(self, request: r.Subscribe) -> Subscriber:
+        """Let a subscriber in. Raises as `subscribe` does."""
+        pairs = parse_pairs(request.scope)
+        if pairs is None:
+            raise InvalidRequest("scope", "One key cannot have two values. Subscribe to each value separately.")
+        selection = Selection(
+            view=request.view,
+            ids=frozenset(request.ids),
+            types=frozenset(request.types),
+            rules=frozenset(request.rules),
+            scope=frozenset(pairs.items()),
+        )
+        return await self.hub.subscribe(selection, request.after, request.snapshot)
+
+
+def _micros(time: datetime | None) -> int | None:
+    return to_micros(time) if time is not None else None
+
+
+def _is_long(text: str, k: int, depth: int = DEPTH) -> bool:
+    """Return whether a question may keep others waiting."""
+    return len(text) > LONG_TEXT or k > LONG_K or depth > DEPTH

@@ -1,0 +1,320 @@
+"""The calls of an engine or a client, as a program makes them: each builds one request and returns its answer.
+
+`calls.py` is generated from this file by `python -m tools.generate_sync`; edit this one.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from stream_car.api import arguments, requests as r
+from stream_car.api.arguments import RulesArgument, ScopeArgument
+from stream_car.api.bookmark import Bookmark
+from stream_car.codec import Publishables
+from stream_car.core.documents import Retraction
+from stream_car.processing.receipts import Receipt
+from stream_car.queries import answers as a
+from stream_car.queries.limits import DEPTH
+from stream_car.subscriptions.events import Event, View
+
+REBUILD_PAUSE_S = 0.1  # between two looks at the progress of a rebuild
+
+A = TypeVar("A")
+Revisions = Sequence[tuple[str, int]]
+
+
+class AsyncCalls(ABC):
+    """The requests of `api.requests` as methods.
+
+    Times are aware `datetime`s, or text: RFC 3339, or a date, which means midnight UTC. Scopes are mappings, or text:
+    `KEY=VALUE`, several joined by commas. Calls that take `min_revisions`, as `(id, revision)`, are answered only when
+    these revisions or later ones are visible, else they raise `NotVisible` after `timeout_ms`.
+    """
+
+    @abstractmethod
+    async def call(self, request: r.Request[A]) -> A:
+        """Carry out a request; see `api.service.Service.call` for the errors."""
+
+    @abstractmethod
+    async def publish(self, documents: Publishables) -> a.Published:
+        """Store documents durably and apply them; the receipts are in order.
+
+        A document is a `NewDocument`, a `Retraction`, a mapping, or JSON as text or bytes; one may be given alone. Bad
+        input raises nothing: its receipt says `rejected`, with a code, and its bytes are kept. After a connection
+        broke, a receipt may say `duplicate` for a document that had arrived before.
+        """
+
+    @abstractmethod
+    def _events(self, request: r.Subscribe, bookmark: Bookmark) -> AsyncGenerator[Event, None]:
+        """Yield the events of a subscription; `bookmark` says after which."""
+
+    async def retract(self, name: str, revision: int | None = None) -> Receipt:
+        """Retract a document: this revision and all before it, or the one that is stored now."""
+        return (await self.publish([Retraction(id=name, revision=revision)])).receipts[0]
+
+    async def query(
+        self,
+        text: str,
+        *,
+        k: int = 5,
+        depth: int = DEPTH,
+        as_of: datetime | str | None = None,
+        budget: int | None = None,
+        min_revisions: Revisions = (),
+        timeout_ms: int = r.TIMEOUT_MS,
+    ) -> a.Answer:
+        """Find the documents in force for a question, best first, each with the path that leads to it.
+
+        Args:
+            k: how many documents to return.
+            depth: how many anchors relevance may propose.
+            as_of: answer as of this time; documents that still wait for their time do not count.
+            budget: stop after reading this many keys, most likely anchors first; the certificate lists the rest.
+        """
+        return await self.call(
+            r.Query(
+                text=text,
+                k=k,
+                depth=depth,
+                as_of=arguments.time(as_of),
+                budget=budget,
+                min_revisions=arguments.revisions(min_revisions),
+                timeout_ms=timeout_ms,
+            )
+        )
+
+    async def search(self, text: str, k: int = 5) -> tuple[a.Evidence, ...]:
+        """Find what plain search returns, in force or not: Stage 1 alone."""
+        return await self.call(r.Search(text=text, k=k))
+
+    async def resolve(
+        self,
+        names: Sequence[str],
+        *,
+        as_of: datetime | str | None = None,
+        min_revisions: Revisions = (),
+        timeout_ms: int = r.TIMEOUT_MS,
+    ) -> tuple[a.Resolution, ...]:
+        """Report what controls each of these documents, chunks (`document#chunk`) or records now."""
+        return await self.call(
+            r.Resolve(
+                names=arguments.names(names),
+                as_of=arguments.time(as_of),
+                min_revisions=arguments.revisions(min_revisions),
+                timeout_ms=timeout_ms,
+            )
+        )
+
+    async def check(
+        self,
+        ids: Sequence[str],
+        *,
+        question: str | None = None,
+        depth: int = 20,
+        as_of: datetime | str | None = None,
+        min_revisions: Revisions = (),
+        timeout_ms: int = r.TIMEOUT_MS,
+    ) -> a.Audit:
+        """Check whether a retrieved set is safe by Theorem 4, and report what would repair it.
+
+        With a `question`, frontier inclusion is judged for the first `depth` anchors that it finds, otherwise for the
+        set itself.
+        """
+        return await self.call(
+            r.Check(
+                ids=arguments.names(ids, field="ids"),
+                question=question,
+                depth=depth,
+                as_of=arguments.time(as_of),
+                min_revisions=arguments.revisions(min_revisions),
+                timeout_ms=timeout_ms,
+            )
+        )
+
+    async def frontier(self, scope: ScopeArgument, *, as_of: datetime | str | None = None) -> tuple[a.Frontier, ...]:
+        """List the active members of every scope that has these `key=value` pairs."""
+        return await self.call(r.GetFrontier(scope=arguments.scope(scope), as_of=arguments.time(as_of)))
+
+    async def history(self, scope: ScopeArgument) -> tuple[a.History, ...]:
+        """List the timeline of every scope that has these pairs: from when to when each member was in force."""
+        return await self.call(r.GetHistory(scope=arguments.scope(scope)))
+
+    async def changes(
+        self, scope: ScopeArgument | None = None, *, after: str = "", limit: int = 1000
+    ) -> tuple[a.Change, ...]:
+        """List frontier changes, oldest first, from the one after the `position` of a change.
+
+        Shards are listed one after the other.
+        """
+        pairs = arguments.scope(scope) if scope else ()
+        return await self.call(r.GetChanges(scope=pairs, after=after, limit=limit))
+
+    async def explain(self, name: str, *, as_of: datetime | str | None = None) -> a.Explanation:
+        """Explain why a document is or is not in force, and what controls it."""
+        return await self.call(r.Explain(name=name, as_of=arguments.time(as_of)))
+
+    async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[a.Rejected, ...]:
+        """List rejected input with its bytes, oldest first, from the one after the `number` of an input."""
+        return await self.call(r.GetRejected(after=after, limit=limit))
+
+    async def replay(
+        self,
+        corrected: Mapping[int, bytes] | None = None,
+        *,
+        offsets: Sequence[int] = (),
+        dry_run: bool = False,
+    ) -> tuple[a.Replayed, ...]:
+        """Send rejected input again, each at most once: as it was sent, or corrected, by offset.
+
+        Without `corrected` and `offsets`, all rejected input is sent. Input that would be rejected again is not, and
+        neither is anything in a `dry_run`.
+        """
+        if not corrected and not offsets:
+            offsets = [rejected.offset for rejected in await self.rejected(limit=arguments.ALL)]
+        return await self.call(arguments.replay(corrected or {}, offsets, dry_run=dry_run))
+
+    async def pending(self) -> tuple[a.PendingDocument, ...]:
+        """List documents that wait for their time, the next one due first."""
+        return await self.call(r.GetPending())
+
+    async def rules(self) -> a.Rules:
+        """Return the rules in force."""
+        return await self.call(r.GetRules())
+
+    async def status(self) -> a.Status:
+        """Return the state of the installation."""
+        return await self.call(r.GetStatus())
+
+    async def rebuild(
+        self,
+        rules: RulesArgument = (),
+        *,
+        future: r.Future | None = None,
+        dry_run: bool = False,
+        wait: bool = True,
+        progress: Callable[[a.RebuildStatus], None] = lambda status: None,
+    ) -> a.RebuildStatus:
+        """Build the data under other rules, beside the old ones, and switch to them at once in the end.
+
+        Args:
+            rules: names of shipped rule packs or paths of pack files; without any, the present packs are read again.
+            future: whether documents ahead of their time wait for it or count at once; unchanged unless given.
+            dry_run: change nothing; report whose status would change.
+            wait: return when the rebuild has ended. Without it, call `rebuild_status` for the progress; in an engine,
+                the rebuild advances only in these calls.
+            progress: receives the status now and then.
+        """
+        status = await self.call(r.Rebuild(rules=self._rules(rules), future=future, dry_run=dry_run))
+        while wait and status.is_running:
+            progress(status)
+            await self._rest()
+            status = await self.rebuild_status()
+        return status
+
+    async def rebuild_status(self) -> a.RebuildStatus:
+        """Return the progress of the rebuild, or how the last one ended."""
+        return await self.call(r.GetRebuildStatus())
+
+    def subscribe(
+        self,
+        *,
+        view: View = "document",
+        ids: Sequence[str] = (),
+        types: Sequence[str] = (),
+        rules: Sequence[str] = (),
+        scope: ScopeArgument | None = None,
+        snapshot: bool | None = None,
+        after: str | None = None,
+        cursor_file: Path | str | None = None,
+    ) -> "AsyncSubscription":
+        """Receive what is in force now, then every change of it: iterate over the subscription.
+
+        After a cursor (`after`, or the one in `cursor_file`), there are only changes. From a service, events arrive
+        until the subscription is closed. In an engine, the iteration ends at the last change, because nothing can be
+        published meanwhile; the next iteration continues after it.
+
+        Args:
+            view: changes of documents, or of the frontiers of scopes.
+            ids, types, rules, scope: select documents; a document must meet all that is given.
+            snapshot: whether to begin with what is in force; by default only without a cursor.
+        """
+        bookmark = Bookmark(after, Path(cursor_file) if cursor_file is not None else None)
+        request = r.Subscribe(
+            view=view,
+            ids=tuple(ids),
+            types=tuple(types),
+            rules=tuple(rules),
+            scope=arguments.scope(scope) if scope else (),
+            snapshot=snapshot,
+        )
+        return AsyncSubscription(self, request, bookmark)
+
+    def _rules(self, rules: RulesArgument) -> tuple[str | r.RuleText, ...]:
+        return arguments.rules(rules)
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(REBUILD_PAUSE_S)
+
+
+class AsyncSubscription:
+    """The events of a subscription.
+
+    The request for the next event means that the last one has been dealt with: `cursor` moves past it, and the cursor
+    file follows. `keep` does both at once. End it with `close`, or use it as a context manager. Raises `Unavailable` if
+    the service does not answer at first; after that, it waits until the service answers again.
+    """
+
+    def __init__(self, calls: AsyncCalls, request: r.Subscribe, bookmark: Bookmark) -> None:
+        self._calls = calls
+        self._request = request
+        self._bookmark = bookmark
+        self._stream: AsyncGenerator[Event, None] | None = None
+
+    @property
+    def cursor(self) -> str | None:
+        """The cursor of the last event that was dealt with."""
+        return self._bookmark.cursor
+
+    def __aiter__(self) -> "AsyncSubscription":
+        return self
+
+    async def __anext__(self) -> Event:
+        self._bookmark.settle()
+        stream = await self._begin()
+        try:
+            event = await anext(stream)
+        except StopAsyncIteration:
+            self._stream = None
+            self._bookmark.save()
+            raise
+        self._bookmark.hand_out(event)
+        return event
+
+    async def __aenter__(self) -> "AsyncSubscription":
+        await self._begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def keep(self) -> None:
+        """Move the cursor and its file past the last event: it has been dealt with."""
+        self._bookmark.settle()
+        self._bookmark.save()
+
+    async def close(self) -> None:
+        """Stop. The last event counts as not dealt with, unless `keep` was called after it."""
+        if self._stream is not None:
+            await self._stream.aclose()
+        self._bookmark.save()
+
+    async def _begin(self) -> AsyncGenerator[Event, None]:
+        """Open the stream. Without a snapshot and a cursor, it begins at the last change so far."""
+        if self._stream is None:
+            if self._request.snapshot is False and self._bookmark.cursor is None:
+                self._bookmark.cursor = (await self._calls.status()).cursor
+            self._stream = self._calls._events(self._request, self._bookmark)
+        return self._stream

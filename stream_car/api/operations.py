@@ -1,0 +1,72 @@
+"""The requests over HTTP: the address of each, and which errors it may have.
+
+Promise: one table; the routes, their description and both clients follow from it.
+"""
+
+import inspect
+
+from msgspec import Struct
+
+from stream_car.api import requests as r
+
+WAITING = (409, 504)
+BODY = (408, 413, 415)
+PATH_FIELD = "name"  # the field of a request that its path holds, if it holds one
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """A request over HTTP: POST has it as the JSON body, GET as parameters. `statuses` are its errors."""
+
+    name: str
+    method: str
+    path: str
+    request: type[r.Request[object]]
+    statuses: tuple[int, ...] = ()
+    needs_token: bool = False
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return inspect.cleandoc(self.request.__doc__ or "")
+
+    @property
+    def has_path_field(self) -> bool:
+        """Whether the path holds a field of the request."""
+        return "{" in self.path
+
+
+def _get(name: str, request: type[r.Request[object]], path: str = "") -> Operation:
+    return Operation(name=name, method="GET", path=path or f"/v1/{name}", request=request, statuses=(400, 503))
+
+
+def _post(name: str, request: type[r.Request[object]], *statuses: int, needs_token: bool = False) -> Operation:
+    return Operation(
+        name=name,
+        method="POST",
+        path=f"/v1/{name}",
+        request=request,
+        statuses=(400, *BODY, *statuses, 503),
+        needs_token=needs_token,
+    )
+
+
+OPERATIONS = (
+    _post("query", r.Query, *WAITING),
+    _post("search", r.Search),
+    _post("resolve", r.Resolve, *WAITING),
+    _post("check", r.Check, *WAITING),
+    _get("frontier", r.GetFrontier),
+    _get("history", r.GetHistory),
+    _get("changes", r.GetChanges),
+    _get("explain", r.Explain, "/v1/explain/{name}"),
+    _get("rejected", r.GetRejected),
+    _post("replay", r.Replay),
+    _get("pending", r.GetPending),
+    _get("rules", r.GetRules),
+    _get("status", r.GetStatus),
+    _post("rebuild", r.Rebuild, 403, 409, 422, 501, needs_token=True),
+    _get("rebuild_status", r.GetRebuildStatus, "/v1/rebuild"),
+)
+BY_REQUEST = {operation.request: operation for operation in OPERATIONS}
+PUBLISH_PATH = "/v1/documents"
+SUBSCRIBE_PATH = "/v1/subscribe"

@@ -1,0 +1,242 @@
+"""Every request that Stream-CAR answers: one type each, with the limits that its description states.
+
+Promise: the library builds these values, a client encodes them, HTTP decodes them, and `service.Service.call` answers
+them. Over the network, a value that its type does not accept gets a 400, which names the field.
+"""
+
+from datetime import datetime
+from typing import Annotated, Generic, Literal, TypeVar, get_args
+
+from msgspec import Meta, Struct
+
+from stream_car.queries import answers as a
+from stream_car.queries.limits import DEPTH
+from stream_car.queries.read_options import MinRevision
+from stream_car.subscriptions.events import View
+
+TEXT_MAX = 10_000
+NAMES_MAX = 1_000
+REVISIONS_MAX = 100
+K_MAX = 100
+DEPTH_MAX = 200
+BUDGET_MAX = 1_000_000
+TIMEOUT_MS = 5_000
+TIMEOUT_MAX_MS = 30_000
+PAGE_MAX = 1_000
+CURSOR_MAX = 8_000  # one number per shard
+CORRECTED_MAX = 100
+PACK_MAX = 1_000_000  # characters of a rule pack
+SAFE_INTEGER_MAX = 2**53 - 1
+
+A = TypeVar("A", covariant=True)  # noqa: PLC0105  the same name everywhere
+
+Text = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX, pattern=r"\S", description="A question in words.")]
+Name = Annotated[str, Meta(min_length=1, max_length=1_100, description="A document id, a chunk id or a record.")]
+Time = Annotated[
+    datetime,
+    Meta(
+        tz=True,
+        description="Answer as of this time: RFC 3339, or a date, which means midnight UTC.",
+        examples=["2021-12-12T00:00:00Z"],
+    ),
+]
+Count = Annotated[int, Meta(ge=1, le=K_MAX, description="How many documents to return.")]
+Depth = Annotated[int, Meta(ge=1, le=DEPTH_MAX, description="How many anchors relevance may propose.")]
+Budget = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=BUDGET_MAX,
+        description="Stop after reading this many keys, most likely anchors first; the certificate lists the rest.",
+    ),
+]
+Pair = Annotated[
+    str,
+    Meta(
+        pattern=r"^[^=]+=[\s\S]+$",
+        max_length=1_300,
+        description="KEY=VALUE; selects the scopes that have all given pairs.",
+        examples=["package=lodash"],
+    ),
+]
+Scope = Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
+Number = Annotated[int, Meta(ge=0, le=SAFE_INTEGER_MAX)]
+Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Return at most this many.")]
+MinRevisions = Annotated[
+    tuple[MinRevision, ...],
+    Meta(max_length=REVISIONS_MAX, description="Answer only when these revisions, or later ones, are visible."),
+]
+Timeout = Annotated[int, Meta(ge=0, le=TIMEOUT_MAX_MS, description="How long to wait for `min_revisions`.")]
+RuleName = Annotated[str, Meta(min_length=1, max_length=200)]
+Future = Literal["wait", "apply"]
+
+
+class Request(Struct, Generic[A], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request that is answered by an `A`."""
+
+
+class Publish(Request[a.Published], frozen=True, kw_only=True):
+    """Store documents durably and apply them; the receipts are in order. Bad input is rejected by its receipt.
+
+    `documents` are their bytes as they were sent.
+    """
+
+    documents: tuple[bytes, ...]
+
+
+class Query(Request[a.Answer], frozen=True, kw_only=True):
+    """Find the documents in force for a question, best first, each with the path that leads to it."""
+
+    text: Text
+    k: Count = 5
+    depth: Depth = DEPTH
+    as_of: Time | None = None
+    budget: Budget | None = None
+    min_revisions: MinRevisions = ()
+    timeout_ms: Timeout = TIMEOUT_MS
+
+
+class Search(Request[tuple[a.Evidence, ...]], frozen=True, kw_only=True):
+    """Find what plain search returns, in force or not: Stage 1 alone."""
+
+    text: Text
+    k: Count = 5
+
+
+class Resolve(Request[tuple[a.Resolution, ...]], frozen=True, kw_only=True):
+    """Report what controls each of these documents, chunks (`document#chunk`) or records now."""
+
+    names: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    as_of: Time | None = None
+    min_revisions: MinRevisions = ()
+    timeout_ms: Timeout = TIMEOUT_MS
+
+
+class Check(Request[a.Audit], frozen=True, kw_only=True):
+    """Check whether a retrieved set is safe by Theorem 4, and report what would repair it.
+
+    With a `question`, frontier inclusion is judged for the anchors that it finds, otherwise for the set itself.
+    """
+
+    ids: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    question: Text | None = None
+    depth: Depth = 20
+    as_of: Time | None = None
+    min_revisions: MinRevisions = ()
+    timeout_ms: Timeout = TIMEOUT_MS
+
+
+class GetFrontier(Request[tuple[a.Frontier, ...]], frozen=True, kw_only=True):
+    """List the active members of every scope that has these `KEY=VALUE` pairs."""
+
+    scope: Scope
+    as_of: Time | None = None
+
+
+class GetHistory(Request[tuple[a.History, ...]], frozen=True, kw_only=True):
+    """List the timeline of every scope that has these pairs: from when to when each member was in force."""
+
+    scope: Scope
+
+
+class GetChanges(Request[tuple[a.Change, ...]], frozen=True, kw_only=True):
+    """List frontier changes, oldest first: of all scopes, or of those that have these pairs.
+
+    Shards are listed one after the other.
+    """
+
+    scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    after: Annotated[str, Meta(max_length=200, description="Continue after the change with this `position`.")] = ""
+    limit: Limit = 100
+
+
+class Explain(Request[a.Explanation], frozen=True, kw_only=True):
+    """Explain why a document is or is not in force, and what controls it."""
+
+    name: Name
+    as_of: Time | None = None
+
+
+class GetRejected(Request[tuple[a.Rejected, ...]], frozen=True, kw_only=True):
+    """List rejected input with its bytes, oldest first."""
+
+    after: Annotated[Number, Meta(description="Continue after the input with this `number`.")] = 0
+    limit: Limit = 100
+
+
+class Corrected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to send in place of a rejected input: its text, or its bytes as base64."""
+
+    offset: Number
+    value: Annotated[str, Meta(max_length=300_000)] | a.Base64
+
+    @property
+    def content(self) -> bytes:
+        """The bytes to send."""
+        return self.value.base64 if isinstance(self.value, a.Base64) else self.value.encode()
+
+
+class Replay(Request[tuple[a.Replayed, ...]], frozen=True, kw_only=True):
+    """Send rejected input again, each at most once: as it was sent, or corrected.
+
+    Input that would be rejected again is not sent. Without `offsets` and `corrected`, nothing is sent.
+    """
+
+    offsets: Annotated[tuple[Number, ...], Meta(max_length=PAGE_MAX, description="As `rejected` lists them.")] = ()
+    corrected: Annotated[tuple[Corrected, ...], Meta(max_length=CORRECTED_MAX)] = ()
+    dry_run: Annotated[bool, Meta(description="Send nothing; report what would happen.")] = False
+
+
+class GetPending(Request[tuple[a.PendingDocument, ...]], frozen=True, kw_only=True):
+    """List documents that wait for their time, the next one due first."""
+
+
+class GetRules(Request[a.Rules], frozen=True, kw_only=True):
+    """Return the rules in force."""
+
+
+class GetStatus(Request[a.Status], frozen=True, kw_only=True):
+    """Return the state of the installation."""
+
+
+class RuleText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule pack as its file spells it."""
+
+    name: Annotated[RuleName, Meta(description="What errors call it, for example mine.toml.")]
+    text: Annotated[str, Meta(max_length=PACK_MAX, description="TOML.")]
+
+
+class Rebuild(Request[a.RebuildStatus], frozen=True, kw_only=True):
+    """Begin to build the data under other rules, beside the old ones, and switch to them at once in the end.
+
+    `rules` are names of shipped rule packs, or texts; without any, the present packs are read again.
+    """
+
+    rules: Annotated[tuple[RuleName | RuleText, ...], Meta(max_length=100)] = ()
+    future: Annotated[Future | None, Meta(description="Unchanged unless given.")] = None
+    dry_run: Annotated[bool, Meta(description="Change nothing; report whose status would change.")] = False
+
+
+class GetRebuildStatus(Request[a.RebuildStatus], frozen=True, kw_only=True):
+    """Return the progress of the rebuild, or how the last one ended."""
+
+
+class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Receive what is in force now, then every change of it; from a cursor on, only changes."""
+
+    view: Annotated[View, Meta(description="Changes of documents, or of the frontiers of scopes.")] = "document"
+    ids: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, description="Only these documents or records.")] = ()
+    types: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")] = ()
+    rules: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only types of these rule packs.")] = ()
+    scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    snapshot: Annotated[bool | None, Meta(description="Begin with what is in force.")] = None
+    after: (
+        Annotated[str, Meta(max_length=CURSOR_MAX, description="Continue after the event with this cursor.")] | None
+    ) = None
+
+
+def answer_type(kind: type[Request[A]]) -> type[A]:
+    """Return the type that answers a type of request."""
+    bases: tuple[object, ...] = vars(kind)["__orig_bases__"]
+    answer: type[A] = get_args(bases[0])[0]
+    return answer

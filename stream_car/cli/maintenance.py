@@ -1,0 +1,143 @@
+"""`backup`, `restore`, `verify` and `doctor`: copies of the original data, and checks of the data."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Group as Lines, RenderableType
+from rich.text import Text
+
+from stream_car.cli.console import progress, words
+from stream_car.cli.hints import again
+from stream_car.cli.options import Session, examples, require, session
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted
+from stream_car.errors import Busy, InvalidRequest, StreamCarError
+
+if TYPE_CHECKING:
+    from stream_car.local.backup import Copied
+    from stream_car.local.doctor import Finding
+
+MARKS = {"ok": ("✔", IN_FORCE), "notice": ("•", WARN), "damaged": ("✘", BAD)}
+BACKUP_ELSEWHERE = (
+    "A backup is made on the machine that has the files, also while a service uses them. Run this command there, with "
+    "--data."
+)
+RESTORE_ELSEWHERE = (
+    "Data is restored before a service starts. Run this command with --data on the machine of the service, then start "
+    "it: stream-car serve"
+)
+IN_USE = (
+    "{holder}. Stop it and check its data directory with --data; or check a copy, which can be made meanwhile: "
+    "{backup}, then stream-car doctor --data COPY"
+)
+
+folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+on_files = session("data", "no_url")
+
+
+@click.command(
+    epilog=examples(
+        "stream-car backup ./backups/$(date +%F)",
+        "stream-car backup /mnt/elsewhere/advisories --data ./advisories --json",
+    ),
+)
+@folder_argument
+@on_files
+def backup(session: Session, folder: Path) -> None:
+    """Copy the data to a new folder, also while it is in use.
+
+    The copy has the log as of one moment, with its hash chain verified, the rules, and how far feeds were read. State
+    and index are not copied: they are built again from the log.
+    """
+    from stream_car.local.backup import copy
+
+    session.require_files(BACKUP_ELSEWHERE)
+    session.report(copy(session.data, folder), _draw_copy)
+
+
+@click.command(
+    epilog=examples(
+        "stream-car restore ./backups/2024-05-01",
+        "stream-car restore ./backups/2024-05-01 --data ./advisories",
+    ),
+)
+@folder_argument
+@on_files
+def restore(session: Session, folder: Path) -> None:
+    """Create the data directory from a backup.
+
+    The backup is verified first. Existing data is never overwritten; move it away before. The next command builds
+    state and index from the log.
+    """
+    from stream_car.local.backup import copy
+
+    session.require_files(RESTORE_ELSEWHERE)
+    session.report(copy(folder, session.data), _draw_copy)
+
+
+@click.command(
+    epilog=examples("stream-car verify ./backups/2024-05-01", "stream-car verify ./backups/2024-05-01 --json")
+)
+@folder_argument
+@session()
+def verify(session: Session, folder: Path) -> None:
+    """Check that a backup is intact.
+
+    Verifies the hash chain of its log from the first record to the last, and changes nothing.
+    """
+    from stream_car.local import backup as copies
+
+    if not (folder / copies.LOG).is_file():
+        raise InvalidRequest("no_data", f"{folder} has no log. Name a folder that contains {copies.LOG}.")
+    try:
+        records = copies.verify(folder)
+    except Busy as busy:
+        cure = f"Stop it, or make a backup, which is verified: stream-car backup COPY --data {folder}"
+        raise StreamCarError(f"{busy.reason}. {cure}") from busy
+    session.report({"path": str(folder), "records": records}, lambda _: _intact(records))
+
+
+@click.command(
+    epilog=examples(
+        "stream-car doctor",
+        "stream-car doctor --data ./advisories --json | jq 'select(.status == \"damaged\")'",
+    ),
+)
+@on_files
+def doctor(session: Session) -> None:
+    """Check the data, and tell what to do.
+
+    Checks the rules, the hash chain of the log, the state against a replay of the whole log, and the index against
+    both. Changes nothing. The data must not be in use. Exit code 1 if something is damaged.
+    """
+    from stream_car.local.doctor import examine
+
+    session.require_files(
+        IN_USE.format(holder="A service uses its files", backup="stream-car backup COPY --data FOLDER")
+    )
+    try:
+        with progress() as bar:
+            task = bar.add_task("replaying the log", total=None)
+            findings = list(examine(session.data, lambda done, end: bar.update(task, completed=done, total=end)))
+    except Busy as busy:
+        raise StreamCarError(IN_USE.format(holder=busy.reason, backup=again("backup COPY"))) from busy
+    session.report_each(findings, _draw_finding)
+    require(not any(finding.status == "damaged" for finding in findings))
+
+
+def _draw_copy(copied: "Copied") -> RenderableType:
+    return Lines(
+        _intact(copied.records),
+        words(f"{copied.path}, {copied.bytes:,} bytes"),
+        Text("The first command that uses it builds state and index from the log.", FAINT),
+    )
+
+
+def _intact(records: int) -> Text:
+    return Text(f"✔ {counted(records, 'message')}, verified", IN_FORCE)
+
+
+def _draw_finding(finding: "Finding") -> RenderableType:
+    mark, style = MARKS[finding.status]
+    head = Text.assemble((f"{mark} {finding.check}: ", style), words(finding.detail))
+    return Lines(head, words(f"    {finding.cure}", FAINT)) if finding.cure else head

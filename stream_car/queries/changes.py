@@ -1,0 +1,98 @@
+"""Frontier changes as answers and events show them, and their place among all changes."""
+
+from msgspec import Struct
+
+from stream_car.codec.times import from_micros
+from stream_car.core.changes import Cause, FrontierChange, Member, Run
+from stream_car.core.documents import Precedence
+from stream_car.core.stored import LOWEST, Entry
+from stream_car.errors import InvalidRequest
+from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun
+
+DIGITS_MAX = 16
+
+
+class Position(Struct, frozen=True):
+    """The place of a change: `GENERATION/SHARD/NUMBER`."""
+
+    generation: str
+    shard: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.generation}/{self.shard}/{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Read a position. Raises `InvalidRequest` (`after`)."""
+        generation, *numbers = text.split("/")
+        if len(numbers) != 2 or not all(n.isascii() and n.isdecimal() and len(n) <= DIGITS_MAX for n in numbers):
+            raise InvalidRequest("after", "`after` must be the `position` of a change: GENERATION/SHARD/NUMBER.")
+        return cls(generation, int(numbers[0]), int(numbers[1]))
+
+
+def listed_change(position: Position, change: FrontierChange) -> Change:
+    """Return a change as it is listed."""
+    return Change(
+        position=str(position),
+        scope=change.scope,
+        seq=change.seq,
+        cause=listed_cause(change.cause),
+        offset=change.offset,
+        entered=tuple(map(listed_member, change.entered)),
+        left=tuple(map(listed_member, change.left)),
+        entered_runs=tuple(map(_listed_run, change.entered_runs)),
+        left_runs=tuple(map(_listed_run, change.left_runs)),
+    )
+
+
+def listed_cause(cause: Cause) -> ChangeCause:
+    """Return the cause of a change as it is listed."""
+    return ChangeCause(
+        id=cause.id,
+        revision=cause.revision,
+        kind=cause.kind,
+        title=cause.title,
+        url=cause.url,
+        source=cause.source,
+    )
+
+
+def listed_member(member: Member) -> ChangedMember:
+    """Return a member of a change as it is listed."""
+    return ChangedMember(
+        id=member.id,
+        revision=member.revision,
+        type=member.type,
+        time=from_micros(member.time) if member.revision else None,
+        order=member.order,
+        why=member.why,
+        rule=member.rule,
+    )
+
+
+def listed_entry(entry: Entry) -> ChangedMember:
+    """Return a member that is in force in a scope as a snapshot lists it."""
+    return ChangedMember(
+        id=entry.id, revision=entry.revision, type=entry.type, time=from_micros(entry.time), order=entry.order
+    )
+
+
+def _listed_run(run: Run) -> ChangedRun:
+    start, end = _bound(run.start), _bound(run.end)
+    return ChangedRun(
+        type=run.type,
+        count=run.count,
+        start=from_micros(start[0]) if start is not None else None,
+        start_order=start[1] if start is not None else 0,
+        end=from_micros(end[0]) if end is not None else None,
+        end_order=end[1] if end is not None else 0,
+        why=run.why,
+        rule=run.rule,
+        including=run.including,
+        excluding=run.excluding,
+    )
+
+
+def _bound(pair: Precedence) -> Precedence | None:
+    return pair if pair != LOWEST else None

@@ -1,0 +1,337 @@
+"""The contract of the service: documents of every kind, every request, and how answers of two back ends are compared.
+
+`converse` publishes the documents to a back end and sends it every request. Two back ends keep the contract if their
+outcomes are equal as bytes. What a back end cannot do, it answers with the error `Unsupported`. A back end joins by its
+`Calls`; one that is asynchronous joins by `BlockingCalls`.
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stream_car import Retraction, StreamCarError
+from stream_car.api import requests as r
+from stream_car.api.arguments import ALL
+from stream_car.api.bookmark import Bookmark
+from stream_car.api.calls import Calls
+from stream_car.api.calls_aio import AsyncCalls
+from stream_car.api.json import to_json
+from stream_car.codec import Publishable, Publishables, encode
+from stream_car.codec.times import from_micros
+from stream_car.core.rule_pack import Key, RulePack
+from stream_car.core.rules import Ruleset
+from stream_car.processing.receipts import Receipt
+from stream_car.queries import answers as a
+from stream_car.queries.read_options import MinRevision
+from stream_car.subscriptions.events import (
+    DocumentChange,
+    Event,
+    Heartbeat,
+    Reset,
+    ScopeChange,
+    SnapshotBegin,
+    SnapshotDocument,
+    SnapshotEnd,
+    SnapshotScope,
+    View,
+)
+from tests.support.background import Background
+from tests.support.engines import RULESET as TALK, day, document, rule
+
+A = TypeVar("A")
+
+RULESET = Ruleset(
+    [
+        *TALK.packs,
+        RulePack(
+            name="shop",
+            types=("offer", "withdrawal", "draft"),
+            anchor_types=("offer", "withdrawal"),
+            rules=(
+                rule("withdrawal-voids-offer", "withdrawal", "offer", "product"),
+                rule("later-draft", "draft", "draft", "product"),
+            ),
+            keys={"product": Key(fold="lower"), "item": Key(rename="product")},
+        ),
+    ]
+)
+PEACE = """
+name = "talk"
+[types]
+claim = "A claim."
+denial = "A denial, which voids nothing."
+[keys.topic]
+[[rules]]
+name = "claim-voids-denial"
+superseding = "claim"
+superseded = "denial"
+scope = ["topic"]
+"""
+
+ODD_ID = "a/b%2F c?d#e&é=\u2028\"'"
+FUTURE = 9001  # a day after 2040
+LAST = "last"
+# Published one by one, so that several shards apply them in this order. Only drafts are retracted or corrected, because
+# they are not searched: until segments are merged, the index counts what was replaced, and scores depend on that.
+STATEMENTS = (
+    document("claim-1", at=1, topic="tea", text="green tea is healthy"),
+    document("claim-2", at=2, topic="tea", place="home", text="tea at home"),
+    document("denial-1", "denial", 3, topic="tea", text="no tea is healthy"),
+    document("doubt-1", "doubt", 4, topic="tea", text="doubt the study"),
+    document("note-1", "note", 5, topic="tea", text="two cups"),
+    document("fact-1", "fact", 1, subject="kettle", attributes={"value": "hot"}, text="the kettle is hot"),
+    document("fact-2", "fact", 2, subject="kettle", attributes={"value": "cold"}, text="the kettle is cold"),
+    document("edition@1", at=1, record="edition", text="first edition of the tea book"),
+    document("edition@2", at=2, record="edition", text="second edition of the tea book"),
+    document("linked", at=1, topic="milk", text="milk in tea"),
+    document("link", "note", 2, supersedes=("linked",), text="never mind the milk"),
+    document("amending-link", "note", 3, amends=("edition@2",), text="errata of the book"),
+    document("orphan", at=1, topic="sugar", superseded_by=("nobody",), text="sugar in tea"),
+    document("offer-1", "offer", 1, product="Cup", text="a cup for tea"),
+    document("withdrawal-1", "withdrawal", 2, item="CUP", text="the cup is sold out"),
+    document("draft-1", "draft", 1, product="pot", text="pot"),
+    document("draft-1", "draft", 1, revision=2, product="pan", text="pan"),
+    document("draft-2", "draft", 2, product="pan", text="another pan"),
+    Retraction(id="draft-2", revision=1),
+    document("pending", at=FUTURE, topic="tea", text="tea of the future"),
+    document("no-scope", at=1, text="homeless", attributes={"superceded_by": "x"}),
+    document(ODD_ID, at=1, topic="odd, one", text="an odd one"),
+    document("claim-1", at=1, topic="tea", text="green tea is healthy"),
+    document("claim-1", at=1, topic="coffee", text="a conflict"),
+    document(LAST, "fact", 99, subject="kettle", attributes={"value": "cold"}, text="the kettle is as cold as tea"),
+)
+BAD_INPUT = (
+    b"{",
+    b"\xff\xfe",
+    b'{"id": "no-type", "time": "2020-01-01"}',
+    b'{"id": "song", "type": "song", "time": "2020-01-01"}',
+)
+DOCUMENTS: tuple[Publishable, ...] = (*STATEMENTS[:-1], *BAD_INPUT, STATEMENTS[-1])
+CORRECTION = encode(document("corrected", at=1, topic="corrections"))
+
+# What depends on the log, the partitions and the clock of a back end.
+NORMALIZED: dict[type[Struct], tuple[str, ...]] = {
+    Receipt: ("offset",),
+    a.Certificate: ("generation", "cut"),
+    a.TimelineMember: ("append_time", "offset"),
+    a.Change: ("position", "offset"),
+    a.Rejected: ("offset", "append_time", "number"),
+    a.Replayed: ("offset", "at"),
+    a.Rules: ("generation",),
+    a.Status: ("generation", "next_offset", "cursor", "changes_from"),
+    SnapshotBegin: ("cursor", "generation"),
+    SnapshotDocument: ("cursor",),
+    SnapshotScope: ("cursor",),
+    SnapshotEnd: ("cursor", "generation"),
+    DocumentChange: ("cursor", "position"),
+    ScopeChange: ("cursor",),
+    Reset: ("cursor", "generation"),
+    Heartbeat: ("cursor",),
+}
+ANY = "*"
+UNORDERED = (a.Change, a.Rejected, a.Replayed, *Event.__args__)  # items that several shards list
+
+
+class Conversation:
+    """Sends requests to a back end, and keeps what came back, by the name of what was sent."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+        self.outcomes: dict[str, str] = {}
+        self.types: set[type[Struct]] = set()
+
+    def send(self, name: str, request: r.Request[A]) -> A | None:
+        """Send a request, keep its outcome, and return its answer unless it is an error."""
+        try:
+            answer = self.calls.call(request)
+        except StreamCarError as error:
+            self.keep(name, type(request), outcome_of_error(error))
+            return None
+        self.keep(name, type(request), to_json(normalized(answer)))
+        return answer
+
+    def keep(self, name: str, request_type: type[Struct], outcome: str) -> None:
+        """Keep an outcome."""
+        name = f"{request_type.__name__}: {name}"
+        assert name not in self.outcomes, name
+        self.outcomes[name] = outcome
+        self.types.add(request_type)
+
+
+class BlockingCalls(Calls):
+    """The calls of something asynchronous that runs in another thread."""
+
+    def __init__(self, background: Background[AsyncCalls]) -> None:
+        self._background = background
+
+    def call(self, request: r.Request[A]) -> A:
+        return self._background.run(self._background.value.call(request))
+
+    def publish(self, documents: Publishables) -> a.Published:
+        return self._background.run(self._background.value.publish(documents))
+
+    def _events(self, request: r.Subscribe, bookmark: Bookmark) -> Generator[Event, None, None]:
+        events = self._background.value._events(request, bookmark)
+        try:
+            while True:
+                yield self._background.run(anext(events))
+        finally:
+            self._background.run(events.aclose())
+
+
+def request_types() -> set[type[Struct]]:
+    """Every type of request that the API has."""
+    types = {kind for kind in vars(r).values() if isinstance(kind, type) and issubclass(kind, r.Request)}
+    return (types - {r.Request}) | {r.Subscribe}
+
+
+def normalized(answer: object) -> object:
+    """Return an answer as JSON values that do not depend on the back end.
+
+    Offsets, cursors, positions, generations, append times and numbers of rejected input become `*`, unless they are
+    `null`; the fields are those of `NORMALIZED`. A list of changes, rejected input or events is sorted by its JSON,
+    because several shards are listed one after the other. Nothing else is changed.
+    """
+    if isinstance(answer, Struct):
+        config, hidden = answer.__struct_config__, NORMALIZED.get(type(answer), ())
+        values: dict[str, object] = {str(config.tag_field): config.tag} if config.tag is not None else {}
+        for field in msgspec.structs.fields(answer):
+            value = getattr(answer, field.name)
+            values[field.encode_name] = ANY if field.name in hidden and value is not None else normalized(value)
+        return values
+    if isinstance(answer, list | tuple):
+        items = [normalized(item) for item in answer]
+        return sorted(items, key=to_json) if answer and isinstance(answer[0], UNORDERED) else items
+    if isinstance(answer, Mapping):
+        return {name: normalized(value) for name, value in answer.items()}
+    return msgspec.to_builtins(answer)
+
+
+VIEWS: tuple[View, ...] = ("document", "scope")
+AS_OF = from_micros(day(3))
+NAMES = tuple(dict.fromkeys(statement.id for statement in STATEMENTS))
+CHUNK = "claim-1#2"
+SCOPES = ("topic=tea", "place=home", "subject=kettle", "record=edition", "product=CUP", "item=cup", "topic=nothing")
+REQUESTS: dict[str, r.Request[object]] = {
+    "tea": r.Query(text="tea"),
+    "tea, many": r.Query(text="tea", k=50, depth=100),
+    "tea, then": r.Query(text="tea", as_of=AS_OF),
+    "tea, few reads": r.Query(text="tea", budget=3),
+    "tea, seen": r.Query(text="healthy tea", min_revisions=(MinRevision(LAST),)),
+    "cup": r.Query(text="which cup"),
+    "nothing": r.Query(text="zebra"),
+    "sugar": r.Query(text="sugar in tea"),
+    "a document that waits": r.Query(text="tea", min_revisions=(MinRevision("pending"),)),
+    "a revision that never comes": r.Query(text="tea", min_revisions=(MinRevision("claim-1", 9),), timeout_ms=1),
+    "no text": r.Query(text=" "),
+    "no documents": r.Query(text="tea", k=0),
+    "plain tea": r.Search(text="tea"),
+    "one plain tea": r.Search(text="tea", k=1),
+    "every name": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown")),
+    "every name, then": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown"), as_of=AS_OF),
+    "a name, not seen": r.Resolve(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
+    "an unsafe set": r.Check(ids=("claim-1", "denial-1", "orphan", "pending", "draft-2", "unknown")),
+    "a safe set": r.Check(ids=(LAST, "doubt-1")),
+    "a set for a question": r.Check(ids=("fact-2",), question="healthy tea"),
+    "a set, then": r.Check(ids=("claim-1", "denial-1"), question="tea", as_of=AS_OF),
+    **{scope: r.GetFrontier(scope=(scope,)) for scope in SCOPES},
+    "two pairs": r.GetFrontier(scope=("topic=tea", "place=home")),
+    "two values": r.GetFrontier(scope=("topic=tea", "topic=milk")),
+    "tea, on a day": r.GetFrontier(scope=("topic=tea",), as_of=AS_OF),
+    **{f"history of {scope}": r.GetHistory(scope=(scope,)) for scope in SCOPES},
+    "all changes": r.GetChanges(limit=ALL),
+    **{f"changes of {scope}": r.GetChanges(scope=(scope,)) for scope in SCOPES},
+    "first changes": r.GetChanges(scope=("subject=kettle",), limit=2),
+    "not a position": r.GetChanges(after="nowhere"),
+    **{name: r.Explain(name=name) for name in (*NAMES, CHUNK, "edition", "unknown")},
+    **{f"{name}, then": r.Explain(name=name, as_of=AS_OF) for name in ("claim-1", LAST)},
+    "all": r.GetRejected(limit=ALL),
+    "waiting": r.GetPending(),
+    "in force": r.GetRules(),
+    "after all": r.GetStatus(),
+}
+
+
+def converse(calls: Calls) -> Conversation:
+    """Publish the documents to a back end without any, send every request, and return what came back."""
+    conversation = Conversation(calls)
+    before = conversation.send("before all", r.GetStatus())
+    assert before is not None
+    for number, published in enumerate(DOCUMENTS, 1):
+        conversation.keep(str(number), r.Publish, to_json(normalized(calls.publish(published))))
+    for name, request in REQUESTS.items():
+        conversation.send(name, request)
+    for name, events in _subscribe(calls, before.cursor):
+        conversation.keep(name, r.Subscribe, to_json(normalized(events)))
+    _send_what_follows(conversation)
+    _send_rebuilds(conversation)
+    return conversation
+
+
+def outcome_of_error(error: StreamCarError) -> str:
+    """Return what two back ends must have in common if they raise: the type and the code, not the words."""
+    return f"{type(error).__name__} {getattr(error, 'code', '')}".rstrip()
+
+
+def _send_what_follows(conversation: Conversation) -> None:
+    """Continue listings after their first item, and replay rejected input."""
+    send, calls = conversation.send, conversation.calls
+    [change] = calls.changes({"subject": "kettle"}, limit=1)
+    send("continued", r.GetChanges(scope=("subject=kettle",), after=change.position, limit=1))
+    offsets = {rejected.code: rejected.offset for rejected in calls.rejected()}
+    corrected = (r.Corrected(offset=offsets["syntax"], value=CORRECTION.decode()),)
+    send("nothing", r.Replay())
+    send("as it was, dry", r.Replay(offsets=tuple(sorted(offsets.values())), dry_run=True))
+    send("corrected, dry", r.Replay(corrected=corrected, dry_run=True))
+    send("corrected", r.Replay(corrected=corrected))
+    send("corrected again", r.Replay(corrected=corrected))
+    send("what was not rejected", r.Replay(offsets=(r.SAFE_INTEGER_MAX,)))
+
+
+def _subscribe(calls: Calls, start: str) -> Iterator[tuple[str, Sequence[Event]]]:
+    """Yield the snapshot of everything in both views, and the changes of one scope, which one shard has, in both."""
+    for view in VIEWS:
+        with calls.subscribe(view=view) as events:
+            yield f"{view} snapshot", _up_to(events, lambda event: isinstance(event, SnapshotEnd))
+        with calls.subscribe(view=view, scope="subject=kettle", after=start) as events:
+            yield f"{view} changes", _up_to(events, _is_last)
+
+
+def _up_to(events: Iterator[Event], is_last: Callable[[Event], bool]) -> list[Event]:
+    received: list[Event] = []
+    while not received or not is_last(received[-1]):
+        received.append(next(events))
+    return received
+
+
+def _is_last(event: Event) -> bool:
+    """Whether an event belongs to the last document that was published, which enters one scope and removes nothing."""
+    if isinstance(event, DocumentChange):
+        return event.id == LAST
+    return isinstance(event, ScopeChange) and event.change.cause.id == LAST
+
+
+def _send_rebuilds(conversation: Conversation) -> None:
+    """Compare with other rules, and then switch to them; under these, every type but two is unknown."""
+    send, calls = conversation.send, conversation.calls
+    peace = r.Rebuild(rules=(r.RuleText(name="peace.toml", text=PEACE),))
+    send("no such pack", r.Rebuild(rules=("nothing-of-the-kind",)))
+    send("before any", r.GetRebuildStatus())
+    if send("dry run", replace(peace, dry_run=True)) is not None:
+        _await_rebuild(calls)
+    send("compared", r.GetRebuildStatus())
+    if send("switch", peace) is not None:
+        _await_rebuild(calls)
+        status = replace(calls.status(), subscriptions=0, lag=0)  # a service may not have noticed their end
+        after = (calls.rules(), status, calls.rejected(limit=ALL), calls.resolve(NAMES), calls.query("tea"))
+        conversation.keep("after the switch", r.Rebuild, to_json(normalized(after)))
+    send("ended", r.GetRebuildStatus())
+
+
+def _await_rebuild(calls: Calls) -> None:
+    while calls.rebuild_status().is_running:
+        time.sleep(0.01)

@@ -1,0 +1,187 @@
+"""`engine.subscribe`: an iteration ends at the last change, and the next one continues after it."""
+
+from pathlib import Path
+
+import pytest
+
+from stream_car import (
+    DocumentChange,
+    Engine,
+    Event,
+    InvalidRequest,
+    Reset,
+    ScopeChange,
+    SnapshotBegin,
+    SnapshotDocument,
+    SnapshotEnd,
+    SnapshotScope,
+)
+from stream_car.core.revisions import SKEW
+from tests.support.engines import DAY, OTHER_RULESET, StoppedClock, document, engine
+
+CLAIM = document("claim", topic="tea")
+DENIAL = document("denial", "denial", at=1, topic="tea")
+DOUBT = document("doubt", "doubt", at=2, topic="tea")
+
+
+def kinds(events: list[Event]) -> list[type[Event]]:
+    return [type(event) for event in events]
+
+
+def statuses(events: list[Event]) -> list[tuple[str, str]]:
+    return [(event.id, event.status) for event in events if isinstance(event, DocumentChange)]
+
+
+def in_force(car: Engine) -> set[str]:
+    return {document.id for frontier in car.frontier("topic=tea") for document in frontier.in_force}
+
+
+def test_an_iteration_begins_with_a_snapshot_and_ends_at_the_last_change() -> None:
+    with engine() as car:
+        car.publish([CLAIM, DENIAL])
+        events = list(car.subscribe())
+
+        assert kinds(events) == [SnapshotBegin, SnapshotDocument, SnapshotEnd]
+        assert isinstance(events[1], SnapshotDocument)
+        assert (events[1].id, events[1].title, events[1].scopes) == ("denial", "denial", ("topic=tea",))
+        assert events[-1].cursor == car.status().cursor
+
+
+def test_the_next_iteration_continues_after_the_last_change() -> None:
+    with engine() as car:
+        subscription = car.subscribe()
+        assert kinds(list(subscription)) == [SnapshotBegin, SnapshotEnd]
+        car.publish(CLAIM)
+        assert statuses(list(subscription)) == [("claim", "in_force")]
+        car.publish(DENIAL)
+        assert statuses(list(subscription)) == [("claim", "superseded"), ("denial", "in_force")]
+        assert list(subscription) == []
+        assert subscription.cursor == car.status().cursor
+
+
+def test_whoever_keeps_what_is_in_force_has_the_state_after_each_iteration() -> None:
+    with engine() as car:
+        kept: set[str] = set()
+        subscription = car.subscribe(scope={"topic": "tea"})
+        for statement in (CLAIM, DENIAL, DOUBT, document("claim", revision=2, topic="milk")):
+            car.publish(statement)
+            for event in subscription:
+                if isinstance(event, SnapshotDocument):
+                    kept.add(event.id)
+                elif isinstance(event, DocumentChange):
+                    (kept.add if event.in_force and event.selected else kept.discard)(event.id)
+            assert kept == in_force(car)
+
+
+def test_without_a_snapshot_a_subscription_begins_at_the_last_change() -> None:
+    with engine() as car:
+        car.publish(CLAIM)
+        subscription = car.subscribe(snapshot=False)
+        assert list(subscription) == []
+        car.publish(DENIAL)
+        assert statuses(list(subscription)) == [("claim", "superseded"), ("denial", "in_force")]
+
+
+def test_a_cursor_continues_in_another_process(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(CLAIM)
+        first = car.subscribe()
+        list(first)
+    with engine(tmp_path) as car:
+        car.publish(DENIAL)
+        assert statuses(list(car.subscribe(after=first.cursor))) == [("claim", "superseded"), ("denial", "in_force")]
+
+
+def test_a_cursor_file_keeps_what_was_dealt_with(tmp_path: Path) -> None:
+    file = tmp_path / "cursor"
+    with engine(tmp_path / "data") as car:
+        car.publish([CLAIM, document("other", topic="milk")])
+        with car.subscribe(cursor_file=file) as subscription:
+            assert len(list(subscription)) == 4
+        assert file.read_text().strip() == car.status().cursor
+        car.publish(document(f"c{n}", topic=str(n)) for n in range(3))
+        with car.subscribe(cursor_file=file) as subscription:
+            first = next(subscription)
+            second = next(subscription)  # asking for it means that the first has been dealt with
+    with engine(tmp_path / "data") as car, car.subscribe(cursor_file=file) as subscription:
+        rest = list(subscription)
+
+    assert statuses([first, second]) == [("c0", "in_force"), ("c1", "in_force")]
+    assert statuses(rest) == [("c1", "in_force"), ("c2", "in_force")]
+
+
+def test_the_scope_view_has_each_change_once() -> None:
+    with engine() as car:
+        car.publish([CLAIM, DENIAL])
+        subscription = car.subscribe(view="scope", scope="topic=tea")
+        begin, scope, end = subscription
+        assert (type(begin), type(end)) == (SnapshotBegin, SnapshotEnd)
+        assert isinstance(scope, SnapshotScope)
+        assert (scope.scope, scope.seq, [member.id for member in scope.members]) == ("topic=tea", 2, ["denial"])
+        car.publish([DOUBT, document("other", topic="milk")])
+        [event] = subscription
+        assert isinstance(event, ScopeChange)
+        assert event.change == car.changes("topic=tea")[-1]
+
+
+def test_a_document_that_becomes_due_is_a_change() -> None:
+    clock = StoppedClock()
+    with engine(clock=clock) as car:
+        car.publish([CLAIM, document("denial", "denial", at=1001, topic="tea")])
+        subscription = car.subscribe()
+        assert len(list(subscription)) == 3
+        clock.time += DAY - SKEW
+        assert statuses(list(subscription)) == [("claim", "superseded"), ("denial", "in_force")]
+        clock.time += DAY
+        assert car.status().pending == 0
+
+
+def test_status_releases_what_is_due() -> None:
+    clock = StoppedClock()
+    with engine(clock=clock) as car:
+        car.publish(document("claim", at=1001, topic="tea"))
+        assert (car.status().pending, car.status().next_offset) == (1, 1)
+        clock.time += DAY
+        assert (car.status().pending, car.status().next_offset) == (0, 2)
+
+
+def test_after_a_rebuild_a_subscription_resets_and_begins_again() -> None:
+    with engine() as car:
+        car.publish([CLAIM, DENIAL, DOUBT])
+        subscription = car.subscribe()
+        assert len(list(subscription)) == 3
+        with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            rebuild.switch()
+        events = list(subscription)
+
+        assert kinds(events) == [Reset, SnapshotBegin, SnapshotDocument, SnapshotEnd]  # a doubt has no scope now
+        assert isinstance(events[0], Reset)
+        assert (events[0].reason, events[0].generation) == ("cursor_generation", car.status().generation)
+        assert list(subscription) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "code"), [("nonsense", "cursor"), ("{}:1.1", "cursor"), ("{}:99", "cursor_ahead"), ("{}:-1", "cursor")]
+)
+def test_a_cursor_that_cannot_be_continued_is_rejected(after: str, code: str) -> None:
+    with engine() as car:
+        car.publish(CLAIM)
+        with pytest.raises(InvalidRequest) as caught:
+            list(car.subscribe(after=after.format(car.status().generation)))
+
+        assert caught.value.code == code
+
+
+def test_a_subscription_that_was_not_finished_counts_until_it_is_closed() -> None:
+    with engine() as car:
+        car.publish([CLAIM, DENIAL])
+        assert car.status().subscriptions == 0
+        with car.subscribe() as subscription:
+            next(subscription)
+            assert car.status().subscriptions == 1
+        assert car.status().subscriptions == 0
+
+
+def test_one_key_cannot_have_two_values() -> None:
+    with engine() as car, pytest.raises(InvalidRequest, match="One key cannot have two values"):
+        list(car.subscribe(scope="topic=tea, topic=milk"))
