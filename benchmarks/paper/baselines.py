@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from benchmarks.paper.entities import Entities, without_repeats
 from benchmarks.paper.sets import Material, Question
+from benchmarks.paper.tfidf import tfidf
 from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
-from stream_car.ranking.lexical import LexicalRanker, bm25, tfidf
+from stream_car.ranking.lexical import LexicalRanker, bm25
 
 Ranker = Callable[[str, int | None], list[str]]  # the words of a question, how many documents (`None`: all)
 POOL = 20  # documents that a re-ranker may choose from

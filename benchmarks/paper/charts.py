@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.paper import paper_figures
+from benchmarks.paper import paper_figures, plots
 from benchmarks.paper.budgets import Curve
 from benchmarks.paper.lab import OURS, Report
-from stream_car.pictures import plots
+from stream_car.pictures.scatter import ChartPoint, draw_scatter
 
 
 def write_reports(reports: Sequence[Report], folder: Path) -> list[Path]:
@@ -75,7 +75,7 @@ def draw_all_sets(reports: Sequence[Report]) -> str:
 def draw_deltas(report: Report) -> str:
     """Draw Definition 4 for each question: the score of the anchor against that of what controls it."""
     points = [
-        plots.ChartPoint(
+        ChartPoint(
             x=delta.score,
             y=delta.controlling,
             name=f"{delta.anchor}: {delta.score:.1f}, controlled by {delta.controlling:.1f}; "
@@ -84,7 +84,7 @@ def draw_deltas(report: Report) -> str:
         )
         for delta in report.deltas
     ]
-    return plots.draw_scatter(
+    return draw_scatter(
         f"{report.collection.title}: how far authority is from relevance",
         points,
         x_label="BM25 score of the most relevant document",

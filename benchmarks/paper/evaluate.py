@@ -40,22 +40,13 @@ class RunLine(Struct, frozen=True):
     docs: list[str]
 
 
-@click.command(
-    "eval",
-    epilog=options.examples(
-        "python -m benchmarks.paper eval --documents ghsa/documents.jsonl --queries ghsa/queries.jsonl \\",
-        "    --rules security --k 5 --out run.jsonl",
-        "python -m benchmarks.paper eval --documents d.jsonl --queries q.jsonl \\",
-        "    --rules legal --rules ./my-rules.toml --out run.jsonl",
-    ),
-)
+@options.command("encoder", name="eval")
 @click.option("--documents", type=FILE, required=True, help="The documents, newline-delimited JSON.")
 @click.option("--queries", type=FILE, required=True, help='The queries, lines of {"id": ..., "text": ...}.')
 @click.option("--rules", multiple=True, required=True, metavar="NAME|FILE", help="A rule pack; may be repeated.")
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Documents per answer.")
 @options.depth(DEPTH)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The run file to write.")
-@options.session("encoder")
 def command(
     session: options.Session,
     documents: Path,
@@ -69,6 +60,12 @@ def command(
 
     Publishes the documents into a new engine and writes `{"id", "docs"}` lines for a scorer. Every
     document of a closed collection counts, whatever its date.
+
+    Examples:
+      python -m benchmarks.paper eval --documents ghsa/documents.jsonl --queries ghsa/queries.jsonl \\
+          --rules security --k 5 --out run.jsonl
+      python -m benchmarks.paper eval --documents d.jsonl --queries q.jsonl \\
+          --rules legal --rules ./my-rules.toml --out run.jsonl
     """
     requests = list(_read_queries(queries))
     started = perf_counter()

@@ -24,18 +24,7 @@ from stream_car.cli.widgets import FAINT, Rows
 from stream_car.errors import InvalidRequest
 
 
-@click.command(
-    "answers",
-    epilog=options.examples(
-        "python -m benchmarks.paper answers --data ./benchmarks",
-        "python -m benchmarks.paper answers --data ./benchmarks --set ghsa --set fda --json",
-        "python -m benchmarks.paper answers --data ./benchmarks --table 5",
-        "python -m benchmarks.paper answers --data ./benchmarks --charts ./charts",
-        "python -m benchmarks.paper answers --data ./benchmarks --set ghsa --curve",
-        "python -m benchmarks.paper answers --data ./benchmarks --set fda --encoder ./all-MiniLM-L6-v2",
-        "python -m benchmarks.paper answers --data ./benchmarks --table 5 --encoder ./e5 --generator './write.sh'",
-    ),
-)
+@options.command(name="answers")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -87,7 +76,6 @@ from stream_car.errors import InvalidRequest
 @click.option(
     "--generator", metavar="COMMAND", help="A program that reads a prompt and writes a text, for HyDE and table 12."
 )
-@options.session()
 def command(
     session: options.Session,
     data: Path,
@@ -105,6 +93,15 @@ def command(
 
     Runs the paper's baselines and the engine as it ships on every set, and shows the paper's figures and the
     ceiling. With --table, shows one table in the paper's shape. Shares have 95 % Wilson intervals.
+
+    Examples:
+      python -m benchmarks.paper answers --data ./benchmarks
+      python -m benchmarks.paper answers --data ./benchmarks --set ghsa --set fda --json
+      python -m benchmarks.paper answers --data ./benchmarks --table 5
+      python -m benchmarks.paper answers --data ./benchmarks --charts ./charts
+      python -m benchmarks.paper answers --data ./benchmarks --set ghsa --curve
+      python -m benchmarks.paper answers --data ./benchmarks --set fda --encoder ./all-MiniLM-L6-v2
+      python -m benchmarks.paper answers --data ./benchmarks --table 5 --encoder ./e5 --generator './write.sh'
     """
     if table is not None and (names or folder is not None or failures or is_curve):
         raise InvalidRequest(

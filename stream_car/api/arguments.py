@@ -70,8 +70,12 @@ def _is_file(pack: str | Path) -> bool:
 def _text(path: Path) -> r.RuleText:
     try:
         return r.RuleText(name=path.name, text=path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest("rules", f"{path} cannot be read: {error}.") from error
+    except OSError as error:
+        cure = "Check the path, and that you may read the file."
+        raise InvalidRequest("rules", f"{path} cannot be read: {error.strerror or error}. {cure}") from error
+    except UnicodeDecodeError as error:
+        reason = f"{path} is not UTF-8: the byte at {error.start} is wrong. Save it as UTF-8."
+        raise InvalidRequest("rules", reason) from error
 
 
 def replay(corrected: Mapping[int, bytes], offsets: Iterable[int], *, dry_run: bool) -> r.Replay:

@@ -7,7 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import click
 from msgspec.structs import replace
 from rich import box
 from rich.console import Group as Lines, RenderableType
@@ -18,10 +17,10 @@ from rich.text import Text
 import stream_car
 from stream_car.api.calls import Calls
 from stream_car.api.json import to_json
-from stream_car.cli import render
+from stream_car.cli import render, render_changes
 from stream_car.cli.console import emit, out, words
-from stream_car.cli.options import Session, examples, session
-from stream_car.cli.widgets import FAINT, certificate_line, controlled
+from stream_car.cli.options import Session, command
+from stream_car.cli.widgets import FAINT
 from stream_car.demo import DemoQuestion, feed, questions
 from stream_car.queries.answers import Answer, ChangeCause, Evidence
 
@@ -39,13 +38,16 @@ a recall supersedes a label, a later ruling supersedes an earlier one, and the l
 Stream-CAR goes from the relevant document to what controls it now, and tells what the answer guarantees."""
 
 
-@click.command(epilog=examples("stream-car demo", "stream-car demo --json | jq .question"))
-@session()
+@command()
 def demo(session: Session) -> None:
     """See how it works in a minute.
 
     Publishes documents, shows what they supersede, and answers questions. The cases are real and well known, except
     for the compliance events. Nothing is left behind.
+
+    Examples:
+      stream-car demo
+      stream-car demo --json | jq .question
     """
     with stream_car.open() as engine:
         if not session.as_json:
@@ -69,7 +71,7 @@ def _perform(calls: Calls) -> None:
     endings = {(member.id, change.cause.id): (member, change.cause) for change in changes for member in change.left}
     shown = [ending for ending in endings.values() if ending[0].id in SHOWN][:SHOWN_MAX]
     for member, cause in shown:
-        console.print(render.left_line(member, _shorten(cause)), no_wrap=True, overflow="ellipsis")
+        console.print(render_changes.left_line(member, _shorten(cause)), no_wrap=True, overflow="ellipsis")
     console.print(Text(f"... and {len(endings) - len(shown)} more", FAINT))
     console.print(Rule("2. The same questions, asked twice", align="left", style="cyan"))
     for question in questions():
@@ -91,7 +93,8 @@ def _shorten(cause: ChangeCause) -> ChangeCause:
 def _scene(question: DemoQuestion, relevant: tuple[Evidence, ...], answer: Answer, width: int) -> RenderableType:
     """Draw a question, what search alone answers, and what Stream-CAR answers, with the path to it."""
     plain = render.ranking(relevant)
-    ours = Lines(controlled(render.shown_groups(answer)[:1]), certificate_line(answer.certificate, advise=False))
+    guarantee = render.certificate_line(answer.certificate, advise=False)
+    ours = Lines(render.controlled(render.shown_groups(answer)[:1]), guarantee)
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", expand=True, pad_edge=False)
     table.add_column("plain search answers", ratio=2)
     if width < WIDE:

@@ -1,22 +1,31 @@
-"""Feeds in their publishers' own formats: `convert`, `formats` and `publish --format`."""
+"""Feeds in their publishers' own formats: `follow`, `convert`, `formats` and `publish --format`.
 
+Promise: what `follow` reports as published is durable, and its next run continues where this one stopped. The data
+directory is open only while something is published, so that other commands can use it in between.
+"""
+
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 
 import click
 from rich.text import Text
 
 import stream_car
 from stream_car.api.json import to_json
-from stream_car.cli.console import emit, note, progress, show
-from stream_car.cli.options import Session, examples, require, session
-from stream_car.cli.summaries import Feed, FeedSummary, RejectedPiece, Summary
+from stream_car.cli.console import emit, note, progress
+from stream_car.cli.options import FOLDER, Session, command, require
+from stream_car.cli.summaries import Feed, FeedSummary, RejectedPiece, Summary, draw_round
+from stream_car.cli.widgets import WARN
 from stream_car.codec import encode_document
+from stream_car.errors import Busy, Unavailable
 from stream_car.feeds import FORMATS, Format, find_format
 from stream_car.ingest import destinations, ingest
 from stream_car.ingest.destinations import Destination
-from stream_car.ingest.files import InputFile, input_files
+from stream_car.ingest.files import STANDARD_INPUT, InputFile, input_files
+from stream_car.ingest.watch import Watch
 from stream_car.processing.receipts import Receipt
 from stream_car.settings import data_directory
 
@@ -25,29 +34,81 @@ format_option = click.option(
 )
 positions_option = click.option(
     "--positions",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="With --url: where to remember how far a feed was read.  [default: a folder for this service, beside the "
     "data directory]",
 )
 
 
-@click.command(
-    epilog=examples(
-        "stream-car convert --format osv GO-2024-2527.json",
-        "stream-car convert --format csaf advisories/ > documents.jsonl",
-        "stream-car convert --format kev known_exploited_vulnerabilities.json | head -1",
-    ),
+@command("data", "rules", "url")
+@click.argument("files", nargs=-1, required=True, metavar="FILES|DIRECTORY")
+@format_option
+@positions_option
+@click.option(
+    "--every", type=click.FloatRange(min=0.01), default=1.0, show_default=True, help="Seconds between two checks."
 )
+@click.option("--idle", type=click.FloatRange(min=0), help="Stop if nothing is new for this many seconds.")
+def follow(
+    session: Session, files: Sequence[str], form: str | None, positions: Path | None, every: float, idle: float | None
+) -> None:
+    """Watch the files of a feed and publish what is new.
+
+    New files of a directory, changed files and added lines are published as they appear, until you press Ctrl-C. The
+    next run continues where this one stopped. An unfinished line, and a file that is still being written, are left
+    for later.
+
+    Examples:
+      stream-car follow --format csaf ./advisories
+      stream-car follow --format osv history.jsonl --every 0.5
+      stream-car follow --format osv ./advisories --url http://127.0.0.1:8377
+      stream-car follow --format kev ./catalogues --idle 60    stop if nothing is new for a minute
+    """
+    if STANDARD_INPUT in files:
+        raise click.BadParameter("Standard input cannot be watched. Use `stream-car publish`.", param_hint="FILES")
+    chosen = require_format(form)
+    watch = Watch(chosen, files)
+    pause = threading.Event()
+    last = monotonic()
+    try:
+        while idle is None or monotonic() - last < idle:
+            changed = watch.changed_files()
+            if changed and _publish_changed(session, chosen, changed, watch, positions):
+                last = monotonic()
+            pause.wait(every)
+    except KeyboardInterrupt:
+        note("Stopped. The next run continues here.")
+
+
+def _publish_changed(
+    session: Session, form: Format, files: Sequence[InputFile], watch: Watch, positions: Path | None
+) -> bool:
+    """Publish files, and return whether they had something new. If the data cannot be used now, try again later."""
+    try:
+        with session.open(create=True) as calls, destination(calls, positions) as target:
+            summary = publish(target, form, files, growing=True)
+    except (Busy, Unavailable) as error:
+        note(f"{error} Trying again.", WARN)
+        watch.retry(files)
+        return False
+    session.report(summary, draw_round)
+    return summary.feed.has_news
+
+
+@command()
 @click.argument("files", nargs=-1, required=True, metavar="FILES|DIRECTORY|-")
 @format_option
-@session()
 def convert(session: Session, files: Sequence[str], form: str | None) -> None:
     """Show the documents of a feed without publishing them.
 
     Prints one document per line, ready for `stream-car publish`, as if the feed were read for the first time. Pieces
     that cannot be converted are reported on standard error, with --json as one JSON value per line. Exit code 1 if
     there are any.
+
+    Examples:
+      stream-car convert --format osv GO-2024-2527.json
+      stream-car convert --format csaf advisories/ > documents.jsonl
+      stream-car convert --format kev known_exploited_vulnerabilities.json | head -1
     """
     chosen = require_format(form)
     is_whole = True
@@ -62,20 +123,16 @@ def convert(session: Session, files: Sequence[str], form: str | None) -> None:
     require(is_whole)
 
 
-@click.command(epilog=examples("stream-car formats", "stream-car formats --json"))
-@session()
+@command()
 def formats(session: Session) -> None:
-    """List the feed formats that can be read."""
-    for form in FORMATS.values():
-        if session.as_json:
-            emit(to_json({"name": form.name, "about": form.about, "suffixes": form.suffixes}))
-        else:
-            show(Text.assemble((f"{form.name:<10}", "bold"), form.about))
+    """List the feed formats that can be read.
 
-
-def found_in(form: Format, names: Sequence[str]) -> list[InputFile]:
-    """Return the files that these names refer to."""
-    return list(input_files(names, form.suffixes))
+    Examples:
+      stream-car formats
+      stream-car formats --json
+    """
+    listed = [{"name": form.name, "about": form.about, "suffixes": form.suffixes} for form in FORMATS.values()]
+    session.report_each(listed, lambda form: Text.assemble((f"{form['name']:<10}", "bold"), str(form["about"])))
 
 
 def require_format(name: str | None) -> Format:

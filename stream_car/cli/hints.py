@@ -47,22 +47,15 @@ def note_unknown_types(calls: Calls) -> None:
         note(advise(text, "rebuild --rules ... --dry-run"))
 
 
-def unknown_keys(ruleset: Ruleset, names: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each key that no scope can have."""
+def unknown_names(
+    ruleset: Ruleset, *, types: Iterable[str] = (), packs: Iterable[str] = (), keys: Iterable[str] = ()
+) -> Iterator[str]:
+    """Yield a sentence for each type or key that no document can have, and for each rule pack that is not loaded."""
+    used = {key for rule in ruleset.rules.values() for key in rule.scope_keys}
     declared = {key for pack in ruleset.packs for key in pack.keys}
-    known = declared | {key for rule in ruleset.rules.values() for key in rule.scope_keys} | {RECORD, LINK, AMENDED}
-    return (f"No rule uses the key {key!r}.{did_you_mean(key, sorted(known))}" for key in names if key not in known)
-
-
-def unknown_types(ruleset: Ruleset, names: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each type that no document can have."""
-    known = sorted(ruleset.pack_of)
-    return (
-        f"No rule pack knows the type {name!r}.{did_you_mean(name, known)}" for name in names if not ruleset.knows(name)
-    )
-
-
-def unknown_packs(ruleset: Ruleset, names: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each rule pack that is not loaded."""
-    known = sorted(pack.name for pack in ruleset.packs)
-    return (f"No rule pack is called {name!r}.{did_you_mean(name, known)}" for name in names if name not in known)
+    for problem, names, known in (
+        ("No rule pack knows the type", types, set(ruleset.pack_of)),
+        ("No rule pack is called", packs, {pack.name for pack in ruleset.packs}),
+        ("No rule uses the key", keys, {*used, *declared, RECORD, LINK, AMENDED}),
+    ):
+        yield from (f"{problem} {name!r}.{did_you_mean(name, sorted(known))}" for name in names if name not in known)

@@ -11,7 +11,7 @@ import click
 from rich.text import Text
 
 from stream_car.cli.console import err, words
-from stream_car.cli.options import BROKEN, examples
+from stream_car.cli.options import BROKEN, with_examples
 from stream_car.errors import InvalidRules, StreamCarError, UnsafeSettings
 from stream_car.suggest import did_you_mean
 
@@ -19,8 +19,7 @@ CommandPath = tuple[str, ...]
 COMMANDS = {  # the modules, and the commands that they define, in the order of the help
     "demo": ("demo",),
     "publish": ("publish", "retract"),
-    "follow": ("follow",),
-    "feeds": ("convert", "formats"),
+    "feeds": ("follow", "convert", "formats"),
     "query": ("query", "search", "resolve", "check", "explain"),
     "scopes": ("frontier", "history", "changes", "pending"),
     "watch": ("watch",),
@@ -93,19 +92,8 @@ def _sentences(error: StreamCarError) -> list[Text]:
     return [*(words(problem, "bold red") for problem in problems), *notes]
 
 
-@click.group(
-    cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples(
-        "stream-car demo                                   see how it works in a minute",
-        "stream-car publish advisories.jsonl releases.jsonl",
-        "stream-car query 'is lodash 4.17.4 safe to use?'",
-        "stream-car frontier package=lodash                what is in force for a package",
-        "stream-car explain GHSA-jf85-cpcp-j695            why a document is in force, or is not",
-        "stream-car serve                                  the same as a service over HTTP",
-        "stream-car watch --url http://127.0.0.1:8377      what changes there, as it happens",
-    ),
-)
+@with_examples
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="stream-car")
 def main() -> None:
     """Answer questions from the documents that are in force now.
@@ -113,4 +101,13 @@ def main() -> None:
     Publish documents. Rules decide which documents supersede which. Then ask. Data is in ./stream-car-data, in
     $STREAM_CAR_DATA, or in the directory that --data names; with --url, a service is used instead. With --json, a
     command prints JSON.
+
+    Examples:
+      stream-car demo                                   see how it works in a minute
+      stream-car publish advisories.jsonl releases.jsonl
+      stream-car query 'is lodash 4.17.4 safe to use?'
+      stream-car frontier package=lodash                what is in force for a package
+      stream-car explain GHSA-jf85-cpcp-j695            why a document is in force, or is not
+      stream-car serve                                  the same as a service over HTTP
+      stream-car watch --url http://127.0.0.1:8377      what changes there, as it happens
     """

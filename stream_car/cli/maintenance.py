@@ -9,7 +9,7 @@ from rich.text import Text
 
 from stream_car.cli.console import progress, words
 from stream_car.cli.hints import again
-from stream_car.cli.options import Session, examples, require, session
+from stream_car.cli.options import FOLDER, Session, command, require
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted
 from stream_car.errors import Busy, InvalidRequest, StreamCarError
 
@@ -31,23 +31,20 @@ IN_USE = (
     "{backup}, then stream-car doctor --data COPY"
 )
 
-folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-on_files = session("data", "no_url")
+folder_argument = click.argument("folder", type=FOLDER)
 
 
-@click.command(
-    epilog=examples(
-        "stream-car backup ./backups/$(date +%F)",
-        "stream-car backup /mnt/elsewhere/advisories --data ./advisories --json",
-    ),
-)
+@command("data", "no_url")
 @folder_argument
-@on_files
 def backup(session: Session, folder: Path) -> None:
     """Copy the data to a new folder, also while it is in use.
 
     The copy has the log as of one moment, with its hash chain verified, the rules, and how far feeds were read. State
     and index are not copied: they are built again from the log.
+
+    Examples:
+      stream-car backup ./backups/$(date +%F)
+      stream-car backup /mnt/elsewhere/advisories --data ./advisories --json
     """
     from stream_car.local.backup import copy
 
@@ -55,19 +52,17 @@ def backup(session: Session, folder: Path) -> None:
     session.report(copy(session.data, folder), _draw_copy)
 
 
-@click.command(
-    epilog=examples(
-        "stream-car restore ./backups/2024-05-01",
-        "stream-car restore ./backups/2024-05-01 --data ./advisories",
-    ),
-)
+@command("data", "no_url")
 @folder_argument
-@on_files
 def restore(session: Session, folder: Path) -> None:
     """Create the data directory from a backup.
 
     The backup is verified first. Existing data is never overwritten; move it away before. The next command builds
     state and index from the log.
+
+    Examples:
+      stream-car restore ./backups/2024-05-01
+      stream-car restore ./backups/2024-05-01 --data ./advisories
     """
     from stream_car.local.backup import copy
 
@@ -75,15 +70,16 @@ def restore(session: Session, folder: Path) -> None:
     session.report(copy(folder, session.data), _draw_copy)
 
 
-@click.command(
-    epilog=examples("stream-car verify ./backups/2024-05-01", "stream-car verify ./backups/2024-05-01 --json")
-)
+@command()
 @folder_argument
-@session()
 def verify(session: Session, folder: Path) -> None:
     """Check that a backup is intact.
 
     Verifies the hash chain of its log from the first record to the last, and changes nothing.
+
+    Examples:
+      stream-car verify ./backups/2024-05-01
+      stream-car verify ./backups/2024-05-01 --json
     """
     from stream_car.local import backup as copies
 
@@ -97,18 +93,16 @@ def verify(session: Session, folder: Path) -> None:
     session.report({"path": str(folder), "records": records}, lambda _: _intact(records))
 
 
-@click.command(
-    epilog=examples(
-        "stream-car doctor",
-        "stream-car doctor --data ./advisories --json | jq 'select(.status == \"damaged\")'",
-    ),
-)
-@on_files
+@command("data", "no_url")
 def doctor(session: Session) -> None:
     """Check the data, and tell what to do.
 
     Checks the rules, the hash chain of the log, the state against a replay of the whole log, and the index against
     both. Changes nothing. The data must not be in use. Exit code 1 if something is damaged.
+
+    Examples:
+      stream-car doctor
+      stream-car doctor --data ./advisories --json | jq 'select(.status == "damaged")'
     """
     from stream_car.local.doctor import examine
 

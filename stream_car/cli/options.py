@@ -7,14 +7,15 @@ directory or a service: both have the same calls and give the same answers.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 import stream_car
-from stream_car import rule_packs
+from stream_car import rule_packs, settings
 from stream_car.adapters.kafka.topic_layout import PARTITIONS, PREFIX, Layout
 from stream_car.api import arguments, requests
 from stream_car.api.calls import Calls
@@ -22,19 +23,6 @@ from stream_car.api.json import to_json
 from stream_car.cli.console import emit, err, show
 from stream_car.errors import InvalidRequest
 from stream_car.queries.limits import DEPTH_MAX
-from stream_car.settings import (
-    DATA_DEFAULT,
-    DATA_VARIABLE,
-    ENCODER_VARIABLE,
-    RULES_VARIABLE,
-    TOKEN_VARIABLE,
-    URL_VARIABLE,
-    data_directory,
-    kafka_server,
-    redis_server,
-    require_known_variables,
-    token_to_send,
-)
 
 if TYPE_CHECKING:
     from stream_car.client.sync import Client
@@ -47,16 +35,16 @@ LIMITS = {"k": requests.K_MAX, "depth": requests.DEPTH_MAX, "budget": requests.B
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Option = Literal[
-    "data", "rules", "url", "no_url", "encoder", "verbose",
-    "kafka", "prefix", "namespace", "intakes", "frontiers", "single_broker", "worker_rules",
-]  # fmt: skip
+C = TypeVar("C", bound=click.Command)
+FILE = click.Path(path_type=Path, dir_okay=False)
+EXISTING_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 class Session:
     """Where a command works and how it reports, as its common options say."""
 
-    data: Path = DATA_DEFAULT
+    data: Path = settings.DATA_DEFAULT
     rules: tuple[str, ...] = ()
     url: str | None = None
     encoder: str | None = None
@@ -80,7 +68,7 @@ class Session:
             raise click.UsageError(
                 "A service has its own data, rules and encoder. Give --url, or --data, --rules and --encoder."
             )
-        return stream_car.connect(self.url, token=token_to_send())
+        return stream_car.connect(self.url, token=settings.token_to_send())
 
     @property
     def is_remote(self) -> bool:
@@ -95,10 +83,9 @@ class Session:
         try:
             return stream_car.open(self.data, rules=rules, encoder=self.encoder)
         except OSError as error:
+            problem = f"{self.data} cannot hold the data: {error.strerror or error}."
             cure = "Check its permissions, or choose another one with --data."
-            raise InvalidRequest(
-                "data", f"{self.data} cannot hold the data: {error.strerror or error}. {cure}"
-            ) from error
+            raise InvalidRequest("data", f"{problem} {cure}") from error
 
     def settle(self, calls: Calls) -> None:
         """Wait until every vector is made. A service makes its vectors in the background."""
@@ -126,13 +113,13 @@ class Session:
 
     def installation(self) -> "Plan":
         """Return the servers, topics and rules of a worker. Raises `InvalidRequest` if something is missing."""
-        require_known_variables()
+        settings.require_known_variables()
         require_drivers()
         from stream_car.cluster.connections import Plan
 
         return Plan(
-            kafka=kafka_server(self.kafka),
-            redis=redis_server(),
+            kafka=settings.kafka_server(self.kafka),
+            redis=settings.redis_server(),
             ruleset=rule_packs.load(self.rules),
             prefix=self.prefix,
             namespace=self.namespace,
@@ -146,20 +133,19 @@ class Session:
         else:
             show(draw(value))
 
-    def report_all(self, values: Sequence[T], draw: Callable[[Sequence[T]], RenderableType]) -> None:
-        """Print values: as lines of JSON, or drawn together."""
+    def report_all(
+        self, values: Sequence[T], draw: Callable[[Sequence[T]], RenderableType], *, if_empty: RenderableType = ""
+    ) -> None:
+        """Print values: as lines of JSON, or drawn together. `if_empty` is shown to people if there are none."""
         if self.as_json:
             for value in values:
                 emit(to_json(value))
         else:
-            show(draw(values))
+            show(draw(values) if values else if_empty)
 
     def report_each(self, values: Sequence[T], draw: Callable[[T], RenderableType], *, if_empty: str = "") -> None:
-        """Print values one below the other. `if_empty` is shown to people if there are none."""
-        for value in values:
-            self.report(value, draw)
-        if not values and not self.as_json:
-            show(if_empty)
+        """Print values one below the other, as `report_all` does."""
+        self.report_all(values, lambda values: Group(*map(draw, values)), if_empty=if_empty)
 
 
 def require_drivers() -> None:
@@ -181,11 +167,6 @@ def require(condition: bool, code: int = FAILED) -> None:
         raise click.exceptions.Exit(code)
 
 
-def examples(*lines: str) -> str:
-    """Return the end of a command's help, which teaches by example."""
-    return "\b\nExamples:\n" + "\n".join(f"  {text}" for text in lines)
-
-
 # The options of a session
 
 
@@ -193,91 +174,98 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
     setattr(context.ensure_object(Session), str(parameter.name), value)
 
 
-_option = partial(click.option, expose_value=False, callback=_keep)
-_rules = partial(_option, "--rules", multiple=True, envvar=RULES_VARIABLE, metavar="NAME|FILE")
+_option = partial(click.Option, expose_value=False, callback=_keep)
+_rules = partial(_option, ["--rules"], multiple=True, envvar=settings.RULES_VARIABLE, metavar="NAME|FILE")
+_url = partial(_option, ["--url"], envvar=settings.URL_VARIABLE, metavar="URL")
 _partitions = partial(_option, type=click.IntRange(1, 10_000), default=PARTITIONS, show_default=True)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
 _COMMON = {
     "data": _option(
-        "--data",
-        type=_FOLDER,
-        default=data_directory,
+        ["--data"],
+        type=FOLDER,
+        default=settings.data_directory,
         metavar="DIR",
-        help=f"The data directory.  [default: ${DATA_VARIABLE}, or {DATA_DEFAULT}]",
+        help=f"The data directory.  [default: ${settings.DATA_VARIABLE}, or {settings.DATA_DEFAULT}]",
     ),
     "rules": _rules(
         help="A shipped rule pack by name, or your own TOML file; may be repeated. New data keeps these rules; "
-        f"`stream-car rebuild` changes them.  [default: ${RULES_VARIABLE}, space-separated, or the rules stored with "
-        "the data, or all shipped packs]",
+        f"`stream-car rebuild` changes them.  [default: ${settings.RULES_VARIABLE}, space-separated, or the rules "
+        "stored with the data, or all shipped packs]",
     ),
-    "url": _option(
-        "--url",
-        envvar=URL_VARIABLE,
-        metavar="URL",
-        help=f"Use the service at this address (see: stream-car serve) with its own data and rules. ${TOKEN_VARIABLE} "
-        f"is its token.  [default: ${URL_VARIABLE}, unless --data is given]",
+    "url": _url(
+        help="Use the service at this address (see: stream-car serve) with its own data and rules. "
+        f"${settings.TOKEN_VARIABLE} is its token.  [default: ${settings.URL_VARIABLE}, unless --data is given]",
     ),
-    "no_url": _option(
-        "--url",
-        envvar=URL_VARIABLE,
-        metavar="URL",
-        help=f"Not supported: this command works on the files of --data. It stops if this or ${URL_VARIABLE} is set "
-        "and --data is not given, so that it never uses the wrong data.",
+    "no_url": _url(
+        help=f"Not supported: this command works on the files of --data. It stops if this or ${settings.URL_VARIABLE} "
+        "is set and --data is not given, so that it never uses the wrong data.",
     ),
     "encoder": _option(
-        "--encoder",
-        envvar=ENCODER_VARIABLE,
+        ["--encoder"],
+        envvar=settings.ENCODER_VARIABLE,
         metavar="FOLDER",
         help="Also find documents by meaning, with this sentence encoder: the folder of an ONNX model (the extra "
         "`dense`) or of a model for sentence-transformers (the extra of that name).  "
-        f"[default: ${ENCODER_VARIABLE}, or words alone]",
+        f"[default: ${settings.ENCODER_VARIABLE}, or words alone]",
     ),
     "verbose": _option(
-        "-v", "--verbose", is_flag=True, help="Also show scores, positions and the details of the certificate."
+        ["-v", "--verbose"], is_flag=True, help="Also show scores, positions and the details of the certificate."
     ),
     "kafka": _option(
-        "--kafka",
+        ["--kafka"],
         metavar="HOST:PORT",
         help="The address of Kafka; several are joined by commas.  [default: $STREAM_CAR_KAFKA. User, password and "
         "certificates come from $STREAM_CAR_KAFKA_USER and so on]",
     ),
-    "prefix": _option("--prefix", default=PREFIX, show_default=True, help="The first part of the names of the topics."),
+    "prefix": _option(
+        ["--prefix"], default=PREFIX, show_default=True, help="The first part of the names of the topics."
+    ),
     "namespace": _option(
-        "--namespace",
+        ["--namespace"],
         default="",
         metavar="NAME",
         help="Name of the state in Redis and of the group of workers. Another one builds the state of other rules "
         "beside this one.  [default: the prefix]",
     ),
-    "intakes": _partitions("--intakes", help="Partitions of the documents. Another number begins another generation."),
+    "intakes": _partitions(
+        ["--intakes"], help="Partitions of the documents. Another number begins another generation."
+    ),
     "frontiers": _partitions(
-        "--frontiers", help="Partitions of placements and changes. Another number begins another generation."
+        ["--frontiers"], help="Partitions of placements and changes. Another number begins another generation."
     ),
     "single_broker": _option(
-        "--single-broker", is_flag=True, help="One copy of each record is enough. For trying out: it can be lost."
+        ["--single-broker"], is_flag=True, help="One copy of each record is enough. For trying out: it can be lost."
     ),
     "worker_rules": _rules(
         help="A shipped rule pack by name, or your own TOML file; may be repeated. It must be the same for all workers "
-        f"and query workers.  [default: ${RULES_VARIABLE}, space-separated, or all shipped packs]"
+        f"and query workers.  [default: ${settings.RULES_VARIABLE}, space-separated, or all shipped packs]"
     ),
-    "json": _option("--json", "as_json", is_flag=True, help="For programs: one JSON value per line."),
+    "json": _option(["--json", "as_json"], is_flag=True, help="For programs: one JSON value per line."),
 }
 
 
-def session(*names: Option) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[P, None]]:
-    """Add these common options, and `--json`. The command receives its `Session` as the first argument."""
+def command(
+    *names: str, name: str | None = None, group: click.Group | None = None
+) -> Callable[[Callable[Concatenate[Session, P], None]], click.Command]:
+    """Make a command that has these common options and `--json`. It receives its `Session` as the first argument.
 
-    def add(command: Callable[Concatenate[Session, P], None]) -> Callable[P, None]:
-        with_session: Callable[P, None] = click.pass_obj(command)
-        for name in reversed((*names, "json")):
-            with_session = _COMMON[name](with_session)
-        return with_session
+    Its help is its docstring, which ends with examples. Without a `name` it is called as the function.
+    """
 
-    return add
+    def make(function: Callable[Concatenate[Session, P], None]) -> click.Command:
+        made = with_examples(click.command(name)(click.pass_obj(function)))
+        made.params += [_COMMON[option] for option in (*names, "json")]
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return make
 
 
-anywhere = session("data", "rules", "url")
-anywhere_verbose = session("data", "rules", "url", "verbose")
+def with_examples(command: C) -> C:
+    """Show the examples of a command's docstring last in its help, line by line."""
+    command.help, _, lines = cleandoc(command.help or "").partition("\n\nExamples:\n")
+    command.epilog = f"\b\nExamples:\n{lines}"
+    return command
 
 
 # Other options and arguments that several commands have
@@ -312,9 +300,12 @@ as_of = click.option(
     help="Answer as of this time: a day, such as 2021-12-12 (midnight UTC, when it begins), or RFC 3339. Documents "
     "that still wait for their time do not count.",
 )
-limit = click.option(
-    "--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="List at most this many."
-)
+
+
+def limit(default: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """`--limit N`"""
+    count = click.IntRange(min=1)
+    return click.option("--limit", type=count, default=default, show_default=True, help="List at most this many.")
 
 
 def depth(default: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -330,12 +321,7 @@ def depth(default: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def svg(content: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """`--svg FILE`"""
-    return click.option(
-        "--svg",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help=f"Also draw {content} to this file, as SVG.",
-    )
+    return click.option("--svg", type=FILE, help=f"Also draw {content} to this file, as SVG.")
 
 
 def write_svg(path: Path | None, draw: Callable[[], str]) -> None:

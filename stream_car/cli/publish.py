@@ -3,39 +3,26 @@
 Promise: what the summary counts as accepted is durable. Cost: one group commit per batch.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import click
 
 from stream_car.api.calls import Calls
-from stream_car.cli import feeds, options, summaries
+from stream_car.cli import feeds, summaries
 from stream_car.cli.console import progress
-from stream_car.cli.options import Session, examples, require
-from stream_car.codec import split_documents
-from stream_car.ingest.files import STANDARD_INPUT
+from stream_car.cli.options import Session, command, require
+from stream_car.ingest.files import STANDARD_INPUT, input_files, read_documents
 from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000
 
 
-@click.command(
-    epilog=examples(
-        "stream-car publish advisories.jsonl releases.jsonl",
-        "curl -s https://feeds.example/today.jsonl | stream-car publish -",
-        "stream-car publish rulings.json --rules legal --data ./court",
-        "stream-car publish --format osv ./advisories        another format: stream-car formats",
-        "stream-car publish notes.jsonl --rules ./my-rules.toml --json",
-        "stream-car publish notes.jsonl --url http://127.0.0.1:8377",
-        "stream-car publish --format csaf ./advisories --url http://127.0.0.1:8377",
-    )
-)
+@command("data", "rules", "url", "encoder")
 @click.argument("files", nargs=-1, required=True, metavar="FILES...|-")
 @feeds.format_option
 @feeds.positions_option
-@options.session("data", "rules", "url", "encoder")
 def publish(session: Session, files: Sequence[str], form: str | None, positions: Path | None) -> None:
     """Publish documents from files or a pipe.
 
@@ -44,10 +31,19 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
 
     With --format, reads the format of a publisher, from directories too, and remembers how far each file was read.
     Exit code 1 if something was rejected; the rest is published.
+
+    Examples:
+      stream-car publish advisories.jsonl releases.jsonl
+      curl -s https://feeds.example/today.jsonl | stream-car publish -
+      stream-car publish rulings.json --rules legal --data ./court
+      stream-car publish --format osv ./advisories        another format: stream-car formats
+      stream-car publish notes.jsonl --rules ./my-rules.toml --json
+      stream-car publish notes.jsonl --url http://127.0.0.1:8377
+      stream-car publish --format csaf ./advisories --url http://127.0.0.1:8377
     """
     if form is not None:
         chosen = feeds.require_format(form)
-        inputs = feeds.found_in(chosen, files)
+        inputs = list(input_files(files, chosen.suffixes))
         with session.open(create=True) as calls:
             with feeds.destination(calls, positions) as destination:
                 summary = feeds.publish(destination, chosen, inputs)
@@ -57,7 +53,7 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
         return
     _require_files(files)
     with session.open(create=True) as calls:
-        published = summaries.Summary.of(_publish(calls, _documents(files)))
+        published = summaries.Summary.of(_publish(calls, chain.from_iterable(map(read_documents, files))))
         session.settle(calls)
     session.report(published, summaries.draw)
     require(not published.rejected)
@@ -66,20 +62,9 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
 def _require_files(files: Sequence[str]) -> None:
     for file in files:
         if file != STANDARD_INPUT and not Path(file).is_file():
-            is_directory = Path(file).is_dir()
-            problem = (
-                "is a directory. Name the format of its files with --format." if is_directory else "does not exist."
-            )
+            cure = "is a directory. Name the format of its files with --format."
+            problem = cure if Path(file).is_dir() else "does not exist."
             raise click.BadParameter(f"{file!r} {problem}", param_hint="FILES")
-
-
-def _documents(files: Sequence[str]) -> Iterator[bytes]:
-    for file in files:
-        if file == STANDARD_INPUT:
-            yield from split_documents(sys.stdin.buffer)
-        else:
-            with Path(file).open("rb") as stream:
-                yield from split_documents(stream)
 
 
 def _publish(calls: Calls, documents: Iterator[bytes]) -> Iterator[Receipt]:
@@ -91,24 +76,22 @@ def _publish(calls: Calls, documents: Iterator[bytes]) -> Iterator[Receipt]:
             bar.advance(task, len(batch))
 
 
-@click.command(
-    epilog=examples(
-        "stream-car retract GHSA-jf85-cpcp-j695",
-        "stream-car retract GHSA-jf85-cpcp-j695 --revision 2    its first two revisions; a later one stays in force",
-    )
-)
+@command("data", "rules", "url")
 @click.argument("name", metavar="ID")
 @click.option(
     "--revision",
     type=click.IntRange(min=1),
     help="Retract this revision and all before it.  [default: the one that is stored now]",
 )
-@options.anywhere
 def retract(session: Session, name: str, revision: int | None) -> None:
     """Retract a document, as if it had never been published.
 
     What it superseded is in force again. Retracting it once more changes nothing. Exit code 1 if there is no such
     document.
+
+    Examples:
+      stream-car retract GHSA-jf85-cpcp-j695
+      stream-car retract GHSA-jf85-cpcp-j695 --revision 2    its first two revisions; a later one stays in force
     """
     with session.open() as calls:
         receipt = calls.retract(name, revision)

@@ -8,7 +8,7 @@ import click
 
 from stream_car.api.calls import Calls
 from stream_car.cli import hints, options, render
-from stream_car.cli.options import Session, examples, require
+from stream_car.cli.options import Session, command, require
 from stream_car.core.rules import Ruleset
 from stream_car.pictures.answer import draw_answer
 from stream_car.pictures.chain import draw_explanation
@@ -20,16 +20,7 @@ MAX_RESULTS = click.option(
 IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 
 
-@click.command(
-    epilog=examples(
-        "stream-car query 'is lodash 4.17.4 safe to use?'",
-        "stream-car query 'Log4Shell mitigation' --as-of 2021-12-12",
-        "stream-car query 'Zantac' --k 3 --json | jq '.results[].id'",
-        "stream-car query 'Zantac' --budget 40 --verbose           read at most 40 keys; show what is left out",
-        "stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car serve",
-        "stream-car query 'is lodash safe?' --svg scores.svg       draw how relevance ranked the documents",
-    )
-)
+@command("data", "rules", "url", "encoder", "verbose")
 @click.argument("text")
 @MAX_RESULTS
 @options.depth(DEPTH)
@@ -41,20 +32,21 @@ IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 )
 @options.as_of
 @options.svg("the relevance of each starting point against that of the document that controls it (Definition 4)")
-@options.session("data", "rules", "url", "encoder", "verbose")
 def query(
-    session: Session,
-    text: str,
-    k: int,
-    depth: int,
-    budget: int | None,
-    as_of: datetime | None,
-    svg: Path | None,
+    session: Session, text: str, k: int, depth: int, budget: int | None, as_of: datetime | None, svg: Path | None
 ) -> None:
     """Answer a question from the documents in force.
 
     Search finds relevant documents. Rules lead from each of them to the documents that control it now. The last line
     states whether the answer is complete. Exit code 1 if nothing was found.
+
+    Examples:
+      stream-car query 'is lodash 4.17.4 safe to use?'
+      stream-car query 'Log4Shell mitigation' --as-of 2021-12-12
+      stream-car query 'Zantac' --k 3 --json | jq '.results[].id'
+      stream-car query 'Zantac' --budget 40 --verbose           read at most 40 keys; show what is left out
+      stream-car query 'Zantac' --url http://127.0.0.1:8377     ask a service: stream-car serve
+      stream-car query 'is lodash safe?' --svg scores.svg       draw how relevance ranked the documents
     """
     session.require_limits(k=k, depth=depth, budget=budget)
     with session.open() as calls:
@@ -74,19 +66,17 @@ def _searched_types(calls: Calls) -> Sequence[str]:
     return sorted(anchors) if anchors < ruleset.pack_of.keys() else ()
 
 
-@click.command(
-    epilog=examples(
-        "stream-car search 'is lodash 4.17.4 safe to use?'",
-        "stream-car search 'Zantac' --k 20 --json | jq -r 'select(.status != \"in_force\") | .id'",
-    )
-)
+@command("data", "rules", "url", "encoder")
 @click.argument("text")
 @MAX_RESULTS
-@options.session("data", "rules", "url", "encoder")
 def search(session: Session, text: str, k: int) -> None:
     """Show what plain search finds, in force or not.
 
     This is the first step of `query`, without the rules: compare the two. Exit code 1 if nothing was found.
+
+    Examples:
+      stream-car search 'is lodash 4.17.4 safe to use?'
+      stream-car search 'Zantac' --k 20 --json | jq -r 'select(.status != "in_force") | .id'
     """
     session.require_limits(k=k)
     with session.open() as calls:
@@ -96,21 +86,19 @@ def search(session: Session, text: str, k: int) -> None:
     require(bool(documents))
 
 
-@click.command(
-    epilog=examples(
-        "stream-car resolve GHSA-jf85-cpcp-j695",
-        "stream-car resolve advisory-17#chunk-3 advisory-18 --json",
-        "your-retriever | xargs stream-car resolve",
-    )
-)
+@command("data", "rules", "url")
 @IDS
 @options.as_of
-@options.anywhere
 def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> None:
     """Show what controls documents now, by id.
 
     IDs are those of documents, chunks (`document#chunk`) or records, so that you can keep your own retriever. Exit
     code 1 if none of them is known.
+
+    Examples:
+      stream-car resolve GHSA-jf85-cpcp-j695
+      stream-car resolve advisory-17#chunk-3 advisory-18 --json
+      your-retriever | xargs stream-car resolve
     """
     with session.open() as calls:
         resolutions = calls.resolve(ids, as_of=as_of)
@@ -121,24 +109,22 @@ def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> Non
     require(is_known)
 
 
-@click.command(
-    epilog=examples(
-        "stream-car check GHSA-jf85-cpcp-j695 lodash-4.17.12",
-        "stream-car check doc-1 doc-2 doc-3 --question 'is lodash safe?'",
-        "stream-car check $(your-retriever) --json && echo safe",
-    )
-)
+@command("data", "rules", "url", "verbose")
 @IDS
 @click.option("--question", metavar="TEXT", help="Judge the set as the answer to this question.")
 @options.depth(20)
 @options.as_of
-@options.anywhere_verbose
 def check(session: Session, ids: Sequence[str], question: str | None, depth: int, as_of: datetime | None) -> None:
     """Check whether a set of retrieved documents is safe to use.
 
     It must hold every document in force that its members lead to, and no superseded document without the one that
     supersedes it (Theorem 4 of the paper, see docs/concepts.md). What repairs the set is shown. Exit code 1 if it is
     not safe, which includes names that are unknown, retracted or pending.
+
+    Examples:
+      stream-car check GHSA-jf85-cpcp-j695 lodash-4.17.12
+      stream-car check doc-1 doc-2 doc-3 --question 'is lodash safe?'
+      stream-car check $(your-retriever) --json && echo safe
     """
     session.require_limits(depth=depth)
     with session.open() as calls:
@@ -147,22 +133,20 @@ def check(session: Session, ids: Sequence[str], question: str | None, depth: int
     require(audit.holds)
 
 
-@click.command(
-    epilog=examples(
-        "stream-car explain GHSA-jf85-cpcp-j695",
-        "stream-car explain GHSA-jf85-cpcp-j695 --as-of 2019-07-01",
-        "stream-car explain GHSA-jf85-cpcp-j695 --svg chain.svg",
-    )
-)
+@command("data", "rules", "url")
 @click.argument("name", metavar="ID")
 @options.as_of
 @options.svg("the chain that leads to the document that controls it now")
-@options.anywhere
 def explain(session: Session, name: str, as_of: datetime | None, svg: Path | None) -> None:
     """Explain why a document is in force, or is not.
 
     Lists its scopes and links, what supersedes it there, and the path to what controls it now. Exit code 1 if
     nothing has this name.
+
+    Examples:
+      stream-car explain GHSA-jf85-cpcp-j695
+      stream-car explain GHSA-jf85-cpcp-j695 --as-of 2019-07-01
+      stream-car explain GHSA-jf85-cpcp-j695 --svg chain.svg
     """
     with session.open() as calls:
         explanation = calls.explain(name, as_of=as_of)

@@ -12,7 +12,7 @@ from rich.text import Text
 from stream_car.api.calls import Calls
 from stream_car.api.requests import Future
 from stream_car.cli.console import progress, words
-from stream_car.cli.options import Session, examples, is_typed, session
+from stream_car.cli.options import Session, command, is_typed
 from stream_car.cli.widgets import FAINT, IN_FORCE, Rows, counted, status_text
 from stream_car.errors import StreamCarError
 from stream_car.queries.answers import Difference, RebuildStatus
@@ -20,22 +20,13 @@ from stream_car.queries.answers import Difference, RebuildStatus
 SHOWN_MAX = 50  # differences
 
 
-@click.command(
-    epilog=examples(
-        "stream-car rebuild --rules ./mine.toml --dry-run     which documents would change their status, and why",
-        "stream-car rebuild --rules ./mine.toml --rules security",
-        "stream-car rebuild                                   the same packs, read again",
-        "stream-car rebuild --rules ./mine.toml --url http://127.0.0.1:8377     while the service answers",
-        "stream-car rebuild --dry-run --json | jq -r '.differences[] | select(.after == \"superseded\") | .id'",
-    ),
-)
+@command("data", "rules", "url")
 @click.option("--dry-run", is_flag=True, help="Change nothing. Show which documents would change their status.")
 @click.option(
     "--future",
     type=click.Choice(["wait", "apply"]),
     help="Whether documents with a time in the future wait for it or count at once.  [default: as before]",
 )
-@session("data", "rules", "url")
 def rebuild(session: Session, dry_run: bool, future: Future | None) -> None:
     """Change the rules of the data.
 
@@ -43,6 +34,13 @@ def rebuild(session: Session, dry_run: bool, future: Future | None) -> None:
     the old rules rejected is tried again. Without --rules, the present packs are read again: after you have edited a
     file, or installed a new release. Packs that were sent to a service stay as they were sent. A service goes on
     answering meanwhile.
+
+    Examples:
+      stream-car rebuild --rules ./mine.toml --dry-run     which documents would change their status, and why
+      stream-car rebuild --rules ./mine.toml --rules security
+      stream-car rebuild                                   the same packs, read again
+      stream-car rebuild --rules ./mine.toml --url http://127.0.0.1:8377     while the service answers
+      stream-car rebuild --dry-run --json | jq -r '.differences[] | select(.after == "superseded") | .id'
     """
     with session.open(sends_rules=True) as calls:
         rules = session.rules if not session.is_remote or is_typed("rules") else ()

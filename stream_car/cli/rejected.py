@@ -15,10 +15,13 @@ from stream_car.api.calls import Calls
 from stream_car.cli import options
 from stream_car.cli.console import words
 from stream_car.cli.hints import advise, again
-from stream_car.cli.options import Session, examples, require
+from stream_car.cli.options import EXISTING_FILE, Session, command, require
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, Rows, day
 from stream_car.errors import InvalidRequest
+from stream_car.ingest.files import unreadable
 from stream_car.queries.answers import Base64, Rejected, Replayed
+
+NOTHING = Text("Nothing was rejected.", IN_FORCE)
 
 
 @click.group("rejected")
@@ -26,35 +29,31 @@ def group() -> None:
     """List rejected input, and send it again."""
 
 
-@group.command(
-    "list",
-    epilog=examples(
-        "stream-car rejected list",
-        "stream-car rejected list --json | jq -r .code | sort | uniq -c",
-        "stream-car rejected list --url http://127.0.0.1:8377",
-    ),
-)
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="List at most this many.")
-@options.anywhere
+@command("data", "rules", "url", name="list", group=group)
+@options.limit(100)
 def list_rejected(session: Session, limit: int) -> None:
-    """List rejected input: its offset, a code that programs can rely on, and the reason."""
+    """List rejected input: its offset, a code that programs can rely on, and the reason.
+
+    Examples:
+      stream-car rejected list
+      stream-car rejected list --json | jq -r .code | sort | uniq -c
+      stream-car rejected list --url http://127.0.0.1:8377
+    """
     with session.open() as calls:
         items = calls.rejected(limit=limit)
-    session.report_all(items, draw_table)
+    session.report_all(items, draw_table, if_empty=NOTHING)
 
 
-@group.command(
-    "show",
-    epilog=examples(
-        "stream-car rejected show 17",
-        "stream-car rejected show 17 --bytes > corrected.json     correct it, then: stream-car rejected replay 17 ...",
-    ),
-)
+@command("data", "rules", "url", name="show", group=group)
 @click.argument("offset", type=click.IntRange(min=0))
 @click.option("--bytes", "as_bytes", is_flag=True, help="Write exactly the bytes that were sent, and nothing else.")
-@options.anywhere
 def show_rejected(session: Session, offset: int, as_bytes: bool) -> None:
-    """Show one rejected input with its bytes."""
+    """Show one rejected input with its bytes.
+
+    Examples:
+      stream-car rejected show 17
+      stream-car rejected show 17 --bytes > corrected.json     correct it, then: stream-car rejected replay 17 ...
+    """
     with session.open() as calls:
         item = next((item for item in calls.rejected(limit=ALL) if item.offset == offset), None)
     if item is None:
@@ -65,33 +64,30 @@ def show_rejected(session: Session, offset: int, as_bytes: bool) -> None:
         session.report(item, draw)
 
 
-@group.command(
-    "replay",
-    epilog=examples(
-        "stream-car rejected replay --dry-run           what would be accepted now",
-        "stream-car rejected replay                     send it",
-        "stream-car rejected replay 17 --edit           correct one in $EDITOR",
-        "stream-car rejected replay 17 --from corrected.json",
-        "stream-car rejected replay --url http://127.0.0.1:8377",
-        "stream-car rejected list --json > rejected.jsonl",
-        "stream-car rejected replay --from rejected.jsonl     after correcting the field `value` of some lines",
-    ),
-)
+@command("data", "rules", "url", name="replay", group=group)
 @click.argument("offsets", nargs=-1, type=click.IntRange(min=0), metavar="[OFFSET...]")
 @click.option("--edit", is_flag=True, help="Correct each in $EDITOR first.")
 @click.option(
     "--from",
     "source",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help='The corrected bytes of the one OFFSET that is given, or lines of {"offset": ..., "value": ...}.',
 )
 @click.option("--dry-run", is_flag=True, help="Send nothing; show what would happen.")
-@options.anywhere
 def replay_rejected(session: Session, offsets: Sequence[int], edit: bool, source: Path | None, dry_run: bool) -> None:
     """Send rejected input again, as it was or corrected.
 
     Each input is accepted at most once. Input that would be rejected again is not sent: then the exit code is 1. After
     a change of rules nothing needs to be sent again, because `stream-car rebuild` reads all input.
+
+    Examples:
+      stream-car rejected replay --dry-run           what would be accepted now
+      stream-car rejected replay                     send it
+      stream-car rejected replay 17 --edit           correct one in $EDITOR
+      stream-car rejected replay 17 --from corrected.json
+      stream-car rejected replay --url http://127.0.0.1:8377
+      stream-car rejected list --json > rejected.jsonl
+      stream-car rejected replay --from rejected.jsonl     after correcting the field `value` of some lines
     """
     with session.open() as calls:
         corrected = _read(source, offsets) if source is not None else {}
@@ -103,7 +99,7 @@ def replay_rejected(session: Session, offsets: Sequence[int], edit: bool, source
             if error.code != "offset":
                 raise
             raise InvalidRequest(error.code, f"{error} See: {again('rejected list')}") from error
-    session.report_all(replayed, lambda items: draw_replayed(items, dry_run=dry_run))
+    session.report_all(replayed, lambda items: draw_replayed(items, dry_run=dry_run), if_empty=NOTHING)
     require(all(item.outcome != "rejected" for item in replayed))
 
 
@@ -126,7 +122,10 @@ class CorrectedLine(Struct, frozen=True):
 
 def _read(source: Path, offsets: Sequence[int]) -> dict[int, bytes]:
     """Return corrected input from a file: the bytes of one offset, or lines as `rejected list --json` writes them."""
-    content = source.read_bytes()
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise unreadable(str(source), error) from error
     if len(offsets) == 1:
         return {offsets[0]: content.strip()}
     if offsets:
@@ -143,18 +142,17 @@ def _edit(calls: Calls, offsets: Sequence[int]) -> Mapping[int, bytes]:
     """Return input that was changed in an editor."""
     if not offsets:
         raise InvalidRequest("offset", f"Name the inputs to edit. See: {again('rejected list')}")
-    saved = {item.offset: _edit_one(item) for item in calls.rejected(limit=ALL) if item.offset in offsets}
+    items = [item for item in calls.rejected(limit=ALL) if item.offset in offsets]
+    saved = {item.offset: click.edit(_as_text(item), extension=".json") for item in items}
     return {offset: text.strip().encode() for offset, text in saved.items() if text is not None}
 
 
-def _edit_one(item: Rejected) -> str | None:
-    return click.edit(item.value.decode("utf-8", "backslashreplace"), extension=".json")
+def _as_text(item: Rejected) -> str:
+    return item.value.decode("utf-8", "backslashreplace")
 
 
 def draw_table(items: Sequence[Rejected]) -> RenderableType:
     """Draw rejected input, a row each."""
-    if not items:
-        return Text("Nothing was rejected.", IN_FORCE)
     rows = ((Text(f"{item.offset}"), Text(item.code, BAD), words(item.id or ""), words(item.reason)) for item in items)
     table = Rows(("offset", "code", "id", "reason"), rows, heads=2, whole=(0, 1))
     return Lines(table, advise("See the bytes of one", "rejected show OFFSET", FAINT))
@@ -163,13 +161,11 @@ def draw_table(items: Sequence[Rejected]) -> RenderableType:
 def draw(item: Rejected) -> RenderableType:
     """Draw one rejected input with its bytes as text."""
     head = Text.assemble(f"Input {item.offset} was rejected (", (item.code, BAD), f") at {day(item.append_time)}.")
-    return Lines(head, words(item.reason), Text(), words(item.value.decode("utf-8", "backslashreplace")))
+    return Lines(head, words(item.reason), Text(), words(_as_text(item)))
 
 
 def draw_replayed(items: Sequence[Replayed], *, dry_run: bool) -> RenderableType:
     """Draw what became of input that was sent again."""
-    if not items:
-        return Text("Nothing was rejected.", IN_FORCE)
     sent = "would be sent" if dry_run else "sent"
     return Rows(("offset", "", "result"), (_row(item, sent) for item in items), heads=2, whole=(0, 1))
 

@@ -5,10 +5,10 @@ alone say the same, so nothing is lost without colours. Scores, positions and ot
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from rich.console import Group as Lines, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from stream_car.cli.console import words
@@ -20,40 +20,129 @@ from stream_car.cli.widgets import (
     VOID,
     WARN,
     Rows,
-    amendments,
     arrow,
-    certificate_line,
-    chain,
-    controlled,
     counted,
     day,
-    facts,
     indented,
-    left_out,
-    name,
     numbered,
     status_text,
 )
-from stream_car.core.changes import Member
-from stream_car.core.scope_names import AMENDED, LINK, keys_of
 from stream_car.queries import answers as a
-from stream_car.subscriptions.events import DocumentChange
 
+REPLACED_MAX = 3  # documents that a document replaces
+SCOPES_MAX = 3  # scopes not covered that are named
 EXCERPT_MAX = 400  # characters of a text
-ENDINGS = {  # why a document left a frontier
-    "voided": "is superseded",
-    "link": "is superseded",
-    "holds": "is not in force",
-    "moved": "left this scope",
-    "corrected": "was replaced by its correction",
-    "retracted": "was retracted",
-}
 PROBLEMS = {  # why a name is not part of a safe set
     "unknown": "no document has this name",
     "retracted": "it was retracted",
     "pending": "it waits for its time, so it does not count yet",
     "stranded": "it is superseded, and no document here controls it",
 }
+REASONS: Mapping[a.Incomplete, str] = {  # why an answer is not complete
+    "cycle": "documents supersede one another",
+    "successor_missing": "a document names a successor that is not published here",
+    "budget": "the budget ran out; repeat the question with fewer anchors or a larger budget",
+    "in_flight": "documents are still being applied; repeat the question",
+    "pending": "a document waits for its time",
+    "unknown": "no document has that name",
+    "retracted": "the document was retracted",
+    "no_anchor": "no document matches the question",
+    "limit": "more documents are in force than are listed",
+}
+assert set(REASONS) == set(get_args(a.Incomplete))
+
+
+# Documents
+
+
+def name(document: a.Evidence) -> str:
+    """Return what people call the document: its title, or else its id."""
+    return document.title or document.id
+
+
+def facts(document: a.Evidence) -> Text:
+    """Return one line about a document: its id, type, time, source and address."""
+    parts = (document.id, document.type, day(document.time), document.source, document.url)
+    return words(" · ".join(filter(None, parts)), FAINT)
+
+
+def chain(start: str, path: Sequence[a.Step], start_style: str = VOID) -> Text:
+    """Return the path from a document to what controls it: `anchor ──rule──▶ ... ──rule──▶ controlling`."""
+    line = words(start, start_style if path else IN_FORCE)
+    for step in path:
+        line = Text.assemble(line, arrow(step.rule), words(step.id, IN_FORCE if step is path[-1] else VOID))
+    return line
+
+
+def controlled(
+    groups: Sequence[a.Group],
+    documents: Sequence[a.Evidence] | None = None,
+    *,
+    text_max: int = 0,
+    with_paths: bool = True,
+) -> RenderableType:
+    """Return documents in force, numbered, each with what it replaces; then what is wrong with a group.
+
+    Without `documents`, all that control the groups. Of their texts, the first `text_max` characters are shown.
+    """
+    if documents is None:
+        controlling = (control.document for group in groups for control in group.controlling)
+        documents = tuple({document.id: document for document in controlling}.values())
+    items = [Lines(*_document(document, groups, text_max, with_paths=with_paths)) for document in documents]
+    warnings = (indented(line) for group in groups for line in group_problems(group))
+    return Lines(*([numbered(items)] if items else []), *warnings)
+
+
+def _document(
+    document: a.Evidence, groups: Sequence[a.Group], text_max: int, *, with_paths: bool
+) -> Iterator[RenderableType]:
+    yield words(name(document), IN_FORCE)
+    text = " ".join(document.text.split())
+    if text and text_max:
+        yield words(text if len(text) <= text_max else text[:text_max].rpartition(" ")[0] + " ...")
+    replaced: dict[str, Text] = {}
+    paths: list[Text] = []
+    for group in groups:
+        known = {evidence.id: evidence for evidence in (group.anchor, *group.superseded)}
+        for path in [control.path for control in _controls(document, [group]) if control.path]:
+            paths.append(chain(group.anchor.id, path))
+            for old in (group.anchor.id, *(step.id for step in path[:-1])):
+                if old in known:
+                    replaced[old] = words(f"{name(known[old])} ({day(known[old].time)})", VOID)
+    titles = [*replaced.values()][:REPLACED_MAX]
+    more = f", and {len(replaced) - REPLACED_MAX} more" if len(replaced) > REPLACED_MAX else ""
+    since = f"In force since {day(document.time)}."
+    yield Text.assemble(f"{since} Replaces ", Text(", ").join(titles), more) if titles else Text(since)
+    yield facts(document)
+    yield from paths if with_paths else ()
+    yield from amendments(document, groups)
+
+
+def _controls(document: a.Evidence, groups: Sequence[a.Group]) -> Iterator[a.Controlling]:
+    return (control for group in groups for control in group.controlling if control.document.id == document.id)
+
+
+def amendments(document: a.Evidence, groups: Sequence[a.Group]) -> Iterator[RenderableType]:
+    """Yield what must be read together with a document in force, and how each of these amends it."""
+    control = next(_controls(document, groups), None)
+    if control is None:
+        return
+    for amendment in control.amendments:
+        title = words(f"{name(amendment.document)} ({day(amendment.document.time)})", IN_FORCE)
+        yield Text.assemble(("amended by: ", "magenta"), title)
+        yield indented(chain(document.id, amendment.path, start_style=IN_FORCE))
+    if control.amendments_more:
+        yield Text(f"and by {counted(control.amendments_more, 'other document')}", "magenta")
+
+
+def group_problems(group: a.Group) -> Iterator[Text]:
+    """Yield what is wrong with a group: nothing controls it, a successor is missing, or there is a cycle."""
+    if not group.controlling:
+        yield Text.assemble(("nothing in force controls ", WARN), words(name(group.anchor), VOID))
+    if group.missing:
+        yield words(f"named as successor, but not published here: {', '.join(group.missing)}", WARN)
+    if group.cycle:
+        yield words(f"these supersede one another: {', '.join(group.cycle)}", WARN)
 
 
 # Answers
@@ -94,6 +183,42 @@ def _scores(answer: a.Answer) -> RenderableType:
         for group in answer.groups
     ]
     return Rows(("found by search", "score", "probability"), rows, whole=(1, 2))
+
+
+def certificate_line(certificate: a.Certificate, *, verbose: bool = False, advise: bool = True) -> Text:
+    """Return what the answer guarantees, and as of when; with `verbose`, every figure of it.
+
+    With `advise`, it names the options that show or cover more.
+    """
+    head, reasons = ("✔ Complete", IN_FORCE), ""
+    if not certificate.complete:
+        head, reasons = ("✘ Not complete", BAD), ": " + "; ".join(REASONS[reason] for reason in certificate.reasons)
+    time = f" for {day(certificate.as_of)}," if certificate.as_of is not None else ""
+    as_of = f"{time} as of {counted(sum(certificate.cut), 'message')}" if certificate.cut else time.rstrip(",")
+    line = Text.assemble(head, f"{as_of}{reasons}.")
+    if certificate.not_covered and advise:
+        more = "larger --budget" if "budget" in certificate.reasons else "higher --k"
+        matches = counted(len(certificate.not_covered), "weaker match", "weaker matches")
+        line.append(f" A {more} would follow {matches} too.")
+    if verbose:
+        line.append(
+            f" Anchors covered: {len(certificate.covered)}. phi {certificate.phi:.2f}, kappa {certificate.kappa:.2f}, "
+            f"coverage {certificate.coverage:.2f}. Keys read: {certificate.lookups} in {certificate.rounds} rounds. "
+            f"Generation {certificate.generation}, offsets {' '.join(map(str, certificate.cut))}.",
+            FAINT,
+        )
+    elif advise:
+        line.append(" (details: --verbose)", FAINT)
+    return line
+
+
+def left_out(scopes: Sequence[a.PlausibleScope]) -> Iterator[Text]:
+    """Yield the likeliest scopes that the question may mean and that the answer does not cover, if there are any."""
+    uncovered = [scope for scope in scopes if not scope.coverage]
+    names = [f"{scope.scope or 'documents in no scope'} ({scope.probability:.2f})" for scope in uncovered[:SCOPES_MAX]]
+    if names:
+        more = f"; and {counted(len(uncovered) - SCOPES_MAX, 'other')}" if len(uncovered) > SCOPES_MAX else ""
+        yield words(f"The question may also mean what is not covered: {'; '.join(names)}{more}.", FAINT)
 
 
 def shown_groups(answer: a.Answer) -> list[a.Group]:
@@ -196,13 +321,7 @@ def _violations(violations: Sequence[a.Violation]) -> Iterator[RenderableType]:
 def _names_to_remove(audit: a.Audit) -> Iterator[RenderableType]:
     """Yield an entry per name that is not part of a safe set, unless a violation has reported it."""
     reported = {violation.id for violation in audit.violations}
-    names = {
-        "unknown": audit.unknown,
-        "retracted": audit.retracted,
-        "pending": audit.pending,
-        "stranded": audit.stranded,
-    }
-    for status, ids in names.items():
+    for status, ids in zip(PROBLEMS, (audit.unknown, audit.retracted, audit.pending, audit.stranded), strict=True):
         for document in ids:
             if document not in reported:
                 yield indented(Text.assemble((f"{status}: ", WARN), words(document), f" ({PROBLEMS[status]})"))
@@ -234,13 +353,8 @@ def _timeline_row(member: a.TimelineMember) -> tuple[Text, ...]:
     ended = member.ended
     until = Text(day(ended.time)) if ended else Text("in force here", IN_FORCE)
     title = words(member.title or member.id, VOID if ended else IN_FORCE)
-    return (
-        Text(day(member.time)),
-        until,
-        title,
-        words(member.type),
-        words(f"{ended.id} ({ended.rule})" if ended else ""),
-    )
+    superseding = words(f"{ended.id} ({ended.rule})" if ended else "")
+    return Text(day(member.time)), until, title, words(member.type), superseding
 
 
 def _incomplete(value: a.Frontier | a.History) -> Iterator[Text]:
@@ -251,79 +365,3 @@ def _incomplete(value: a.Frontier | a.History) -> Iterator[Text]:
 def pending(document: a.PendingDocument) -> Text:
     """Draw a document that waits for its time."""
     return words(f"{day(document.time)}  {document.id} (revision {document.revision})")
-
-
-# Changes
-
-
-def change(change: a.Change, *, verbose: bool = False) -> RenderableType:
-    """Draw a change of a frontier: a line for everything that entered or left."""
-    scope = words(change.scope, "bold")
-    head = Text.assemble(scope, words(f"  {change.position}", FAINT)) if verbose else scope
-    return Lines(head, *(Padding.indent(line, 3) for line in change_lines(change)))
-
-
-def change_lines(change: a.Change) -> Iterator[Text]:
-    """Yield a line for every member or run that entered or left, with the cause."""
-    cause = change.cause
-    for member in change.left:
-        yield left_line(member, cause)
-    for run in change.left_runs:
-        ended = "superseded" if run.why in ("voided", "link") else f"gone ({run.why})"
-        yield _line("- ", BAD, f"{run.count} × {run.type} {_are(run)} {ended}{_because(cause, run.rule)}")
-    for member in change.entered:
-        text = f"{member.id} {member.type}".strip()
-        yield _line("+ ", IN_FORCE, f"{text} {_entered(member, cause, keys_of(change.scope))}")
-    for run in change.entered_runs:
-        yield _line("+ ", IN_FORCE, f"{run.count} × {run.type} {_are(run)} in force here{_because(cause, run.rule)}")
-
-
-def left_line(member: a.ChangedMember | Member, cause: a.ChangeCause) -> Text:
-    """Draw `- CVE-... advisory is superseded, because of TITLE (RULE)`."""
-    if member.why == "link":
-        by = ": it says so itself" if member.id == cause.id else f": {_named(cause)} names it in `supersedes`"
-    else:
-        by = "" if member.id == cause.id else _because(cause, member.rule)
-    text = words(f"{member.id} {member.type}".strip(), VOID)
-    return Text.assemble(("- ", BAD), text, words(f" {ENDINGS[member.why]}{by}"))
-
-
-def document_change(change: DocumentChange) -> Text:
-    """Draw the status of a document now, and the document that caused it."""
-    cause, is_caused = change.cause, change.cause.id != change.id
-    title, about = change.title or change.id, words(f"  {change.id} · {change.type}".rstrip(" ·"), FAINT)
-    by = cause.title or cause.id
-    if change.in_force:
-        freed = f": {by} was {cause.kind}" if is_caused and cause.kind in ("retracted", "corrected") else ""
-        return Text.assemble(("+ ", IN_FORCE), words(title, IN_FORCE), words(f" is in force{freed}"), about)
-    ended = ENDINGS.get(change.why, "is superseded in another scope")
-    because = _because(cause, change.rule) if is_caused else ""
-    return Text.assemble(("- ", BAD), words(title, VOID), words(f" {ended}{because}"), about)
-
-
-def _entered(member: a.ChangedMember, cause: a.ChangeCause, keys: str) -> str:
-    if keys == AMENDED:
-        return "amends it by name"
-    if keys != LINK:
-        is_amending = member.rule and member.id == cause.id
-        return f"is in force here, and amends what is here ({member.rule})" if is_amending else "is in force here"
-    ended = "retracted" if cause.kind == "retracted" else "corrected"
-    if member.id == cause.id:
-        return f"is not superseded by a link any more: it was {ended}, and only it said so"
-    return f"is not superseded by a link any more: {_named(cause)}, which named it in `supersedes`, was {ended}"
-
-
-def _line(mark: str, style: str, text: str) -> Text:
-    return Text.assemble((mark, style), words(text))
-
-
-def _named(cause: a.ChangeCause) -> str:
-    return f"{cause.id} ({cause.title})" if cause.title else cause.id
-
-
-def _are(run: a.ChangedRun) -> str:
-    return "is" if run.count == 1 else "are"
-
-
-def _because(cause: a.ChangeCause, rule: str) -> str:
-    return f", because of {cause.title or cause.id}" + (f" ({rule})" if rule else "")

@@ -11,12 +11,13 @@ from rich.text import Text
 
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.options import BROKEN, Session, examples, require, session
+from stream_car.cli.options import BROKEN, EXISTING_FILE, Session, command, require
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, arrow, counted
-from stream_car.codec import decode, split_documents
+from stream_car.codec import decode
 from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.errors import InvalidDocument, InvalidRules
+from stream_car.ingest.files import read_documents
 from stream_car.rule_packs import Report, RuleConnection, examine_pack, load
 
 SHOWN_MAX = 20  # connections
@@ -27,44 +28,39 @@ def rules() -> None:
     """Show rule packs, and check your own."""
 
 
-@rules.command(
-    "show",
-    epilog=examples(
-        "stream-car rules show                     all shipped packs",
-        "stream-car rules show security ./mine.toml",
-        "stream-car rules show facts --json",
-    ),
-)
+@command(name="show", group=rules)
 @click.argument("names", nargs=-1, metavar="[NAME|FILE...]")
-@session()
 def show_rules(session: Session, names: Sequence[str]) -> None:
-    """Show packs: which type supersedes or amends which, in which scope."""
+    """Show packs: which type supersedes or amends which, in which scope.
+
+    Examples:
+      stream-car rules show                     all shipped packs
+      stream-car rules show security ./mine.toml
+      stream-car rules show facts --json
+    """
     ruleset = load(names)
     session.report_each(ruleset.packs, _draw_pack)
     if not session.as_json:
         show(Text(f"generation {ruleset.digest}", FAINT))
 
 
-@rules.command(
-    "check",
-    epilog=examples(
-        "stream-car rules check ./mine.toml",
-        "stream-car rules check ./mine.toml --sample documents.jsonl",
-    ),
-)
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@command(name="check", group=rules)
+@click.argument("file", type=EXISTING_FILE)
 @click.option(
     "--sample",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     help="Documents to try the rules on; a few hundred are enough.  [default: documents made up from the rules]",
 )
 @click.option("--beside", multiple=True, metavar="NAME|FILE", help="A pack that yours builds on; may be repeated.")
-@session()
 def check_rules(session: Session, file: Path, sample: Path | None, beside: Sequence[str]) -> None:
     """Check a rule pack of your own.
 
     Reports everything that is wrong with it, and shows which documents it would connect. Exit code 2 if it cannot be
     loaded.
+
+    Examples:
+      stream-car rules check ./mine.toml
+      stream-car rules check ./mine.toml --sample documents.jsonl
     """
     documents, rejected = _read_sample(sample) if sample is not None else ([], Counter[str]())
     report = examine_pack(file, documents, beside=beside)
@@ -82,14 +78,13 @@ def _read_sample(path: Path) -> tuple[list[Document], Counter[str]]:
     """Return the documents of a sample, and how many were rejected with each code."""
     documents: list[Document] = []
     rejected: Counter[str] = Counter()
-    with path.open("rb") as stream:
-        for text in split_documents(stream):
-            try:
-                statement = decode(text)
-            except InvalidDocument as error:
-                rejected[error.code] += 1
-            else:
-                documents += [statement] if isinstance(statement, Document) else []
+    for text in read_documents(str(path)):
+        try:
+            statement = decode(text)
+        except InvalidDocument as error:
+            rejected[error.code] += 1
+        else:
+            documents += [statement] if isinstance(statement, Document) else []
     return documents, rejected
 
 
@@ -142,7 +137,7 @@ def _draw_report(report: Report, rejected: Counter[str]) -> Iterator[Text]:
     if report.unscoped:
         subject = counted(len(report.unscoped), "document is", "documents are")
         yield words(f"{subject} in no scope, for example {report.unscoped[0]}", WARN)
-    for kind, key, count in report.lacking:
+    for kind, key, count in report.missing_keys:
         yield words(f"{counted(count, kind)} without the key {key}", WARN)
     for code, count in rejected.most_common():
         yield words(f"{counted(count, 'document of the sample', 'documents of the sample')} rejected ({code})", BAD)

@@ -7,27 +7,25 @@ from pathlib import Path
 import click
 
 from stream_car.api.calls import Calls
-from stream_car.cli import hints, options, render
-from stream_car.cli.options import Session, examples, require
+from stream_car.cli import hints, options, render, render_changes
+from stream_car.cli.options import Session, command, require
 from stream_car.core.rules import Ruleset
 from stream_car.pictures.timeline import draw_timelines
 
 
-@click.command(
-    epilog=examples(
-        "stream-car frontier package=lodash",
-        "stream-car frontier vulnerability=CVE-2021-44228 package=log4j-core",
-        "stream-car frontier drug=ranitidine --as-of 2019-09-01 --json",
-    )
-)
+@command("data", "rules", "url")
 @options.scope
 @options.as_of
-@options.anywhere
 def frontier(session: Session, scope: Mapping[str, str], as_of: datetime | None) -> None:
     """Show what is in force in a scope.
 
     Lists every scope that has these values. Members that another scope or a link supersedes are listed separately,
     with what supersedes them. Exit code 1 if no scope has the values.
+
+    Examples:
+      stream-car frontier package=lodash
+      stream-car frontier vulnerability=CVE-2021-44228 package=log4j-core
+      stream-car frontier drug=ranitidine --as-of 2019-09-01 --json
     """
     with session.open() as calls:
         frontiers = calls.frontier(scope, as_of=as_of)
@@ -36,21 +34,19 @@ def frontier(session: Session, scope: Mapping[str, str], as_of: datetime | None)
     require(bool(frontiers))
 
 
-@click.command(
-    epilog=examples(
-        "stream-car history drug=ranitidine",
-        "stream-car history package=lodash --json",
-        "stream-car history drug=ranitidine --svg timeline.svg",
-    )
-)
+@command("data", "rules", "url")
 @options.scope
 @options.svg("the timelines")
-@options.anywhere
 def history(session: Session, scope: Mapping[str, str], svg: Path | None) -> None:
     """Show the timeline of a scope.
 
     For every scope that has these values: what was in force from when to when, and what superseded it. Exit code 1 if
     no scope has the values.
+
+    Examples:
+      stream-car history drug=ranitidine
+      stream-car history package=lodash --json
+      stream-car history drug=ranitidine --svg timeline.svg
     """
     with session.open() as calls:
         histories = calls.history(scope)
@@ -63,37 +59,39 @@ def history(session: Session, scope: Mapping[str, str], svg: Path | None) -> Non
 def _advise(calls: Calls, scope: Mapping[str, str]) -> str:
     """Return that no scope was found, and the keys that were probably meant; note why documents may be missing."""
     hints.note_unknown_types(calls)
-    problems = hints.unknown_keys(Ruleset(calls.rules().packs), scope)
+    problems = hints.unknown_names(Ruleset(calls.rules().packs), keys=scope)
     return " ".join(["No scope has these values.", *problems, "List the keys of all rules: stream-car rules show"])
 
 
-@click.command(
-    epilog=examples(
-        "stream-car changes --limit 20",
-        "stream-car changes package=lodash",
-        "stream-car changes --json --after POSITION        continue after a change, by its `position`",
-    )
-)
+@command("data", "rules", "url", "verbose")
 @options.optional_scope
 @click.option("--after", default="", metavar="POSITION", help="List only changes after the one with this `position`.")
-@options.limit
-@options.anywhere_verbose
+@options.limit(1000)
 def changes(session: Session, scope: Mapping[str, str], after: str, limit: int) -> None:
     """List what entered and left frontiers, and why.
 
     Oldest first. --verbose shows the position of each change, for --after.
+
+    Examples:
+      stream-car changes --limit 20
+      stream-car changes package=lodash
+      stream-car changes --json --after POSITION        continue after a change, by its `position`
     """
     with session.open() as calls:
         listed = calls.changes(scope or None, after=after, limit=limit)
     session.report_each(
-        listed, lambda change: render.change(change, verbose=session.verbose), if_empty="Nothing has changed."
+        listed, lambda change: render_changes.change(change, verbose=session.verbose), if_empty="Nothing has changed."
     )
 
 
-@click.command(epilog=examples("stream-car pending", "stream-car pending --json"))
-@options.anywhere
+@command("data", "rules", "url")
 def pending(session: Session) -> None:
-    """List the documents that wait for their time."""
+    """List the documents that wait for their time.
+
+    Examples:
+      stream-car pending
+      stream-car pending --json
+    """
     with session.open() as calls:
         documents = calls.pending()
     session.report_each(documents, render.pending, if_empty="No document waits for its time.")

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.api.json import to_json
 from stream_car.cli import options
 from stream_car.cli.console import emit, note
-from stream_car.cli.options import Session, examples
+from stream_car.cli.options import FILE, Session, command
 from stream_car.settings import ServerSettings, kafka_variable, read_settings, read_token, require_known_variables
 
 TRY = """\
@@ -34,29 +33,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Listening(Struct, frozen=True, kw_only=True):
-    """What `serve --json` prints when it accepts requests."""
-
-    url: str
-    data: str
-    generation: str
-    documents: int
-
-
 def listener_options(command: Callable[P, T]) -> Callable[P, T]:
     """`--host`, `--port`, `--host-name`, `--token-file`, `--settings`, as `ServerSettings` names them."""
     for option in (
         click.option(
             "--settings",
             "settings_file",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
+            type=FILE,
             help="A TOML file of settings, see docs/reference/settings.md. Options override it.",
         ),
         click.option(
             "--token-file",
             type=click.Path(dir_okay=False),
-            metavar="FILE",
             help="The file of the token that clients must send.  [default: $STREAM_CAR_TOKEN]",
         ),
         click.option(
@@ -88,27 +76,25 @@ def _reject(context: click.Context, parameter: click.Parameter, value: object) -
 _kafka_option = partial(click.option, hidden=True, expose_value=False, callback=_reject, help="See query-worker.")
 
 
-@click.command(
-    epilog=examples(
-        "stream-car serve",
-        "stream-car serve --port 9000 --data ./advisories",
-        "STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car serve --host 0.0.0.0",
-        "stream-car serve --settings server.toml",
-        "stream-car serve --encoder ./all-MiniLM-L6-v2     find by meaning too; vectors are made as documents come",
-    )
-)
+@command("data", "rules", "encoder")
 @listener_options
 @_kafka_option("--kafka")
 @_kafka_option("--prefix")
 @_kafka_option("--namespace")
 @_kafka_option("--index")
 @_kafka_option("--single-broker", is_flag=True)
-@options.session("data", "rules", "encoder")
 def serve(session: Session, /, settings_file: Path | None, **typed: object) -> None:
     """Serve a data directory over HTTP.
 
     One process without any other server. It publishes, answers and sends changes to subscribers. While it runs, other
     commands use the data through --url. Ctrl-C or SIGTERM stops it.
+
+    Examples:
+      stream-car serve
+      stream-car serve --port 9000 --data ./advisories
+      STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car serve --host 0.0.0.0
+      stream-car serve --settings server.toml
+      stream-car serve --encoder ./all-MiniLM-L6-v2     find by meaning too; vectors are made as documents come
     """
     from stream_car.http.server import listen
     from stream_car.local.serve import serve as serve_directory
@@ -126,8 +112,8 @@ def serve(session: Session, /, settings_file: Path | None, **typed: object) -> N
             def on_ready(url: str) -> None:
                 status = engine.status()
                 if session.as_json:
-                    data, generation = str(session.data), status.generation
-                    emit(to_json(Listening(url=url, data=data, generation=generation, documents=status.documents)))
+                    facts = {"data": str(session.data), "generation": status.generation, "documents": status.documents}
+                    emit(to_json({"url": url, **facts}))
                     return
                 note(f"listening on {url}, {status.documents:,} documents", "bold")
                 auth = "-H 'Authorization: Bearer ...' " if token is not None else ""

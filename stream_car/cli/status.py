@@ -1,27 +1,23 @@
 """`status`: the state of a data directory or a service."""
 
-import click
 from rich.console import Group as Lines, RenderableType
 
-from stream_car.cli import options
 from stream_car.cli.console import words
-from stream_car.cli.options import Session, examples
+from stream_car.cli.options import Session, command
 from stream_car.cli.widgets import counted
 from stream_car.queries.answers import Status
 
 
-@click.command(
-    epilog=examples(
-        "stream-car status",
-        "stream-car status --url http://127.0.0.1:8377 --verbose",
-        "stream-car status --json | jq .documents",
-    )
-)
-@options.anywhere_verbose
+@command("data", "rules", "url", "verbose")
 def status(session: Session) -> None:
     """Show how much there is, and what became of it.
 
     --verbose adds the generation of the rules, positions in the log, and the lag of subscriptions.
+
+    Examples:
+      stream-car status
+      stream-car status --url http://127.0.0.1:8377 --verbose
+      stream-car status --json | jq .documents
     """
     with session.open() as calls:
         answer = calls.status()

@@ -10,7 +10,7 @@ from rich.text import Text
 from stream_car.adapters.kafka.topic_layout import UNLIMITED, Topic
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.options import BROKEN, Session, examples, require, require_drivers, session
+from stream_car.cli.options import BROKEN, Session, command, require, require_drivers
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, Rows, counted
 from stream_car.settings import kafka_server
 
@@ -25,34 +25,35 @@ def topics() -> None:
     """Create and check the Kafka topics that workers use."""
 
 
-@topics.command("show", epilog=examples("stream-car topics show", "stream-car topics show --single-broker --json"))
-@session("prefix", "intakes", "frontiers", "single_broker")
+@command("prefix", "intakes", "frontiers", "single_broker", name="show", group=topics)
 def show_topics(session: Session) -> None:
-    """Show which topics are needed, and their settings. Contacts no server."""
+    """Show which topics are needed, and their settings. Contacts no server.
+
+    Examples:
+      stream-car topics show
+      stream-car topics show --single-broker --json
+    """
     layout = session.layout()
-    if not session.as_json:
-        shared = [
-            f"{key}={value}" for key, value in layout.settings(layout.topics()[0]).items() if key != "retention.ms"
-        ]
-        columns = ("topic", "key", "partitions", "kept", "what it holds")
-        rows = [_row(layout.full_name(topic), topic) for topic in layout.topics()]
-        show(Rows(columns, rows), words("  ".join(shared), FAINT))
+    if session.as_json:
+        for topic in layout.topics():
+            more = {"name": layout.full_name(topic), "replicas": layout.replicas, "settings": layout.settings(topic)}
+            emit(to_json(asdict(topic) | more))
         return
-    for topic in layout.topics():
-        more = {"name": layout.full_name(topic), "replicas": layout.replicas, "settings": layout.settings(topic)}
-        emit(to_json(asdict(topic) | more))
+    shared = layout.settings(layout.topics()[0])
+    rows = [_row(layout.full_name(topic), topic) for topic in layout.topics()]
+    table = Rows(("topic", "key", "partitions", "kept", "what it holds"), rows)
+    settings = "  ".join(f"{key}={value}" for key, value in shared.items() if key != "retention.ms")
+    show(table, words(settings, FAINT))
 
 
-@topics.command(
-    "check",
-    epilog=examples(
-        "stream-car topics check --kafka broker-1:9092",
-        "stream-car topics check --kafka localhost:9092 --single-broker --json",
-    ),
-)
-@session("kafka", "prefix", "intakes", "frontiers", "single_broker")
+@command("kafka", "prefix", "intakes", "frontiers", "single_broker", name="check", group=topics)
 def check_topics(session: Session) -> None:
-    """Check that the topics exist with safe settings. Exit code 2 if not."""
+    """Check that the topics exist with safe settings. Exit code 2 if not.
+
+    Examples:
+      stream-car topics check --kafka broker-1:9092
+      stream-car topics check --kafka localhost:9092 --single-broker --json
+    """
     require_drivers()
     from stream_car.adapters.kafka.topics import check
 
@@ -61,19 +62,16 @@ def check_topics(session: Session) -> None:
     require(not any(topic.problems for topic in checked), BROKEN)
 
 
-@topics.command(
-    "apply",
-    epilog=examples(
-        "stream-car topics apply --kafka broker-1:9092,broker-2:9092",
-        "stream-car topics apply --kafka localhost:9092 --single-broker --intakes 4 --frontiers 4",
-    ),
-)
-@session("kafka", "prefix", "intakes", "frontiers", "single_broker")
+@command("kafka", "prefix", "intakes", "frontiers", "single_broker", name="apply", group=topics)
 def apply_topics(session: Session) -> None:
     """Create missing topics, and check all.
 
     Existing topics are never changed, repartitioned or deleted. If one has unsafe settings, they are listed and the
     exit code is 2.
+
+    Examples:
+      stream-car topics apply --kafka broker-1:9092,broker-2:9092
+      stream-car topics apply --kafka localhost:9092 --single-broker --intakes 4 --frontiers 4
     """
     require_drivers()
     from stream_car.adapters.kafka.topics import apply
@@ -89,6 +87,6 @@ def _row(name: str, topic: Topic) -> list[Text]:
 def _draw(topic: "TopicCheck") -> RenderableType:
     if topic.problems:
         return Text("\n").join(Text.assemble(("✘ ", BAD), words(problem)) for problem in topic.problems)
-    state = "created" if topic.made else "ok"
+    state = "created" if topic.created else "ok"
     about = words(f"  {state}, {counted(topic.partitions, 'partition')}", FAINT)
     return Text.assemble(("✔ ", IN_FORCE), words(topic.name), about)

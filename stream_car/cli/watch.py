@@ -11,38 +11,25 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
 from stream_car.api.calls import Calls
 from stream_car.api.json import to_json
-from stream_car.cli import hints, options, render
-from stream_car.cli.console import emit, note, show, words
-from stream_car.cli.options import Session, examples, session
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day
+from stream_car.cli import hints, options, render_changes
+from stream_car.cli.console import emit, note, show
+from stream_car.cli.options import FILE, Session, command
+from stream_car.cli.widgets import WARN
 from stream_car.core.rules import Ruleset
 from stream_car.subscriptions import events as e
 from stream_car.subscriptions.cursor import Cursor
 
-RESETS = {
-    "cursor_generation": "The rules have changed since the last run. This is what is in force now.",
-    "cursor_expired": "The changes since the last run are not kept any more. This is what is in force now.",
-    "generation": "The rules have changed. This is what is in force now.",
-}
 IS_ALL = (
     "These are all changes so far. Nobody else can publish to a data directory while a command has it open. "
     "To watch new changes, run {serve}, then: stream-car watch --url http://127.0.0.1:8377"
 )
 
 
-@click.command(
-    epilog=examples(
-        "stream-car watch --url http://127.0.0.1:8377                  every change, from now on",
-        "stream-car watch --url URL package=lodash --snapshot          what is in force there first",
-        "stream-car watch --url URL --type advisory --cursor seen.txt  continue where the last run ended",
-        "stream-car watch --url URL --id GHSA-jf85-cpcp-j695 --limit 1 wait for one change of one document",
-    ),
-)
+@command("data", "rules", "url")
 @options.optional_scope
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this document or record; may be repeated.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated.")
@@ -50,14 +37,9 @@ IS_ALL = (
 @click.option("--scopes", is_flag=True, help="Show changes of scopes, one by one, instead of changes of documents.")
 @click.option("--snapshot", is_flag=True, help="Show what is in force first.")
 @click.option(
-    "--cursor",
-    "cursor_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Remember in this file what has been shown, and continue from there.",
+    "--cursor", "cursor_file", type=FILE, help="Remember in this file what has been shown, and continue from there."
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many changes.")
-@session("data", "rules", "url")
 def watch(
     session: Session,
     scope: Mapping[str, str],
@@ -73,10 +55,17 @@ def watch(
 
     Prints one line per document, with the cause, until you press Ctrl-C. Over a data directory, without a service, it
     shows the changes so far and ends.
+
+    Examples:
+      stream-car watch --url http://127.0.0.1:8377                  every change, from now on
+      stream-car watch --url URL package=lodash --snapshot          what is in force there first
+      stream-car watch --url URL --type advisory --cursor seen.txt  continue where the last run ended
+      stream-car watch --url URL --id GHSA-jf85-cpcp-j695 --limit 1 wait for one change of one document
     """
     with session.open() as calls, suppress(KeyboardInterrupt):
         if types or packs or scope:
-            _note_unknown_names(calls, types, packs, scope)
+            for problem in hints.unknown_names(Ruleset(calls.rules().packs), types=types, packs=packs, keys=scope):
+                note(f"{problem} Nothing matches it under these rules.", WARN)
         subscribe = partial(
             calls.subscribe,
             view="scope" if scopes else "document",
@@ -105,17 +94,6 @@ def _first_cursor(calls: Calls) -> str:
     return str(Cursor(status.generation, (status.changes_from - 1,)))
 
 
-def _note_unknown_names(calls: Calls, types: Iterable[str], packs: Iterable[str], scope: Iterable[str]) -> None:
-    """Warn before the wait of names that the rules do not have: nothing would be shown."""
-    ruleset = Ruleset(calls.rules().packs)
-    for problem in (
-        *hints.unknown_types(ruleset, types),
-        *hints.unknown_packs(ruleset, packs),
-        *hints.unknown_keys(ruleset, scope),
-    ):
-        note(f"{problem} Nothing matches it under these rules.", WARN)
-
-
 def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> int:
     """Print events, and return how many changes there were.
 
@@ -126,7 +104,7 @@ def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> in
         if session.as_json:
             emit(to_json(event))
         else:
-            drawn = draw(event)
+            drawn = render_changes.event(event)
             if isinstance(drawn, Text) and drawn == last:
                 continue
             last = drawn
@@ -136,28 +114,3 @@ def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> in
         if changes == limit:
             break
     return changes
-
-
-def draw(event: e.Event) -> RenderableType | None:
-    """Return an event for people, or `None` if it says nothing to them."""
-    match event:
-        case e.DocumentChange():
-            return render.document_change(event)
-        case e.ScopeChange():
-            return render.change(event.change)
-        case e.SnapshotDocument():
-            about = words(f"  {event.id} · {event.type} · {day(event.time)}", FAINT)
-            return Text.assemble("= ", words(event.title or event.id, IN_FORCE), about)
-        case e.SnapshotScope(superseded=""):
-            members = (Text.assemble("  ", words(f"= {member.id} {member.type}", IN_FORCE)) for member in event.members)
-            return Lines(words(event.scope, "bold"), *members)
-        case e.SnapshotScope():
-            return Text.assemble(("- ", BAD), words(event.superseded, VOID), " is superseded by a link")
-        case e.Reset():
-            return Text(RESETS[event.reason], WARN)
-        case e.SnapshotBegin():
-            return Text("In force:", "bold")
-        case e.SnapshotEnd():
-            return Text("Changes:", "bold")
-        case e.Heartbeat():
-            return None

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 from rich.text import Text
 
 from stream_car.api.json import to_json
-from stream_car.cli import options
 from stream_car.cli.console import emit, note, words
-from stream_car.cli.options import Session, examples, require
+from stream_car.cli.options import FOLDER, Session, command, require
 from stream_car.cli.serve import listener_options, server_settings
 from stream_car.settings import read_token
 
@@ -25,31 +23,20 @@ if TYPE_CHECKING:
 STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
 
 
-class WorkerListening(Struct, frozen=True, kw_only=True):
-    """What `query-worker --json` prints when it accepts requests."""
-
-    url: str
-    kafka: str
-    redis: str
-    generation: str
-
-
-@click.command(
-    epilog=examples(
-        "stream-car topics apply --kafka localhost:9092 --single-broker",
-        "STREAM_CAR_REDIS=redis://localhost:6379 stream-car worker all --kafka localhost:9092 --single-broker",
-        "stream-car worker intake        as many as there are partitions; each takes its share",
-        "stream-car worker frontier --rules security",
-    )
-)
+@command("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
-@options.session("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 def worker(session: Session, hops: "Hops") -> None:
     """Apply the rules to documents in Kafka.
 
     The state is in Redis, which $STREAM_CAR_REDIS names. Start as many workers as you like: they share the partitions,
     and take over those of a worker that ends. Ctrl-C or SIGTERM stops it, with exit code 0. Exit code 3: a shard
     halted and needs a decision, see deploy/runbook.md. Exit code 75: start it again.
+
+    Examples:
+      stream-car topics apply --kafka localhost:9092 --single-broker
+      STREAM_CAR_REDIS=redis://localhost:6379 stream-car worker all --kafka localhost:9092 --single-broker
+      stream-car worker intake        as many as there are partitions; each takes its share
+      stream-car worker frontier --rules security
     """
     plan = session.installation()
     from stream_car.cluster.worker import run
@@ -73,28 +60,25 @@ def _draw(event: "WorkerEvent") -> Text:
     return words(f"{place}{event.event}{code}{': ' + detail if detail else ''}", STYLES.get(event.event, "dim"))
 
 
-@click.command(
-    "query-worker",
-    epilog=examples(
-        "STREAM_CAR_REDIS=redis://localhost:6379 stream-car query-worker --kafka localhost:9092 --single-broker",
-        "stream-car query-worker --port 9000 --index /var/lib/stream-car/index",
-        "STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car query-worker --host 0.0.0.0",
-    ),
-)
+@command("kafka", "prefix", "namespace", "single_broker", "worker_rules", name="query-worker")
 @listener_options
 @click.option(
     "--index",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Keep the text index of this process in this directory, and continue with it at the next start.  "
     "[default: a temporary one, built again at every start]",
 )
-@options.session("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 def query_worker(session: Session, /, settings_file: Path | None, index: Path | None, **typed: object) -> None:
     """Serve queries and publications over Kafka and Redis.
 
     It needs workers (stream-car worker) with the same rules; $STREAM_CAR_REDIS names Redis. /readyz answers 200 when
     the text index has caught up. Run as many as you like. Ctrl-C or SIGTERM stops it.
+
+    Examples:
+      STREAM_CAR_REDIS=redis://localhost:6379 stream-car query-worker --kafka localhost:9092 --single-broker
+      stream-car query-worker --port 9000 --index /var/lib/stream-car/index
+      STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car query-worker --host 0.0.0.0
     """
     plan = session.installation()
     from stream_car.cluster.query_worker import run
@@ -105,10 +89,8 @@ def query_worker(session: Session, /, settings_file: Path | None, index: Path | 
 
     def on_ready(url: str, generation: str) -> None:
         if session.as_json:
-            listening = WorkerListening(
-                url=url, kafka=plan.kafka.address, redis=plan.redis.place, generation=generation
-            )
-            emit(to_json(listening))
+            servers = {"kafka": plan.kafka.address, "redis": plan.redis.place}
+            emit(to_json({"url": url, **servers, "generation": generation}))
         else:
             note(f"listening on {url}, over {plan.kafka.address} and {plan.redis.place}")
 

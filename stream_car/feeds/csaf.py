@@ -16,20 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
 from stream_car.feeds.fields import (
     LEFT_OUT,
     decode_fields,
-    fit_limits,
+    make_document,
     other_fields,
-    paragraphs,
-    parse_date,
     parse_object,
-    scope_maps,
+    require_date,
     scope_value,
-    single_line,
 )
 
 PAIRS_MAX = 1000
@@ -161,13 +157,11 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         owner = before.owner or "another publisher"
         raise InvalidDocument("publisher", f"This tracking id already belongs to {owner}; use another id.", name)
     rank = _rank(tracking.version, name)
-    time = parse_date(tracking.current_release_date, what="`current_release_date`", name=name)
-    if time is None:
-        raise InvalidDocument("time", "`current_release_date` must be a date.", name)
+    time = require_date(tracking.current_release_date, "`current_release_date`", name)
     new = next_edition(before, digest=digest_of(tree), time=time, rank=rank, base=rank * PART_MAX)
     if new is None:
         return Conversion(known=1)
-    kind = TYPES.get(metadata.category, "advisory")
+    edition, kind = new.edition, TYPES.get(metadata.category, "advisory")
     pairs, is_complete = _vulnerable_products(advisory)
     attributes = {
         **other_fields(tree, CONVERTED),
@@ -183,21 +177,22 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         **({} if is_complete else {LEFT_OUT: ["products"]}),
     }
     label = tracking.version + (f".seen{new.nth + 1}" if new.nth else "")
-    document = Document(
+    document = make_document(
+        {"record": (name, file_name)},
+        *pairs,
         id=f"{name}@{label}",
         type=kind,
-        time=new.edition.time,
-        order=new.edition.order,
-        scope=scope_maps({"record": (name, file_name)}, *pairs),
+        time=edition.time,
+        order=edition.order,
         superseded_by=_successors(metadata, file_name) if kind == "advisory_superseded" else (),
         attributes=attributes,
-        title=single_line(metadata.title),
-        text=_text(advisory),
-        source=single_line(metadata.publisher.name),
+        title=metadata.title,
+        text=(metadata.title, *_notes(metadata.notes), *_descriptions(advisory.vulnerabilities or ())),
+        source=metadata.publisher.name,
         url=_url(metadata.references),
     )
-    after = replace(add_edition(before, new.edition), owner=metadata.publisher.namespace)
-    return Conversion(documents=(fit_limits(document),), states={file_name: after})
+    after = replace(add_edition(before, edition), owner=metadata.publisher.namespace)
+    return Conversion(documents=(document,), states={file_name: after})
 
 
 def file_name_of(tracking_id: str) -> str:
@@ -261,22 +256,20 @@ def _successors(metadata: DocumentMetadata, own_file_name: str) -> tuple[str, ..
     return tuple(dict.fromkeys(name for name in names if name != own_file_name))
 
 
-def _text(advisory: Advisory) -> str:
-    notes = [note.text for note in advisory.document.notes if note.category in TEXT_NOTES]
-    return paragraphs(advisory.document.title, *notes, *_descriptions(advisory.vulnerabilities or ()))
+def _notes(notes: Sequence[Note]) -> list[str]:
+    return [note.text for note in notes if note.category in TEXT_NOTES]
 
 
 def _descriptions(vulnerabilities: Sequence[AdvisoryVulnerability]) -> Iterator[str]:
     for vulnerability in vulnerabilities:
         names, title = ", ".join(_names(vulnerability)), vulnerability.title
         headline = f"{names}: {title}" if title and title not in names else names
-        notes = [note.text for note in vulnerability.notes if note.category in TEXT_NOTES]
         fixes = [remedy.details for remedy in vulnerability.remediations if remedy.category == "vendor_fix"]
-        yield " ".join([f"{headline}.", *notes, *dict.fromkeys(fixes)])
+        yield " ".join([f"{headline}.", *_notes(vulnerability.notes), *dict.fromkeys(fixes)])
 
 
 def _url(references: Sequence[Reference]) -> str:
     """Return the address for people: the publisher's page if there is one, else its JSON file."""
     own = [reference.url for reference in references if reference.category == "self"]
     own = [url for url in own if url.startswith("http")]
-    return single_line(next((url for url in own if not url.endswith(".json")), own[0] if own else ""))
+    return next((url for url in own if not url.endswith(".json")), own[0] if own else "")

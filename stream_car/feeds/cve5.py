@@ -13,20 +13,16 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from stream_car.codec.times import EARLIEST
-from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
 from stream_car.feeds.fields import (
     LEFT_OUT,
     decode_fields,
     first_sentence,
-    fit_limits,
+    make_document,
     other_fields,
-    paragraphs,
     parse_date,
     parse_object,
-    scope_maps,
-    single_line,
 )
 
 CONVERTED = ("dataType", "dataVersion", "cveMetadata", "containers")
@@ -108,14 +104,13 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     successors = dict.fromkeys(other.strip().upper() for other in cna.replacedBy) if is_rejected else ()
     products = _products(record.containers)
     has_too_many_products = len(products) > PRODUCTS_MAX
-    document = Document(
+    document = make_document(
+        {"record": (name,)},
+        {"vulnerability": (name,), "package": () if has_too_many_products else products},
         id=f"{name}@{len(before.editions) + 1}",
         type=TYPES[metadata.state],
         time=edition.time,
         order=edition.order,
-        scope=scope_maps(
-            {"record": (name,)}, {"vulnerability": (name,), "package": () if has_too_many_products else products}
-        ),
         superseded_by=tuple(other for other in successors if other and other != name),
         attributes={
             **other_fields(tree, CONVERTED),
@@ -123,18 +118,18 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             **({"tags": cna.tags} if cna.tags else {}),
             **({LEFT_OUT: ["products"]} if has_too_many_products else {}),
         },
-        title=single_line(f"{name} is rejected" if is_rejected else f"{name}: {title}"),
-        text=paragraphs(*(reasons if is_rejected else (cna.title, *descriptions))),
-        source=single_line(metadata.assignerShortName),
+        title=f"{name} is rejected" if is_rejected else f"{name}: {title}",
+        text=reasons if is_rejected else (cna.title, *descriptions),
+        source=metadata.assignerShortName,
         url=f"https://www.cve.org/CVERecord?id={name}",
     )
-    return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, edition)})
+    return Conversion(documents=(document,), states={name: add_edition(before, edition)})
 
 
 def _time(metadata: CveMetadata, name: str) -> int:
     rejected = metadata.dateRejected if metadata.state == "REJECTED" else None
     for text in (metadata.dateUpdated, rejected, metadata.datePublished):
-        if (time := parse_date(text, what="A date of `cveMetadata`", name=name)) is not None:
+        if (time := parse_date(text, "A date of `cveMetadata`", name)) is not None:
             return time
     return EARLIEST
 

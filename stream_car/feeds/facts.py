@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import msgspec
 
 from stream_car.codec.times import EARLIEST
-from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import (
     EMPTY_STATE,
@@ -25,24 +24,16 @@ from stream_car.feeds.editions import (
     digest_of,
     next_edition,
 )
-from stream_car.feeds.fields import (
-    fit_limits,
-    other_fields,
-    paragraphs,
-    parse_date,
-    parse_object,
-    scope_maps,
-    scope_value,
-    single_line,
-)
+from stream_car.feeds.fields import make_document, other_fields, parse_date, parse_object, scope_value
 from stream_car.feeds.splitting import (
     LINE_SUFFIXES,
     WHOLE_SUFFIXES,
-    PeekedStream,
     Piece,
     Readable,
     Start,
+    decode_text,
     lines,
+    peek,
     records,
     rejected_piece,
 )
@@ -64,7 +55,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     date = tree.get("time")
     if date is not None and not isinstance(date, str):
         raise InvalidDocument("time", "`time` must be text, for example 2024-01-31T09:30:00Z or 2024-01-31.")
-    time = parse_date(date, what="`time`")
+    time = parse_date(date, "`time`")
     record = f"{subject.lower()}\n{relation.lower()}"
     before = state.get(record) or EMPTY_STATE
     new = _next_edition(before, digest_of(tree["object"]), time)
@@ -75,19 +66,17 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     is_tie = time is not None and new.nth > 0
     label = digest_of([subject, relation, tree["object"], edition.time, order])
     text = f"{subject} {relation} {_format_value(tree['object'])}"
-    document = Document(
+    document = make_document(
+        {"subject": (subject,), "relation": (relation,)},
         id=f"fact:{label.hex()}",
         type="fact",
         time=edition.time,
         order=order,
-        scope=scope_maps({"subject": (subject,), "relation": (relation,)}),
         attributes={**other_fields(tree, CONVERTED), "value": tree["object"]},
-        title=single_line(text),
-        text=paragraphs(text),
+        title=text,
+        text=(text,),
     )
-    return Conversion(
-        documents=(fit_limits(document),), states={record: add_edition(before, edition)}, ties=int(is_tie)
-    )
+    return Conversion(documents=(document,), states={record: add_edition(before, edition)}, ties=int(is_tie))
 
 
 def _next_edition(state: RecordState, digest: bytes, time: int | None) -> NewEdition | None:
@@ -117,9 +106,9 @@ def split(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
         return rows(stream, start)
     if name.endswith((*LINE_SUFFIXES, *WHOLE_SUFFIXES)):
         return records(stream, name, start)
-    peeked = PeekedStream(stream)
-    is_json = peeked.first.lstrip()[:1] in (b"{", b"[")
-    return records(peeked, name, start) if is_json else rows(peeked, start)
+    first, stream = peek(stream)
+    is_json = first.lstrip()[:1] in (b"{", b"[")
+    return records(stream, name, start) if is_json else rows(stream, start)
 
 
 def rows(stream: Readable, start: Start) -> Iterator[Piece]:
@@ -163,9 +152,7 @@ def _row(piece: Piece, columns: list[str]) -> Piece:
 
 def _cells(text: bytes) -> list[str]:
     try:
-        return next(csv.reader([text.decode("utf-8-sig")], strict=True), [])
-    except UnicodeDecodeError as error:
-        raise InvalidDocument("encoding", f"Byte {error.start} is not valid UTF-8.") from None
+        return next(csv.reader([decode_text(text)], strict=True), [])
     except csv.Error as error:
         raise InvalidDocument("syntax", f"The line is not valid CSV: {error}.") from None
 

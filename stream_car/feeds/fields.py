@@ -21,6 +21,7 @@ PIECE_MAX = 64 << 20  # bytes of one record, or of one snapshot
 LIMITS = Limits(document=PIECE_MAX, depth=64, nodes=20_000_000)
 TEXT_MAX = 60_000  # bytes of a document's text
 LINE_MAX = 500  # characters
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 PLACEHOLDER = EARLIEST  # what publishers write if they have no date yet
 LEFT_OUT = "left_out"  # the attribute that lists what was dropped to fit the limits
 
@@ -44,7 +45,7 @@ def decode_fields(tree: object, kind: type[T], name: str | None = None) -> T:
         raise InvalidDocument("field", f"{error}.", name) from None
 
 
-def parse_date(text: str | None, *, what: str = "The date", name: str | None = None) -> int | None:
+def parse_date(text: str | None, what: str, name: str | None = None) -> int | None:
     """Parse a publisher's date into microseconds since 1970 (UTC).
 
     Accepts RFC 3339 with or without an offset (none means UTC), and a date alone (its first instant). Returns
@@ -65,6 +66,14 @@ def parse_date(text: str | None, *, what: str = "The date", name: str | None = N
     except ValueError as error:
         raise InvalidDocument("time", f"{what} is {text[:60]!r}: {str(error).rstrip('.')}.", name) from None
     return None if time == PLACEHOLDER else time
+
+
+def require_date(text: str | None, what: str, name: str | None = None) -> int:
+    """Parse a publisher's date as `parse_date` does. Raises `InvalidDocument` (`time`) if there is none."""
+    time = parse_date(text, what, name)
+    if time is None:
+        raise InvalidDocument("time", f"{what} must be a date.", name)
+    return time
 
 
 def single_line(text: str | None) -> str:
@@ -112,6 +121,41 @@ def scope_maps(*maps: Mapping[str, Iterable[str | None]]) -> tuple[ScopeMap, ...
 def other_fields(tree: Mapping[str, object], known: Collection[str]) -> dict[str, object]:
     """Return the fields that the format does not convert; they become attributes."""
     return {key: value for key, value in tree.items() if key not in known}
+
+
+def make_document(
+    *scope: Mapping[str, Iterable[str | None]],
+    id: str,
+    type: str,
+    time: int,
+    order: int = 0,
+    attributes: Mapping[str, object],
+    title: str,
+    text: Iterable[str | None],
+    source: str = "",
+    url: str = "",
+    **links: tuple[str, ...],
+) -> Document:
+    """Return a document of these scope maps, whose texts are normalized, and which fits the limits.
+
+    `links` are `supersedes`, `superseded_by` and `amends`; `text` are its paragraphs.
+
+    Raises:
+        InvalidDocument: it cannot fit the limits, see `fit_limits`.
+    """
+    document = Document(
+        id=id,
+        type=type,
+        time=time,
+        order=order,
+        scope=scope_maps(*scope),
+        attributes=attributes,
+        title=single_line(title),
+        text=paragraphs(*text),
+        source=single_line(source),
+        url=single_line(url),
+    )
+    return fit_limits(msgspec.structs.replace(document, **links))
 
 
 def fit_limits(document: Document) -> Document:

@@ -8,42 +8,43 @@ from msgspec import Struct
 from stream_car.errors import InvalidRequest
 from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting
 from stream_car.feeds.editions import Conversion, FeedState
-from stream_car.feeds.splitting import BYTE_ORDER_MARK, LINE_SUFFIXES, PeekedStream, Piece, Readable, Start
+from stream_car.feeds.splitting import BYTE_ORDER_MARK, LINE_SUFFIXES, Piece, Readable, Start, peek
 from stream_car.suggest import did_you_mean
 
 Split = Callable[[Readable, str, Start], Iterator[Piece]]
 Convert = Callable[[FeedState, bytes], Conversion]
 
 
-class Format(Struct, frozen=True, kw_only=True):
-    """A publisher's format.
+_JSON = (*splitting.WHOLE_SUFFIXES, *LINE_SUFFIXES)
 
-    `suffixes` select the files of a directory that belong to it. Files with one of `line_suffixes` are read line by
-    line, so they may grow.
-    """
+
+class Format(Struct, frozen=True, kw_only=True):
+    """A publisher's format. `suffixes` select the files of a directory that belong to it."""
 
     name: str
     about: str
-    suffixes: tuple[str, ...]
-    line_suffixes: tuple[str, ...] = ()
-    split: Split
+    suffixes: tuple[str, ...] = _JSON
+    split: Split = splitting.records
     convert: Convert
+
+    @property
+    def line_suffixes(self) -> tuple[str, ...]:
+        """The suffixes of files that are read line by line, so they may grow."""
+        return tuple(suffix for suffix in self.suffixes if suffix in (*facts.CSV_SUFFIXES, *LINE_SUFFIXES))
 
 
 def _split_standards(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
     """Split the RFC index (XML), JSON, or the source of a PEP. The suffix or the first character decides."""
     if start.at:  # only JSON lines are continued in the middle
         return splitting.records(stream, name, start)
-    peeked = PeekedStream(stream)
-    first = peeked.first.lstrip(BYTE_ORDER_MARK + b" \t\r\n")[:1]
+    line, stream = peek(stream)
+    first = line.lstrip(BYTE_ORDER_MARK + b" \t\r\n")[:1]
     if name.endswith(".xml") or first == b"<":
-        return rfc_index.entries(peeked, name, start)
+        return rfc_index.entries(stream, name, start)
     if name.endswith(_JSON) or first in (b"{", b"["):
-        return splitting.records(peeked, name, start)
-    return splitting.whole_file(peeked, name, start)
+        return splitting.records(stream, name, start)
+    return splitting.whole_file(stream, name, start)
 
-
-_JSON = (*splitting.WHOLE_SUFFIXES, *LINE_SUFFIXES)
 
 FORMATS = {
     each.name: each
@@ -51,33 +52,23 @@ FORMATS = {
         Format(
             name="osv",
             about="OSV records, and histories of them (GHSA, PyPI, Go, RustSec, ...)",
-            suffixes=_JSON,
-            line_suffixes=LINE_SUFFIXES,
             split=partial(splitting.records, inside=("vulns", "results")),
             convert=osv.convert,
         ),
         Format(
             name="csaf",
             about="CSAF 2.0 and 2.1 security advisories",
-            suffixes=_JSON,
-            line_suffixes=LINE_SUFFIXES,
-            split=splitting.records,
             convert=csaf.convert,
         ),
         Format(
             name="openvex",
             about="OpenVEX statements about vulnerabilities in products",
             suffixes=(*_JSON, ".vex"),
-            line_suffixes=LINE_SUFFIXES,
-            split=splitting.records,
             convert=openvex.convert,
         ),
         Format(
             name="cve5",
             about="CVE records, format 5",
-            suffixes=_JSON,
-            line_suffixes=LINE_SUFFIXES,
-            split=splitting.records,
             convert=cve5.convert,
         ),
         Format(
@@ -90,8 +81,6 @@ FORMATS = {
         Format(
             name="openfda",
             about="openFDA drug labels and enforcement reports, as the API returns them",
-            suffixes=_JSON,
-            line_suffixes=LINE_SUFFIXES,
             split=partial(splitting.records, inside=("results",)),
             convert=openfda.convert,
         ),
@@ -99,7 +88,6 @@ FORMATS = {
             name="standards",
             about="the RFC index (XML), and PEPs (their sources, or their headers as JSON)",
             suffixes=(".xml", ".rst", ".txt", *_JSON),
-            line_suffixes=LINE_SUFFIXES,
             split=_split_standards,
             convert=rfc_pep.convert,
         ),
@@ -107,7 +95,6 @@ FORMATS = {
             name="facts",
             about="facts, one per line: subject, relation, object, time (CSV or JSON)",
             suffixes=(*facts.CSV_SUFFIXES, *_JSON),
-            line_suffixes=(*facts.CSV_SUFFIXES, *LINE_SUFFIXES),
             split=facts.split,
             convert=facts.convert,
         ),

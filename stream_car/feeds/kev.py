@@ -25,16 +25,7 @@ from stream_car.feeds.editions import (
     digest_of,
     next_edition,
 )
-from stream_car.feeds.fields import (
-    decode_fields,
-    fit_limits,
-    other_fields,
-    paragraphs,
-    parse_date,
-    parse_object,
-    scope_maps,
-    single_line,
-)
+from stream_car.feeds.fields import decode_fields, make_document, other_fields, parse_object, require_date
 
 CONVERTED = ("cveID", "vulnerabilityName", "shortDescription", "requiredAction", "notes", "vendorProject", "product")
 CATALOGUE = "catalogue"  # the record that keeps the state of the snapshots themselves
@@ -65,9 +56,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     """Convert one snapshot: entries that were added, changed or removed since the previous one."""
     tree = parse_object(data)
     catalogue = decode_fields(tree, Catalogue)
-    released = parse_date(catalogue.dateReleased, what="`dateReleased`")
-    if released is None:
-        raise InvalidDocument("time", "`dateReleased` must be a date.")
+    released = require_date(catalogue.dateReleased, "`dateReleased`")
     listed = _cve_ids(catalogue)
     before = state.get(CATALOGUE) or EMPTY_STATE
     last = before.editions[-1] if before.editions else None
@@ -87,7 +76,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         if new is None:
             continue
         nth = sum(edition.time == released for edition in record.editions)
-        document = fit_limits(_document(entry, raw_entry, new.edition, nth))
+        document = _document(entry, raw_entry, new.edition, nth)
         statements.append(document)
         editions = add_edition(record, new.edition).editions
         states[entry.cveID] = RecordState(editions, (*record.listed, document.id))
@@ -119,18 +108,17 @@ def _cve_ids(catalogue: Catalogue) -> list[str]:
 
 def _document(entry: ExploitedVulnerability, raw_entry: dict[str, object], edition: Edition, nth: int) -> Document:
     label = format_time(edition.time) + (f".{nth + 1}" if nth else "")
-    return Document(
+    return make_document(
+        {"record": (f"KEV:{entry.cveID}",)},
+        {"vulnerability": (entry.cveID,), "package": (entry.product,)},
         id=f"KEV:{entry.cveID}@{label}",
         type="known_exploited",
         time=edition.time,
         order=edition.order,
-        scope=scope_maps(
-            {"record": (f"KEV:{entry.cveID}",)}, {"vulnerability": (entry.cveID,), "package": (entry.product,)}
-        ),
         amends=(entry.cveID,),
         attributes={**other_fields(raw_entry, CONVERTED), "vendor": entry.vendorProject, "notes": entry.notes},
-        title=single_line(f"Exploited: {entry.vulnerabilityName or entry.cveID}"),
-        text=paragraphs(f"{entry.cveID} is known to be exploited.", entry.shortDescription, entry.requiredAction),
+        title=f"Exploited: {entry.vulnerabilityName or entry.cveID}",
+        text=(f"{entry.cveID} is known to be exploited.", entry.shortDescription, entry.requiredAction),
         source="CISA KEV",
         url=f"https://www.cisa.gov/known-exploited-vulnerabilities-catalog?search_api_fulltext={entry.cveID}",
     )

@@ -13,19 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
-from stream_car.feeds.fields import (
-    decode_fields,
-    fit_limits,
-    other_fields,
-    paragraphs,
-    parse_date,
-    parse_object,
-    scope_maps,
-    single_line,
-)
+from stream_car.feeds.fields import decode_fields, make_document, other_fields, parse_object, require_date
 
 DAY = 86_400_000_000  # microseconds
 EDITIONS_PER_DAY = 1000
@@ -95,25 +85,19 @@ def _convert_label(state: FeedState, tree: dict[str, object], label: Label) -> C
         return Conversion(known=1)
     codes = label.openfda
     names = (*codes.brand_name, *codes.generic_name)
-    document = Document(
+    document = make_document(
+        {"record": (name,)},
+        {"drug": names, "ndc": (*codes.product_ndc, *codes.package_ndc), "application": codes.application_number},
         id=f"{name}@{label.version}" + (f".seen{new.nth + 1}" if new.nth else ""),
         type="drug_label",
         time=new.edition.time,
         order=new.edition.order,
-        scope=scope_maps(
-            {"record": (name,)},
-            {
-                "drug": names,
-                "ndc": (*codes.product_ndc, *codes.package_ndc),
-                "application": codes.application_number,
-            },
-        ),
         attributes={**other_fields(tree, LABEL_CONVERTED), "openfda": tree.get("openfda", {})},
-        title=single_line(f"{(codes.brand_name or codes.generic_name or [name])[0]}: drug label"),
-        text=paragraphs(f"{', '.join(names)}.", *label.boxed_warning, *label.indications_and_usage),
-        source=single_line("openFDA, " + ", ".join(codes.manufacturer_name) if codes.manufacturer_name else "openFDA"),
+        title=f"{(codes.brand_name or codes.generic_name or [name])[0]}: drug label",
+        text=(f"{', '.join(names)}.", *label.boxed_warning, *label.indications_and_usage),
+        source=", ".join(["openFDA", *codes.manufacturer_name]),
     )
-    return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, new.edition)})
+    return Conversion(documents=(document,), states={name: add_edition(before, new.edition)})
 
 
 def _convert_recall(state: FeedState, tree: dict[str, object], recall: Recall) -> Conversion:
@@ -128,18 +112,19 @@ def _convert_recall(state: FeedState, tree: dict[str, object], recall: Recall) -
     if new is None:
         return Conversion(known=1)
     status = f"Status: {recall.status}." if recall.status else ""
-    document = Document(
+    document = make_document(
+        {"record": (name,)},
+        _recalled_scope(recall),
         id=f"{name}@{_with_dashes(date)}" + (f".{new.nth + 1}" if new.nth else ""),
         type="drug_recall",
         time=new.edition.time,
         order=new.edition.order,
-        scope=scope_maps({"record": (name,)}, _recalled_scope(recall)),
         attributes=other_fields(tree, RECALL_CONVERTED),
-        title=single_line(f"Recall {name} ({recall.classification or recall.status}): {recall.product_description}"),
-        text=paragraphs(recall.product_description, recall.reason_for_recall, status),
-        source=single_line(f"openFDA, {recall.recalling_firm}" if recall.recalling_firm else "openFDA"),
+        title=f"Recall {name} ({recall.classification or recall.status}): {recall.product_description}",
+        text=(recall.product_description, recall.reason_for_recall, status),
+        source=f"openFDA, {recall.recalling_firm}" if recall.recalling_firm else "openFDA",
     )
-    return Conversion(documents=(fit_limits(document),), states={name: add_edition(before, new.edition)})
+    return Conversion(documents=(document,), states={name: add_edition(before, new.edition)})
 
 
 def _recalled_scope(recall: Recall) -> Mapping[str, Sequence[str]]:
@@ -161,7 +146,4 @@ def _with_dashes(date: str) -> str:
 
 
 def _parse_day(text: str, what: str, name: str) -> int:
-    time = parse_date(_with_dashes(text), what=what, name=name)
-    if time is None:
-        raise InvalidDocument("time", f"{what} must be a date.", name)
-    return time
+    return require_date(_with_dashes(text), what, name)

@@ -25,16 +25,7 @@ from stream_car.feeds.editions import (
     digest_of,
     next_edition,
 )
-from stream_car.feeds.fields import (
-    decode_fields,
-    fit_limits,
-    other_fields,
-    paragraphs,
-    parse_date,
-    parse_object,
-    scope_maps,
-    single_line,
-)
+from stream_car.feeds.fields import decode_fields, make_document, other_fields, parse_object, require_date
 
 CONVERTED = ("vulnerability", "products", "timestamp")
 
@@ -110,7 +101,8 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     repeats: Counter[bytes] = Counter()
     known = ties = 0
     for statement, raw_statement in zip(vex.statements, raw_statements, strict=True):
-        time = _time(vex, statement)
+        what = "The `timestamp` of the statement or its document"
+        time = require_date(statement.timestamp or vex.timestamp, what, vex.id)
         attributes = other_fields(raw_statement, CONVERTED)
         for subject in _subjects(vex, statement):
             content = digest_of([vex.id, subject.names, subject.product, subject.component, attributes])
@@ -124,7 +116,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
                 continue
             ties += new.nth > 0
             states[record] = add_edition(before, new.edition)
-            documents.append(fit_limits(_document(vex, statement, attributes, subject, time, digest)))
+            documents.append(_document(vex, statement, attributes, subject, time, digest))
     return Conversion(documents=documents, states=states, records=known + len(documents), known=known, ties=ties)
 
 
@@ -137,13 +129,6 @@ def _subjects(vex: VexDocument, statement: VexStatement) -> Iterator[_Subject]:
     for product in products:
         for component in product.subcomponents or (product,):
             yield _Subject(names, product.package_url, component.package_url or product.package_url)
-
-
-def _time(vex: VexDocument, statement: VexStatement) -> int:
-    time = parse_date(statement.timestamp or vex.timestamp, what="`timestamp`", name=vex.id)
-    if time is None:
-        raise InvalidDocument("time", "The statement or its document must have a `timestamp`.", vex.id)
-    return time
 
 
 def _document(
@@ -159,18 +144,18 @@ def _document(
     if component != product:
         about += f", through {component}"
     justification = f" ({statement.justification.replace('_', ' ')})" if statement.justification else ""
-    return Document(
+    return make_document(
+        {"vulnerability": subject.names, "package": (product,), "component": (component,)},
         id=f"vex:{name}@{format_time(time)}:{digest.hex()}",
         type="vex_statement",
         time=time,
-        scope=scope_maps({"vulnerability": subject.names, "package": (product,), "component": (component,)}),
         attributes={**attributes, "document": vex.id},
-        title=single_line(f"{name}: {about}"),
-        text=paragraphs(
+        title=f"{name}: {about}",
+        text=(
             f"{', '.join(subject.names)}: {about}{justification}.",
             statement.impact_statement,
             statement.action_statement,
         ),
-        source=single_line(vex.author),
-        url=single_line(vex.id) if vex.id.startswith("http") else "",
+        source=vex.author,
+        url=vex.id if vex.id.startswith("http") else "",
     )

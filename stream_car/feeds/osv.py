@@ -16,19 +16,16 @@ from msgspec import Struct
 
 from stream_car.codec import format_time
 from stream_car.codec.times import EARLIEST
-from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
 from stream_car.feeds.fields import (
     decode_fields,
     first_sentence,
-    fit_limits,
+    make_document,
     other_fields,
-    paragraphs,
     parse_date,
     parse_object,
-    scope_maps,
-    single_line,
+    require_date,
 )
 
 CONVERTED = ("id", "aliases", "affected", "withdrawn", "modified", "published", "summary", "details", "schema_version")
@@ -82,8 +79,9 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     tree = parse_object(data)
     committed = None
     if "record" in tree and "id" not in tree:
-        committed = _parse_commit_time(tree.get("commit_time"))
-        inner = tree["record"]
+        commit_time, inner = tree.get("commit_time"), tree["record"]
+        text = commit_time if isinstance(commit_time, str) else None
+        committed = require_date(text, "The `commit_time` of a history line")
         if not isinstance(inner, dict):
             raise InvalidDocument("field", "`record` must be an OSV object.")
         tree = inner
@@ -91,8 +89,8 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     if not record.id.strip():
         raise InvalidDocument("field", "`id` must not be empty.")
     before = state.get(record.id) or EMPTY_STATE
-    rank = committed if committed is not None else parse_date(record.modified, what="`modified`", name=record.id)
-    published = parse_date(record.published, what="`published`", name=record.id)
+    rank = committed if committed is not None else parse_date(record.modified, "`modified`", record.id)
+    published = parse_date(record.published, "`published`", record.id)
     time = next((date for date in (rank, published) if date is not None), EARLIEST)
     new = next_edition(before, digest=digest_of(tree), time=time, rank=rank)
     if new is None:
@@ -101,39 +99,28 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     label = str(len(before.editions) + 1) if rank is None else format_time(rank) + (f".{nth + 1}" if nth else "")
     attributes = other_fields(tree, CONVERTED)
     documents = [
-        fit_limits(
-            Document(
-                id=f"{record.id}@{label}{suffix}",
-                type=kind,
-                time=edition.time,
-                order=edition.order,
-                scope=scope_maps({"record": (record.id,)}, {"vulnerability": record.names, "package": tuple(fixes)}),
-                attributes={
-                    **attributes,
-                    "fixed": {name: list(versions) for name, versions in fixes.items() if versions},
-                },
-                title=_title(record, kind, fixes),
-                text=paragraphs(_headline(record, kind, fixes), record.summary, record.details),
-                source=single_line(record.id.partition("-")[0]),
-                url=_url(record),
-            )
+        make_document(
+            {"record": (record.id,)},
+            {"vulnerability": record.names, "package": tuple(fixes)},
+            id=f"{record.id}@{label}{suffix}",
+            type=kind,
+            time=edition.time,
+            order=edition.order,
+            attributes={**attributes, "fixed": {name: list(versions) for name, versions in fixes.items() if versions}},
+            title=_title(record, kind, fixes),
+            text=(_headline(record, kind, fixes), record.summary, record.details),
+            source=record.id.partition("-")[0],
+            url=_url(record),
         )
         for kind, suffix, fixes in _parts(record)
     ]
     return Conversion(documents=documents, states={record.id: add_edition(before, edition)})
 
 
-def _parse_commit_time(text: object) -> int:
-    time = parse_date(text, what="`commit_time`") if isinstance(text, str) else None
-    if time is None:
-        raise InvalidDocument("time", "A history line needs a `commit_time`.")
-    return time
-
-
 def _parts(record: OsvRecord) -> Iterator[tuple[str, str, Fixes]]:
     """Yield the documents of an edition: the type, the suffix of the id, and the packages of each."""
     fixes = _fixes(record)
-    if parse_date(record.withdrawn, what="`withdrawn`", name=record.id) is not None:
+    if parse_date(record.withdrawn, "`withdrawn`", record.id) is not None:
         yield "advisory_withdrawn", "", fixes
         return
     fixed = {name: versions for name, versions in fixes.items() if versions}
@@ -167,11 +154,11 @@ def _fixes(record: OsvRecord) -> Fixes:
 def _title(record: OsvRecord, kind: str, fixes: Fixes) -> str:
     title = (record.summary or "").strip() or f"{record.id}: {first_sentence(record.details)}"
     if kind == "advisory_withdrawn":
-        return single_line(title if title.lower().startswith("withdrawn") else f"Withdrawn: {title}")
+        return title if title.lower().startswith("withdrawn") else f"Withdrawn: {title}"
     if kind == "patch_released":
         versions = next(iter(fixes.values())) if len(fixes) == 1 else ()
-        return single_line(f"{title} (fixed{f' in {versions[-1]}' if len(versions) == 1 else ''})")
-    return single_line(title)
+        return f"{title} (fixed{f' in {versions[-1]}' if len(versions) == 1 else ''})"
+    return title
 
 
 def _headline(record: OsvRecord, kind: str, fixes: Fixes) -> str:
@@ -188,5 +175,5 @@ def _url(record: OsvRecord) -> str:
         for reference in record.references or ():
             url = reference.get("url")
             if reference.get("type") == kind and isinstance(url, str):
-                return single_line(url)
+                return url
     return ""

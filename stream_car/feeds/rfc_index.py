@@ -10,6 +10,7 @@ from xml.parsers import expat
 import msgspec
 
 from stream_car.errors import InvalidDocument
+from stream_car.feeds.fields import MONTHS
 from stream_car.feeds.splitting import Piece, Readable, Start, rejected_piece
 
 CHUNK = 1 << 16  # bytes
@@ -17,7 +18,6 @@ ENTRIES_MAX = 1_000_000
 DEPTH_MAX = 20
 TEXT_MAX = 1 << 20  # characters of an entry
 _LINKS = ("obsoletes", "obsoleted-by", "updates", "updated-by", "is-also", "see-also")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
 def entries(stream: Readable, name: str, start: Start) -> Iterator[Piece]:
@@ -98,8 +98,8 @@ def _encode(entry: dict[str, list[str]]) -> bytes:
         return " ".join(entry.get(path, [""])[0].split())
 
     month, day = first("date/month")[:3].lower(), first("date/day") or "1"
-    is_dated = month in _MONTHS and day.isascii() and day.isdigit()
-    date = f"{first('date/year')}-{_MONTHS.index(month) + 1:02}-{int(day):02}" if is_dated else ""
+    is_dated = month in MONTHS and day.isascii() and day.isdigit()
+    date = f"{first('date/year')}-{MONTHS.index(month) + 1:02}-{int(day):02}" if is_dated else ""
     fields = {
         "rfc": first("doc-id"),
         "title": first("title"),

@@ -8,26 +8,16 @@ nothing, because they disagree with the links. An index only describes a standar
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
 from stream_car.core.documents import Document
 from stream_car.errors import InvalidDocument
 from stream_car.feeds.editions import EMPTY_STATE, Conversion, Edition, FeedState, RecordState, digest_of
-from stream_car.feeds.fields import (
-    decode_fields,
-    fit_limits,
-    other_fields,
-    paragraphs,
-    parse_date,
-    parse_object,
-    scope_maps,
-    single_line,
-)
-from stream_car.feeds.splitting import BYTE_ORDER_MARK
+from stream_car.feeds.fields import MONTHS, decode_fields, make_document, other_fields, parse_object, require_date
+from stream_car.feeds.splitting import BYTE_ORDER_MARK, decode_text
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 RFC_CONVERTED = ("rfc", "title", "abstract", "date", "obsoletes", "obsoleted-by", "updates")
 PEP_CONVERTED = ("number", "title", "created", "superseded_by", "replaces", "path", "topic", "url")
 HEADERS_MAX = 200  # lines
@@ -82,7 +72,7 @@ def _conversion(state: FeedState, standards: list[Document]) -> Conversion:
         if before.editions and before.editions[-1].digest == digest:
             continue
         revision = before.editions[-1].order + 1 if before.editions else 1
-        documents.append(fit_limits(structs.replace(standard, revision=revision)))
+        documents.append(structs.replace(standard, revision=revision))
         states[standard.id] = RecordState((Edition(0, standard.time, revision, digest),))
     known = len(standards) - len(documents)
     return Conversion(documents=documents, states=states, records=len(standards), known=known)
@@ -90,20 +80,17 @@ def _conversion(state: FeedState, standards: list[Document]) -> Conversion:
 
 def _rfc(tree: dict[str, object]) -> Document:
     rfc = decode_fields(tree, Rfc)
-    time = parse_date(rfc.date, name=rfc.rfc)
-    if time is None:
-        raise InvalidDocument("time", "The entry needs a date.", rfc.rfc)
-    return Document(
+    return make_document(
+        {"record": (rfc.rfc,)},
         id=rfc.rfc,
         type="standard",
-        time=time,
-        scope=scope_maps({"record": (rfc.rfc,)}),
+        time=require_date(rfc.date, "`date`", rfc.rfc),
         supersedes=_without(rfc.obsoletes, rfc.rfc),
         superseded_by=_without(rfc.obsoleted_by, rfc.rfc),
         amends=_without(rfc.updates, rfc.rfc),
         attributes=other_fields(tree, RFC_CONVERTED),
-        title=single_line(f"{rfc.rfc}: {rfc.title}"),
-        text=paragraphs(rfc.title, rfc.abstract),
+        title=f"{rfc.rfc}: {rfc.title}",
+        text=(rfc.title, rfc.abstract),
         source="RFC Editor",
         url=f"https://www.rfc-editor.org/info/{rfc.rfc.lower()}",
     )
@@ -116,46 +103,37 @@ def _without(names: list[str], own_name: str) -> tuple[str, ...]:
 def _pep(tree: Mapping[str, object]) -> Document:
     pep = decode_fields(dict(tree), Pep)
     name = f"PEP-{pep.number}"
-    return Document(
+    return make_document(
+        {"record": (name,)},
         id=name,
         type="standard",
         time=_parse_created(pep.created, name),
-        scope=scope_maps({"record": (name,)}),
-        supersedes=tuple(_other_peps(pep.replaces, name)),
-        superseded_by=tuple(_other_peps(pep.superseded_by, name)),
+        supersedes=_without(_pep_names(pep.replaces), name),
+        superseded_by=_without(_pep_names(pep.superseded_by), name),
         attributes={key: value for key, value in other_fields(tree, PEP_CONVERTED).items() if value is not None},
-        title=single_line(f"PEP {pep.number}: {pep.title}"),
-        text=paragraphs(pep.title),
+        title=f"PEP {pep.number}: {pep.title}",
+        text=(pep.title,),
         source="Python",
         url=f"https://peps.python.org/pep-{pep.number:04}/",
     )
 
 
-def _other_peps(text: str | None, own_name: str) -> Iterator[str]:
-    for number in dict.fromkeys(_NUMBER.findall(text or "")):
-        if (name := f"PEP-{int(number)}") != own_name:
-            yield name
+def _pep_names(text: str | None) -> list[str]:
+    return [f"PEP-{int(number)}" for number in _NUMBER.findall(text or "")]
 
 
 def _parse_created(text: str, name: str) -> int:
     match = _DATE.match(text.strip())
     if match is not None and match[2].lower() in MONTHS:
         text = f"{match[3]}-{MONTHS.index(match[2].lower()) + 1:02}-{int(match[1]):02}"
-    time = parse_date(text, what="`Created`", name=name)
-    if time is None:
-        raise InvalidDocument("time", "`Created` must be a date.", name)
-    return time
+    return require_date(text, "`Created`", name)
 
 
 def _parse_headers(data: bytes) -> dict[str, object]:
     """Parse the header fields of a PEP's source. Folded lines are joined."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidDocument("encoding", f"Byte {error.start} is not valid UTF-8.") from None
     fields: dict[str, str] = {}
     last = ""
-    for row in text.splitlines()[:HEADERS_MAX]:
+    for row in decode_text(data).splitlines()[:HEADERS_MAX]:
         match = _HEADER.match(row)
         if match is not None:
             last = match[1].lower().replace("-", "_")

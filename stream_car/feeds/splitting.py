@@ -6,6 +6,7 @@ returned, so a truncated file yields none. Cost: that of the parser.
 """
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Protocol
 
 import msgspec
@@ -58,25 +59,37 @@ class Start(Struct, frozen=True):
 BEGINNING = Start()
 
 
-class PeekedStream:
-    """A stream whose first line can be inspected before it is read."""
+class ConcatenatedStream:
+    """Two streams, one after the other."""
 
-    def __init__(self, stream: Readable) -> None:
-        self._stream = stream
-        self.first = stream.readline(PIECE_MAX + 1)
-        self._buffer = self.first
-
-    def _take(self, size: int) -> bytes:
-        size = len(self._buffer) if size < 0 else size
-        data, self._buffer = self._buffer[:size], self._buffer[size:]
-        return data
+    def __init__(self, first: Readable, second: Readable) -> None:
+        self.first = first
+        self.second = second
 
     def read(self, size: int = -1, /) -> bytes:
-        data = self._take(size)
-        return data + self._stream.read(size if size < 0 else size - len(data))
+        data = self.first.read(size)
+        return data + self.second.read(size - len(data) if size >= 0 else -1) if len(data) != size else data
 
     def readline(self, size: int = -1, /) -> bytes:
-        return self._take(size) if self._buffer else self._stream.readline(size)
+        """Return a line, which may begin in the first stream and end in the second."""
+        data = self.first.readline(size)
+        if data.endswith(b"\n") or len(data) == size:
+            return data
+        return data + self.second.readline(size - len(data) if size >= 0 else -1)
+
+
+def peek(stream: Readable) -> tuple[bytes, Readable]:
+    """Return the first line of a stream, and a stream that begins with this line."""
+    first = stream.readline(PIECE_MAX + 1)
+    return first, ConcatenatedStream(BytesIO(first), stream)
+
+
+def decode_text(data: bytes) -> str:
+    """Decode UTF-8 without its byte order mark. Raises `InvalidDocument` (`encoding`)."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidDocument("encoding", f"Byte {error.start} is not valid UTF-8.") from None
 
 
 def rejected_piece(where: str, end: int, error: InvalidDocument, *, closed: bool = True) -> Piece:
@@ -115,8 +128,8 @@ def records(
         return lines(stream, start)
     if name.endswith(WHOLE_SUFFIXES):
         return _members(stream.read(FILE_MAX + 1), inside)
-    peeked = PeekedStream(stream)
-    return lines(peeked) if _is_record(peeked.first) else _members(peeked.read(FILE_MAX + 1), inside)
+    first, stream = peek(stream)
+    return lines(stream) if _is_record(first) else _members(stream.read(FILE_MAX + 1), inside)
 
 
 def lines(stream: Readable, start: Start = BEGINNING) -> Iterator[Piece]:
@@ -156,7 +169,7 @@ def _members(data: bytes, inside: tuple[str, ...]) -> Iterator[Piece]:
         yield _empty(end)
         return
     try:
-        data.decode()
+        decode_text(data)
         if data.lstrip(_BLANK).startswith(b"["):
             yield from _array_items("item", msgspec.json.decode(data, type=_Members), end)
             return
@@ -168,8 +181,8 @@ def _members(data: bytes, inside: tuple[str, ...]) -> Iterator[Piece]:
             if name in fields:
                 yield from _array_items(name, msgspec.json.decode(fields[name], type=_Members), end)
                 return
-    except UnicodeDecodeError as error:
-        yield rejected_piece("file", end, InvalidDocument("encoding", f"Byte {error.start} is not valid UTF-8."))
+    except InvalidDocument as error:
+        yield rejected_piece("file", end, error)
         return
     except msgspec.DecodeError as error:
         yield rejected_piece("file", end, InvalidDocument("syntax", f"The file is not complete, valid JSON: {error}."))

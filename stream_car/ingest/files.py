@@ -5,11 +5,13 @@ before `rev10`). This is the order of editions that have no order of their own.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from stream_car.codec import split_documents
 from stream_car.errors import InvalidRequest
 
 STANDARD_INPUT = "-"
@@ -48,6 +50,28 @@ def input_files(names: Sequence[str], suffixes: Sequence[str], *, may_be_empty: 
         else:
             reason = f"{name} does not exist. Give a file, a directory, or - for standard input."
             raise InvalidRequest("source", reason)
+
+
+def read_documents(name: str) -> Iterator[bytes]:
+    """Yield the text of each document in a file, or in standard input.
+
+    Raises:
+        InvalidRequest: the file cannot be read (`source`).
+    """
+    try:
+        if name == STANDARD_INPUT:
+            yield from split_documents(sys.stdin.buffer)
+        else:
+            with Path(name).open("rb") as stream:
+                yield from split_documents(stream)
+    except OSError as error:
+        raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: OSError) -> InvalidRequest:
+    """Return the error for a file that cannot be read."""
+    cure = "Check that it still exists and that you may read it."
+    return InvalidRequest("source", f"{name} cannot be read: {error.strerror or error}. {cure}")
 
 
 def _files_in(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:

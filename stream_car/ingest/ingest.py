@@ -10,19 +10,19 @@ import io
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS, FeedPositionFile
-from stream_car.errors import InvalidDocument, InvalidRequest
+from stream_car.errors import InvalidDocument
 from stream_car.feeds import Conversion, Format, RecordState
-from stream_car.feeds.splitting import Piece, Readable, Start
+from stream_car.feeds.splitting import ConcatenatedStream, Piece, Readable, Start
 from stream_car.ingest.destinations import Destination
-from stream_car.ingest.files import STANDARD_INPUT, InputFile
+from stream_car.ingest.files import STANDARD_INPUT, InputFile, unreadable
 from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000  # documents or steps between two commits
@@ -122,133 +122,99 @@ class _HashingStream:
         return self._hash(self.stream.readline(size))
 
 
-class _ConcatenatedStream:
-    """Two streams, one after the other."""
+class _Reader(Struct, frozen=True, kw_only=True):
+    """Reads the files of a feed. With `growing`, they are still written to: an unfinished end is left for later."""
 
-    def __init__(self, first: Readable, second: Readable) -> None:
-        self.first = first
-        self.second = second
+    form: Format
+    checkpoint: FeedCheckpoint
+    growing: bool = False
 
-    def read(self, size: int = -1, /) -> bytes:
-        data = self.first.read(size)
-        return data + self.second.read(size - len(data) if size >= 0 else -1) if len(data) != size else data
+    def read(self, files: Iterable[InputFile]) -> Iterator[FeedStep]:
+        """Yield every new piece of every file, converted, after adding it to the checkpoint.
 
-    def readline(self, size: int = -1, /) -> bytes:
-        """Return a line, which may begin in the first stream and end in the second."""
-        data = self.first.readline(size)
-        if data.endswith(b"\n") or len(data) == size:
-            return data
-        return data + self.second.readline(size - len(data) if size >= 0 else -1)
+        With `growing`, a file that is gone is skipped. Raises `InvalidRequest` (`source`) if a file cannot be read.
+        """
+        for file in files:
+            try:
+                for step in self._read_pipe(file) if file.name == STANDARD_INPUT else self._read_file(file):
+                    self.checkpoint.add(step)
+                    yield step
+            except OSError as error:
+                if self.growing and isinstance(error, FileNotFoundError):
+                    continue  # it was removed after it was listed
+                raise unreadable(file.shown, error) from error
 
+    def _read_pipe(self, file: InputFile) -> Iterator[FeedStep]:
+        """Read standard input as a file of that name: the same bytes as the last time add nothing new.
 
-def read_steps(
-    form: Format, checkpoint: FeedCheckpoint, files: Iterable[InputFile], *, growing: bool = False
-) -> Iterator[FeedStep]:
-    """Yield every new piece of every file, converted.
-
-    The caller must `add` each step to the checkpoint before it takes the next. With `growing`, a last line without a
-    newline is left for later, and a file that is gone is skipped. Raises `InvalidRequest` (`source`) if a file cannot
-    be read.
-    """
-    for file in files:
-        try:
-            if file.name == STANDARD_INPUT:
-                yield from _read_pipe(form, checkpoint, file, sys.stdin.buffer, growing=growing)
-            else:
-                with file.path.open("rb") as stream:
-                    yield from _read_file(form, checkpoint, file, stream, growing=growing)
-        except OSError as error:
-            if growing and isinstance(error, FileNotFoundError):
-                continue  # it was removed after it was listed
-            cure = "Check that it still exists and that you may read it."
-            raise InvalidRequest("source", f"{file.shown} cannot be read: {error.strerror or error}. {cure}") from error
-
-
-def _read_pipe(
-    form: Format, checkpoint: FeedCheckpoint, file: InputFile, stream: Readable, *, growing: bool
-) -> Iterator[FeedStep]:
-    """Read standard input as a file of that name: the same bytes as the last time add nothing new.
-
-    To detect this, as many bytes as the last time are read first and buffered on disk.
-    """
-    known = checkpoint.file_position(file.name)
-    if known is None:
-        yield from _read_pieces(form, checkpoint, file, stream, None, growing=growing)
-        return
-    with tempfile.SpooledTemporaryFile(max_size=PREFIX_CHUNK) as buffer:
-        digest = blake2b(digest_size=16)
-        while data := stream.read(min(PREFIX_CHUNK, known.size + 1 - buffer.tell())):
-            digest.update(data)
-            buffer.write(data)
-        if digest.digest() == known.digest:
-            yield FeedStep(file=file, unchanged=known, bytes_read=known.size)
+        To detect this, as many bytes as the last time are read first and buffered on disk.
+        """
+        stream, known = sys.stdin.buffer, self.checkpoint.file_position(file.name)
+        if known is None:
+            yield from self._read_pieces(file, stream)
             return
-        buffer.seek(0)
-        whole_stream = _ConcatenatedStream(buffer, stream)
-        yield from _read_pieces(form, checkpoint, file, whole_stream, None, growing=growing)
-
-
-def _read_file(
-    form: Format, checkpoint: FeedCheckpoint, file: InputFile, stream: BinaryIO, *, growing: bool
-) -> Iterator[FeedStep]:
-    known = checkpoint.file_position(file.name)
-    size = stream.seek(0, io.SEEK_END)
-    stream.seek(0)
-    if known is not None and size >= known.size:
-        hashing = _HashingStream(stream)
-        hashing.skip(known.size)
-        if hashing.hash.digest() == known.digest:
-            if size == known.size:
-                yield FeedStep(file=file, unchanged=known, bytes_read=size)
+        with tempfile.SpooledTemporaryFile(max_size=PREFIX_CHUNK) as buffer:
+            digest = blake2b(digest_size=16)
+            while data := stream.read(min(PREFIX_CHUNK, known.size + 1 - buffer.tell())):
+                digest.update(data)
+                buffer.write(data)
+            if digest.digest() == known.digest:
+                yield FeedStep(file=file, unchanged=known, bytes_read=known.size)
                 return
-            if file.name.endswith(form.line_suffixes):
-                yield from _read_pieces(form, checkpoint, file, hashing, known, growing=growing)
-                return
-        stream.seek(0)
-    yield from _read_pieces(form, checkpoint, file, stream, None, growing=growing)
+            buffer.seek(0)
+            yield from self._read_pieces(file, ConcatenatedStream(buffer, stream))
 
+    def _read_file(self, file: InputFile) -> Iterator[FeedStep]:
+        known = self.checkpoint.file_position(file.name)
+        with file.path.open("rb") as stream:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(0)
+            if known is not None and size >= known.size:
+                hashing = _HashingStream(stream)
+                hashing.skip(known.size)
+                if hashing.hash.digest() == known.digest:
+                    if size == known.size:
+                        yield FeedStep(file=file, unchanged=known, bytes_read=size)
+                        return
+                    if file.name.endswith(self.form.line_suffixes):
+                        yield from self._read_pieces(file, hashing, known)
+                        return
+                stream.seek(0)
+            yield from self._read_pieces(file, stream)
 
-def _read_pieces(
-    form: Format,
-    checkpoint: FeedCheckpoint,
-    file: InputFile,
-    stream: Readable,
-    known: FilePosition | None,
-    *,
-    growing: bool,
-) -> Iterator[FeedStep]:
-    """Yield the pieces after the known position. A file of lines gets a position per line, any other one at its end."""
-    hashing = stream if isinstance(stream, _HashingStream) else _HashingStream(stream)
-    start = Start(known.size, hashing.head) if known is not None else Start()
-    rejected = known.rejected if known is not None else 0
-    has_lines = file.name.endswith(form.line_suffixes)
-    is_complete = True
-    for piece in form.split(hashing, file.name, start):
-        if growing and not piece.closed:
-            is_complete = False
-            break
-        step = _convert_piece(form, checkpoint, file, piece, hashing.bytes_read)
-        rejected += step.rejected is not None
-        is_complete = is_complete and (piece.closed or file.name == STANDARD_INPUT)  # a pipe has ended
-        if has_lines and piece.closed:
-            position = FilePosition(piece.end, hashing.hash.digest(), rejected)
-            step = msgspec.structs.replace(step, position=position)
-        yield step
-    if not has_lines and not rejected and is_complete:
-        position = FilePosition(hashing.bytes_read, hashing.hash.digest())
-        yield FeedStep(file=file, position=position, bytes_read=hashing.bytes_read)
+    def _read_pieces(self, file: InputFile, stream: Readable, known: FilePosition | None = None) -> Iterator[FeedStep]:
+        """Yield the pieces after the known position.
 
+        A file of lines gets a position per line, any other one at its end.
+        """
+        hashing = stream if isinstance(stream, _HashingStream) else _HashingStream(stream)
+        start = Start(known.size, hashing.head) if known is not None else Start()
+        rejected = known.rejected if known is not None else 0
+        has_lines = file.name.endswith(self.form.line_suffixes)
+        is_complete = True
+        for piece in self.form.split(hashing, file.name, start):
+            if self.growing and not piece.closed:
+                is_complete = False
+                break
+            step = self._convert(file, piece, hashing.bytes_read)
+            rejected += step.rejected is not None
+            is_complete = is_complete and (piece.closed or file.name == STANDARD_INPUT)  # a pipe has ended
+            if has_lines and piece.closed:
+                position = FilePosition(piece.end, hashing.hash.digest(), rejected)
+                step = msgspec.structs.replace(step, position=position)
+            yield step
+        if not has_lines and not rejected and is_complete:
+            position = FilePosition(hashing.bytes_read, hashing.hash.digest())
+            yield FeedStep(file=file, position=position, bytes_read=hashing.bytes_read)
 
-def _convert_piece(
-    form: Format, checkpoint: FeedCheckpoint, file: InputFile, piece: Piece, bytes_read: int
-) -> FeedStep:
-    rejected, conversion = piece.rejected, None
-    if rejected is None:
-        try:
-            conversion = form.convert(checkpoint, piece.data)
-        except InvalidDocument as error:
-            rejected = error
-    return FeedStep(file=file, where=piece.where, conversion=conversion, rejected=rejected, bytes_read=bytes_read)
+    def _convert(self, file: InputFile, piece: Piece, bytes_read: int) -> FeedStep:
+        rejected, conversion = piece.rejected, None
+        if rejected is None:
+            try:
+                conversion = self.form.convert(self.checkpoint, piece.data)
+            except InvalidDocument as error:
+                rejected = error
+        return FeedStep(file=file, where=piece.where, conversion=conversion, rejected=rejected, bytes_read=bytes_read)
 
 
 class IngestedBatch(Struct, frozen=True, kw_only=True):
@@ -265,13 +231,11 @@ def feed(
 
     With `growing`, a last line without a newline is left for later.
     """
-    rows = FeedPositionFile(to.positions, end=to.log_end())
-    try:
+    with closing(FeedPositionFile(to.positions, end=to.log_end())) as rows:
         checkpoint = FeedCheckpoint(form.name, rows)
         batch: list[FeedStep] = []
         documents = 0
-        for step in read_steps(form, checkpoint, files, growing=growing):
-            checkpoint.add(step)
+        for step in _Reader(form=form, checkpoint=checkpoint, growing=growing).read(files):
             batch.append(step)
             documents += len(step.conversion.documents) if step.conversion is not None else 0
             if documents >= BATCH or len(batch) >= BATCH:
@@ -279,8 +243,6 @@ def feed(
                 batch, documents = [], 0
         if batch:
             yield _publish(to, checkpoint, batch)
-    finally:
-        rows.close()
 
 
 def _publish(to: Destination, checkpoint: FeedCheckpoint, batch: Sequence[FeedStep]) -> IngestedBatch:
@@ -294,14 +256,12 @@ def _publish(to: Destination, checkpoint: FeedCheckpoint, batch: Sequence[FeedSt
 
 def convert(form: Format, files: Iterable[InputFile]) -> Iterator[FeedStep]:
     """Convert files from their beginning and publish nothing."""
-    with tempfile.TemporaryDirectory(prefix="stream-car-") as folder:
-        rows = FeedPositionFile(Path(folder) / POSITIONS, end=0)
-        try:
-            checkpoint = FeedCheckpoint(form.name, rows)
-            for step in read_steps(form, checkpoint, files):
-                checkpoint.add(step)
-                if checkpoint.uncommitted >= BATCH:
-                    checkpoint.commit(reached=0)
-                yield step
-        finally:
-            rows.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="stream-car-") as folder,
+        closing(FeedPositionFile(Path(folder) / POSITIONS, end=0)) as rows,
+    ):
+        checkpoint = FeedCheckpoint(form.name, rows)
+        for step in _Reader(form=form, checkpoint=checkpoint).read(files):
+            if checkpoint.uncommitted >= BATCH:
+                checkpoint.commit(reached=0)
+            yield step

@@ -1,6 +1,6 @@
 """A picture of one answer: how relevant each anchor is to the question, and how relevant what controls it is."""
 
-from stream_car.pictures import plots
+from stream_car.pictures.scatter import ChartPoint, draw_scatter
 from stream_car.queries.answers import Answer
 from stream_car.ranking.lexical import bm25
 
@@ -18,7 +18,7 @@ def draw_answer(answer: Answer) -> str:
     lexical = bm25(texts)
     scores = lexical.scores(answer.question)
     points = [
-        plots.ChartPoint(
+        ChartPoint(
             x=lexical.best(scores, [group.anchor.id]),
             y=lexical.best(scores, [item.document.id for item in group.controlling]),
             name=f"{group.anchor.id} -> {', '.join(item.document.id for item in group.controlling) or 'nothing'}",
@@ -26,7 +26,7 @@ def draw_answer(answer: Answer) -> str:
         )
         for group in answer.groups
     ]
-    return plots.draw_scatter(
+    return draw_scatter(
         answer.question,
         points,
         x_label="BM25 score of the anchor",

@@ -3,86 +3,77 @@
 Promise: one row per path, left to right. What is in force is green; everything else is struck out.
 """
 
+from collections.abc import Iterator, Mapping
+
 from stream_car.pictures import svg
-from stream_car.queries.answers import Controlling, DocumentStatus, Evidence, Explanation, Group, Step
+from stream_car.pictures.svg import EDGE
+from stream_car.queries.answers import Controlling, Evidence, Explanation, Group, Step
 
 LETTERS = 30
 BOX_WIDTH = 232
 BOX_HEIGHT = 64
 ROW_HEIGHT = BOX_HEIGHT + 24
 GAP = 190
-EDGE = 24
 TOP = 56
 PATHS_MAX = 20
 
 
 def draw_explanation(explanation: Explanation) -> str:
     """Draw why a document is or is not in force."""
-    if explanation.group is None:
-        return _words(f"{explanation.name}: {_in_words(explanation.status)}", "No chain leads from this document.")
-    return draw_chain(explanation.group)
+    if explanation.group is not None:
+        return draw_chain(explanation.group)
+    title, text = f"{explanation.name}: {explanation.status.replace('_', ' ')}", "No chain leads from this document."
+    parts = [svg.text(EDGE, 32, title, "head"), svg.text(EDGE, 60, text)]
+    return svg.picture(520, 90, title=title, description=text, parts=parts)
 
 
 def draw_chain(group: Group) -> str:
     """Draw an anchor and each path to what controls it."""
-    shown = group.controlling[:PATHS_MAX]
-    documents = (*group.superseded, *(item.document for item in group.controlling), group.anchor)
+    shown, anchor = group.controlling[:PATHS_MAX], group.anchor
+    documents = (*group.superseded, *(item.document for item in group.controlling), anchor)
     by_id = {document.id: document for document in documents}
     longest = max((len(item.path) for item in shown), default=0)
     more = len(group.controlling) - len(shown)
     width = 2 * EDGE + (longest + 1) * BOX_WIDTH + longest * GAP
     height = TOP + max(1, len(shown)) * ROW_HEIGHT + (20 if more else 0) + 10
-    rows = [_row(item, group.anchor, by_id, TOP + at * ROW_HEIGHT) for at, item in enumerate(shown)]
-    if not rows:
-        reason = svg.text(EDGE + BOX_WIDTH + 20, TOP + 36, _why_nothing_controls(group), "faint")
-        rows = [_box(group.anchor, EDGE, TOP), reason]
-    title = f"What controls {group.anchor.id}"
-    parts = [svg.text(EDGE, 32, svg.truncate(title, int((width - EDGE) / 8.5)), "head"), *rows]
+    title = f"What controls {anchor.id}"
+    parts = [svg.text(EDGE, 32, svg.truncate(title, int((width - EDGE) / 8.5)), "head")]
+    for at, item in enumerate(shown):
+        parts += _row(item, anchor, by_id, TOP + at * ROW_HEIGHT)
+    if not shown:
+        parts += [
+            *_box(anchor, anchor.id, EDGE, TOP),
+            svg.text(EDGE + BOX_WIDTH + 20, TOP + 36, _why_nothing_controls(group), "faint"),
+        ]
     if more:
         parts.append(svg.text(EDGE, height - 12, f"and {more} more", "faint"))
     return svg.picture(max(width, 520), height, title=title, description=_description(group), parts=parts)
 
 
-def _row(item: Controlling, anchor: Evidence, by_id: dict[str, Evidence], y: float) -> str:
-    parts = [_box(anchor, EDGE, y)]
+def _row(item: Controlling, anchor: Evidence, by_id: Mapping[str, Evidence], y: float) -> Iterator[str]:
+    yield from _box(anchor, anchor.id, EDGE, y)
     for at, step in enumerate(item.path, 1):
         x = EDGE + at * (BOX_WIDTH + GAP)
-        parts += [_arrow(step, x - GAP, y), _box(by_id.get(step.id), x, y, step.id)]
-    return "".join(parts)
+        yield from _arrow(step, x - GAP, y + BOX_HEIGHT / 2)
+        yield from _box(by_id.get(step.id), step.id, x, y)
 
 
-def _arrow(step: Step, x: float, y: float) -> str:
-    center, middle = x + GAP / 2, y + BOX_HEIGHT / 2
-    return "".join(
-        [
-            svg.line(x + 6, middle, x + GAP - 6, middle, arrow=True),
-            svg.text(center, middle - 8, svg.truncate(step.rule, 26), "small", anchor="middle"),
-            svg.text(center, middle + 18, svg.truncate(step.scope, 27), "small", "faint", anchor="middle"),
-        ]
-    )
+def _arrow(step: Step, x: float, y: float) -> Iterator[str]:
+    yield svg.line(x + 6, y, x + GAP - 6, y, arrow=True)
+    yield svg.text(x + GAP / 2, y - 8, svg.truncate(step.rule, 26), "small", anchor="middle")
+    yield svg.text(x + GAP / 2, y + 18, svg.truncate(step.scope, 27), "small", "faint", anchor="middle")
 
 
-def _box(document: Evidence | None, x: float, y: float, name: str = "") -> str:
+def _box(document: Evidence | None, name: str, x: float, y: float) -> Iterator[str]:
     if document is None:
-        return svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "superseded") + svg.text(
-            x + 12, y + 26, svg.truncate(name, LETTERS)
-        )
-    title = document.title or document.id
-    facts = svg.truncate(f"{document.type} · {document.time.date()}", 36)
-    is_in_force = document.status == "in_force"
-    status = svg.truncate(f"{_in_words(document.status)} · {document.id}", 36)
-    return "".join(
-        [
-            svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "in-force" if is_in_force else "superseded", title),
-            svg.text(x + 12, y + 20, svg.truncate(title, LETTERS), "" if is_in_force else "struck"),
-            svg.text(x + 12, y + 37, facts, "small", "faint"),
-            svg.text(x + 12, y + 54, status, "small"),
-        ]
-    )
-
-
-def _in_words(status: DocumentStatus) -> str:
-    return status.replace("_", " ")
+        yield svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "superseded")
+        yield svg.text(x + 12, y + 26, svg.truncate(name, LETTERS))
+        return
+    title, is_in_force = document.title or name, document.status == "in_force"
+    yield svg.box(x, y, BOX_WIDTH, BOX_HEIGHT, "in-force" if is_in_force else "superseded", title)
+    yield svg.text(x + 12, y + 20, svg.truncate(title, LETTERS), "" if is_in_force else "struck")
+    yield svg.text(x + 12, y + 37, svg.truncate(f"{document.type} · {document.time.date()}", 36), "small", "faint")
+    yield svg.text(x + 12, y + 54, svg.truncate(f"{document.status.replace('_', ' ')} · {name}", 36), "small")
 
 
 def _why_nothing_controls(group: Group) -> str:
@@ -95,18 +86,8 @@ def _why_nothing_controls(group: Group) -> str:
 
 def _description(group: Group) -> str:
     """Describe the picture in words."""
-    if not group.controlling:
-        return f"{group.anchor.id}: {_why_nothing_controls(group)}."
-    return " ".join(_describe(item, group.anchor) for item in group.controlling[:PATHS_MAX])
-
-
-def _describe(item: Controlling, anchor: Evidence) -> str:
-    if not item.path:
-        return f"{anchor.id} is in force."
-    steps = ", ".join(f"is superseded by {step.id} ({step.rule})" for step in item.path)
-    return f"{anchor.id} {steps}, which is in force."
-
-
-def _words(title: str, text: str) -> str:
-    parts = [svg.text(EDGE, 32, title, "head"), svg.text(EDGE, 60, text)]
-    return svg.picture(520, 90, title=title, description=text, parts=parts)
+    name, sentences = group.anchor.id, []
+    for item in group.controlling[:PATHS_MAX]:
+        steps = ", ".join(f"is superseded by {step.id} ({step.rule})" for step in item.path)
+        sentences.append(f"{name} {steps}, which is in force." if steps else f"{name} is in force.")
+    return " ".join(sentences) or f"{name}: {_why_nothing_controls(group)}."

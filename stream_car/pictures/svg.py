@@ -7,6 +7,7 @@ and needs no script, font or address from elsewhere.
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
+EDGE = 24  # pixels around a picture
 LETTER_WIDTH = 7.3  # about, at 13 pixels
 STYLE = """
 text{font:13px system-ui,sans-serif;fill:#1b1f24}
@@ -26,6 +27,14 @@ text{fill:#e6edf3}.faint,.struck{fill:#9198a1}.paper{fill:#0d1117}.box,.supersed
 def text(x: float, y: float, content: str, *classes: str, anchor: str = "start") -> str:
     """Return a text with its base line at `y`."""
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{" ".join(classes)}" text-anchor="{anchor}">{clean(content)}</text>'
+
+
+def heading(title: str, note: str, title_letters: int, note_letters: int) -> list[str]:
+    """Return the title of a picture and a line below it, each with at most this many letters."""
+    return [
+        text(EDGE, 32, truncate(title, title_letters), "head"),
+        text(EDGE, 52, truncate(note, note_letters), "small", "faint"),
+    ]
 
 
 def box(x: float, y: float, width: float, height: float, style: str, tip: str = "", *, radius: float = 6) -> str:

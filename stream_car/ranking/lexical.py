@@ -1,4 +1,4 @@
-"""The paper's lexical baselines, over whole texts: BM25 (k1 = 1.5, b = 0.75) and TF-IDF with cosine.
+"""The paper's lexical baseline, over whole texts: BM25 (k1 = 1.5, b = 0.75).
 
 Promise: pure. No stemming, no stop words, no titles; equal scores keep the order of the documents. This is what
 the paper compares with, not what the engine uses. Cost: a query adds up the postings of its words.
@@ -7,22 +7,27 @@ the paper compares with, not what the engine uses. Cost: a query adds up the pos
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
-from math import log, sqrt
+from math import log
 
 from stream_car.ranking.analysis import words
 
 K1 = 1.5
 B = 0.75
-Postings = Mapping[str, Sequence[tuple[int, float]]]  # by word: the document's index and the word's weight in it
 
 
 class LexicalRanker:
     """Ranks documents by the words of their texts: a word has a weight in each document and one in the query."""
 
-    def __init__(self, ids: Sequence[str], postings: Postings, query_weight: Callable[[str], float]) -> None:
+    def __init__(
+        self, ids: Sequence[str], vectors: Iterable[Mapping[str, float]], query_weight: Callable[[str], float]
+    ) -> None:
+        """Prepare a ranking. `vectors` are the weights of the words of each document."""
         self.ids = ids
         self._indexes = {name: index for index, name in enumerate(ids)}
-        self._postings = postings
+        self._postings: dict[str, list[tuple[int, float]]] = {}
+        for index, vector in enumerate(vectors):
+            for word, weight in vector.items():
+                self._postings.setdefault(word, []).append((index, weight))
         self._query_weight = query_weight
 
     def scores(self, text: str) -> list[float]:
@@ -66,32 +71,4 @@ def bm25(texts: Mapping[str, str], *, k1: float = K1, b: float = B) -> LexicalRa
         {word: weight(count, length) for word, count in words_of_text.items()}
         for words_of_text, length in zip(counts, lengths, strict=True)
     ]
-    return LexicalRanker(list(texts), _postings(vectors), idf)
-
-
-def tfidf(texts: Mapping[str, str]) -> LexicalRanker:
-    """Return a ranker by the cosine of counts times smoothed idf, `1 + log((1 + N) / (1 + n))`.
-
-    The length of the query's vector is left out, because it does not change the order.
-    """
-    counts = [Counter(words(text)) for text in texts.values()]
-    frequencies = Counter(word for count in counts for word in count)
-
-    def idf(word: str) -> float:
-        return 1 + log((1 + len(counts)) / (1 + frequencies[word]))
-
-    vectors = [{word: count * idf(word) for word, count in words_of_text.items()} for words_of_text in counts]
-    return LexicalRanker(list(texts), _postings([_unit(vector) for vector in vectors]), idf)
-
-
-def _unit(vector: Mapping[str, float]) -> dict[str, float]:
-    length = sqrt(sum(value * value for value in vector.values())) or 1.0
-    return {word: value / length for word, value in vector.items()}
-
-
-def _postings(vectors: Sequence[Mapping[str, float]]) -> dict[str, list[tuple[int, float]]]:
-    postings: dict[str, list[tuple[int, float]]] = {}
-    for index, vector in enumerate(vectors):
-        for word, value in vector.items():
-            postings.setdefault(word, []).append((index, value))
-    return postings
+    return LexicalRanker(list(texts), vectors, idf)

@@ -5,13 +5,11 @@ name, so a key must be read in the same way wherever it is used. Cost: rules tim
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from stream_car.core.rule_pack import Key, Rule, RulePack
 from stream_car.suggest import did_you_mean, join_names
-
-OwnedRule = tuple[RulePack, Rule]
 
 
 def find_problems(packs: Sequence[RulePack], elsewhere: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -20,11 +18,11 @@ def find_problems(packs: Sequence[RulePack], elsewhere: Mapping[str, str] | None
     `elsewhere` gives for each type the pack that declares it but is not loaded, for hints. If it is `None`, types
     that no pack declares are not reported.
     """
-    rules = [(pack, rule) for pack in packs for rule in pack.rules]
+    rules = [rule for pack in packs for rule in pack.rules]
     problems = [
         *_shared_names(packs),
         *(_unknown_types(packs, elsewhere) if elsewhere is not None else ()),
-        *_repeated_rule_names(rules),
+        *_repeated_rule_names(packs),
         *_conflicting_rules(rules),
         *_unequal_differ_on(rules),
         *_unequal_keys(packs),
@@ -34,8 +32,9 @@ def find_problems(packs: Sequence[RulePack], elsewhere: Mapping[str, str] | None
 
 
 def _shared_names(packs: Sequence[RulePack]) -> Iterator[str]:
-    for name in _duplicates([pack.name for pack in packs]):
-        yield f"Two packs are called {name!r}. Load only one of them, or rename one."
+    for name, count in Counter(pack.name for pack in packs).items():
+        if count > 1:
+            yield f"Two packs are called {name!r}. Load only one of them, or rename one."
     for a, b in combinations(packs, 2):
         for type_name in sorted(set(a.types) & set(b.types)):
             yield f"The type {type_name!r} is declared in the packs {a.name!r} and {b.name!r}. Keep it in one of them."
@@ -43,30 +42,36 @@ def _shared_names(packs: Sequence[RulePack]) -> Iterator[str]:
 
 def _unknown_types(packs: Sequence[RulePack], elsewhere: Mapping[str, str]) -> Iterator[str]:
     types = {type_name for pack in packs for type_name in pack.types}
+    for pack, rule, type_name in _types_of_rules(packs):
+        if type_name and type_name not in types:
+            cure = f"Declare it under [types].{did_you_mean(type_name, [*types, *elsewhere])}"
+            if type_name in elsewhere:
+                cure = f"Load the pack {elsewhere[type_name]!r} too."
+            rule_name = f"The rule {rule.name!r} of the pack {pack.name!r}"
+            yield f"{rule_name} names the type {type_name!r}, which no loaded pack declares. {cure}"
+
+
+def _types_of_rules(packs: Sequence[RulePack]) -> Iterator[tuple[RulePack, Rule, str]]:
+    """Yield the types that every rule names, each with the rule and its pack."""
     for pack in packs:
         for rule in pack.rules:
             for type_name in dict.fromkeys((rule.superseding_type, rule.superseded_type)):
-                if not type_name or type_name in types:
-                    continue
-                problem = (
-                    f"The rule {rule.name!r} of the pack {pack.name!r} names the type {type_name!r}, "
-                    "which no loaded pack declares."
-                )
-                if type_name in elsewhere:
-                    yield f"{problem} Load the pack {elsewhere[type_name]!r} too."
-                else:
-                    yield f"{problem} Declare it under [types].{did_you_mean(type_name, [*types, *elsewhere])}"
+                yield pack, rule, type_name
 
 
-def _repeated_rule_names(rules: Sequence[OwnedRule]) -> Iterator[str]:
-    for name in _duplicates([rule.name for _, rule in rules if rule.name]):
-        owners = dict.fromkeys(pack.name for pack, rule in rules if rule.name == name)
-        yield f"More than one rule is called {name!r} (in {join_names(owners)}). Rename all but one."
+def _repeated_rule_names(packs: Sequence[RulePack]) -> Iterator[str]:
+    owners: dict[str, list[str]] = {}
+    for pack in packs:
+        for rule in pack.rules:
+            owners.setdefault(rule.name, []).append(pack.name)
+    for name, names in owners.items():
+        if name and len(names) > 1:
+            yield f"More than one rule is called {name!r} (in {join_names(dict.fromkeys(names))}). Rename all but one."
 
 
-def _conflicting_rules(rules: Sequence[OwnedRule]) -> Iterator[str]:
+def _conflicting_rules(rules: Sequence[Rule]) -> Iterator[str]:
     """Yield the pairs of rules about the same types and scope: they either repeat or contradict each other."""
-    for (_, a), (_, b) in combinations(rules, 2):
+    for a, b in combinations(rules, 2):
         if _types_and_scope(a) != _types_and_scope(b):
             continue
         if a.effect == b.effect:
@@ -78,8 +83,8 @@ def _conflicting_rules(rules: Sequence[OwnedRule]) -> Iterator[str]:
             )
 
 
-def _unequal_differ_on(rules: Sequence[OwnedRule]) -> Iterator[str]:
-    comparing = [rule for _, rule in rules if rule.differ_on and rule.effect == "supersede"]
+def _unequal_differ_on(rules: Sequence[Rule]) -> Iterator[str]:
+    comparing = [rule for rule in rules if rule.differ_on and rule.effect == "supersede"]
     for a, b in combinations(comparing, 2):
         if (a.superseded_type, a.scope_keys) == (b.superseded_type, b.scope_keys) and a.differ_on != b.differ_on:
             yield (
@@ -92,24 +97,20 @@ def _unequal_differ_on(rules: Sequence[OwnedRule]) -> Iterator[str]:
 def _unequal_keys(packs: Sequence[RulePack]) -> Iterator[str]:
     """Yield the keys that two packs read differently. Queries name a key without a pack, so all must agree on it."""
     for a, b in combinations(packs, 2):
+        names = f"The packs {a.name!r} and {b.name!r}"
         for key in sorted(set(a.keys) & set(b.keys)):
-            yield from _unequal_key(key, a, b)
-
-
-def _unequal_key(key: str, a: RulePack, b: RulePack) -> Iterator[str]:
-    names = f"The packs {a.name!r} and {b.name!r}"
-    rename, other_rename = a.keys[key].rename, b.keys[key].rename
-    if rename != other_rename:
-        yield (
-            f"{names} read the key {key!r} as {rename or key!r} and as {other_rename or key!r}. "
-            "Rename it to the same key in both, or give it another name in one of them."
-        )
-    elif _fold(key, a) != _fold(key, b):
-        via = f" (through {rename!r})" if rename else ""
-        yield (
-            f"{names} fold the key {key!r}{via} to {_fold(key, a)!r} and to {_fold(key, b)!r}. "
-            "Write the same `fold` in both."
-        )
+            rename, other_rename = a.keys[key].rename, b.keys[key].rename
+            if rename != other_rename:
+                yield (
+                    f"{names} read the key {key!r} as {rename or key!r} and as {other_rename or key!r}. "
+                    "Rename it to the same key in both, or give it another name in one of them."
+                )
+            elif _fold(key, a) != _fold(key, b):
+                via = f" (through {rename!r})" if rename else ""
+                yield (
+                    f"{names} fold the key {key!r}{via} to {_fold(key, a)!r} and to {_fold(key, b)!r}. "
+                    "Write the same `fold` in both."
+                )
 
 
 def _foreign_keys(packs: Sequence[RulePack]) -> Iterator[str]:
@@ -118,22 +119,15 @@ def _foreign_keys(packs: Sequence[RulePack]) -> Iterator[str]:
     A pack reads only the keys of its own types, so it is the other pack that reads the key.
     """
     owner = {type_name: pack for pack in packs for type_name in pack.types}
-    for pack in packs:
-        for rule in pack.rules:
-            for type_name in (rule.superseding_type, rule.superseded_type):
-                reader = owner.get(type_name, pack)
-                if reader is not pack:
-                    yield from _unread_keys(pack, rule, type_name, reader)
-
-
-def _unread_keys(pack: RulePack, rule: Rule, type_name: str, reader: RulePack) -> Iterator[str]:
-    for key in rule.scope_keys:
-        if key in pack.keys and key not in reader.keys and _fold(key, pack) != "none":
-            yield (
-                f"The rule {rule.name!r} of the pack {pack.name!r} folds {key!r} to {_fold(key, pack)!r}, but "
-                f"documents of {type_name!r} are read by the pack {reader.name!r}, which does not declare that key. "
-                "Declare it there, or do not fold it."
-            )
+    for pack, rule, type_name in _types_of_rules(packs):
+        reader = owner.get(type_name, pack)
+        for key in rule.scope_keys if reader is not pack else ():
+            if key in pack.keys and key not in reader.keys and _fold(key, pack) != "none":
+                yield (
+                    f"The rule {rule.name!r} of the pack {pack.name!r} folds {key!r} to {_fold(key, pack)!r}, but "
+                    f"documents of {type_name!r} are read by the pack {reader.name!r}, which does not declare that "
+                    "key. Declare it there, or do not fold it."
+                )
 
 
 def _fold(key: str, pack: RulePack) -> str:
@@ -144,7 +138,3 @@ def _fold(key: str, pack: RulePack) -> str:
 
 def _types_and_scope(rule: Rule) -> tuple[str, str, tuple[str, ...]]:
     return rule.superseding_type, rule.superseded_type, rule.scope_keys
-
-
-def _duplicates(names: Collection[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]

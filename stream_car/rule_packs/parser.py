@@ -60,8 +60,7 @@ class _Parser:
             self.report("the pack has neither types nor rules. Declare types under [types], or add [[rules]].")
         anchor_types = self.strings(table, "anchor_types", "`anchor_types`", default=())
         for anchor in anchor_types:
-            if anchor not in types:
-                self.report(f"`anchor_types` names {anchor!r}, {_undeclared_message(anchor, types)}")
+            self.check_type(anchor, "`anchor_types` names", types)
         return RulePack(
             name=name or self.source,
             types=tuple(types),
@@ -179,8 +178,7 @@ class _Parser:
             return ()
         names = [name for group in groups for name in group]
         for name in dict.fromkeys(names):
-            if name not in types:
-                self.report(f"`editions` names {name!r}, {_undeclared_message(name, types)}")
+            self.check_type(name, "`editions` names", types)
             if names.count(name) > 1:
                 self.report(f"`editions` names {name!r} twice. A type belongs to only one group of editions.")
         known = [[name for name in group if name in types] for group in groups]
@@ -192,10 +190,7 @@ class _Parser:
     ) -> dict[str, dict[str, tuple[str, ...]]]:
         fixed = {}
         for type_name in table:
-            if type_name not in types:
-                self.report(
-                    f"[fixed.{type_name}] names the type {type_name!r}, {_undeclared_message(type_name, types)}"
-                )
+            self.check_type(type_name, f"[fixed.{type_name}] names the type", types)
             values = self.table(table, type_name, f"[fixed.{type_name}]")
             fixed[type_name] = {key: self.fixed_values(type_name, key, values, keys) for key in values}
         return fixed
@@ -213,6 +208,10 @@ class _Parser:
                 self.report(f"{header} has the value {value!r}. Write it without outer spaces or control characters.")
         fold = keys[key].fold if key in keys else "none"
         return tuple(dict.fromkeys(fold_case(value, fold) for value in values))
+
+    def check_type(self, name: str, user: str, types: Iterable[str]) -> None:
+        if name not in types:
+            self.report(f"{user} {name!r}, which [types] does not declare.{did_you_mean(name, types)}")
 
     def check_fields(self, table: Table, allowed: Sequence[str], owner: str) -> None:
         for name in table:
@@ -272,10 +271,6 @@ class _Parser:
             self.report(f"the {what} {name!r} may not contain spaces, commas, quotes, backslashes or '='. Rename it.")
         elif not is_normalized("NFC", name):
             self.report(f"the {what} {name!r} must be written in Unicode form NFC, as documents are. Type it again.")
-
-
-def _undeclared_message(type_name: str, types: Iterable[str]) -> str:
-    return f"which [types] does not declare.{did_you_mean(type_name, types)}"
 
 
 def _edition_rule(later: str, earlier: str) -> Rule:

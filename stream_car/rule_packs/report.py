@@ -4,6 +4,7 @@ Promise: `core.definitions` decides every pair, so the report shows what the eng
 documents that share a scope, so a sample should have hundreds of documents at most.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -35,8 +36,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """The problems of a pack or, if there are none, the pairs that it would connect in a sample.
 
     `invented` is true if the sample was made up from the rules. `unscoped` are the ids of documents that join no
-    scope. `lacking` has rows of a type, a key that its rules need, and the number of its documents without that key.
-    `unknown` are the types that no loaded pack declares, and `idle` the rules of the pack that connected nothing.
+    scope. `missing_keys` has rows of a type, a key that its rules need, and the number of its documents without that
+    key. `unknown` are the types that no loaded pack declares, and `idle` the rules of the pack that connected nothing.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Report(Struct, frozen=True, kw_only=True):
     sample: tuple[Document, ...] = ()
     connections: tuple[RuleConnection, ...] = ()
     unscoped: tuple[str, ...] = ()
-    lacking: tuple[tuple[str, str, int], ...] = ()
+    missing_keys: tuple[tuple[str, str, int], ...] = ()
     unknown: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
 
@@ -72,7 +73,7 @@ def examine_pack(path: str | Path, sample: Iterable[Document] = (), *, beside: S
         sample=documents,
         connections=connections,
         unscoped=tuple(document.id for document in known if not rules.scopes(document)),
-        lacking=_missing_keys(known, rules),
+        missing_keys=_missing_keys(known, rules),
         unknown=tuple(sorted({document.type for document in documents if not rules.knows(document.type)})),
         idle=tuple(rule.name for rule in pack.rules if rule.name not in used),
     )
@@ -111,9 +112,8 @@ def _names(document: Document) -> Iterator[str]:
 
 def _amendments(later: Document, earlier: Document, ruleset: Ruleset) -> Iterator[RuleConnection]:
     if definitions.is_named(earlier, later.amends):
-        yield RuleConnection(
-            later=later.id, earlier=earlier.id, rule=_LINK_RULE, scope=f"amended={earlier.id}", effect="amend"
-        )
+        scope = f"amended={earlier.id}"
+        yield RuleConnection(later=later.id, earlier=earlier.id, rule=_LINK_RULE, scope=scope, effect="amend")
     if later.precedence <= earlier.precedence:
         return
     for rule in ruleset.rules.values():
@@ -152,8 +152,5 @@ def _invent_document(rule: Rule, type_name: str, number: int, role: str, ruleset
 
 def _missing_keys(documents: Iterable[Document], ruleset: Ruleset) -> tuple[tuple[str, str, int], ...]:
     """Return rows of a type, a key that its rules need, and the number of its documents without that key."""
-    counts: dict[tuple[str, str], int] = {}
-    for document in documents:
-        for key in ruleset.missing_keys(document):
-            counts[document.type, key] = counts.get((document.type, key), 0) + 1
+    counts = Counter((document.type, key) for document in documents for key in ruleset.missing_keys(document))
     return tuple((type_name, key, count) for (type_name, key), count in sorted(counts.items()))

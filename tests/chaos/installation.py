@@ -161,8 +161,15 @@ class Installation:
         client = await connect(self.redis)
         reader = await Reader.open(self.server)
         try:
-            views = RedisViews(intake=self._store(client, "intake"), frontier=self._store(client, "frontier"))
-            judge = Judge(self.layout, self.ruleset, views, reader, self.sender)
+            intake, frontier = self._store(client, "intake"), self._store(client, "frontier")
+
+            async def count_unpublished() -> int:
+                shards = [(intake, shard) for shard in range(self.layout.intakes)]
+                shards += [(frontier, shard) for shard in range(self.layout.frontiers)]
+                return sum([await store.count_unpublished(shard) for store, shard in shards])
+
+            views = RedisViews(intake=intake, frontier=frontier)
+            judge = Judge(self.layout, self.ruleset, views, reader, self.sender, count_unpublished)
             try:
                 await judge.at_rest(timeout_s)
             except Violation as violation:

@@ -6,7 +6,8 @@ log, byte for byte; every acknowledged record is at the offset that was acknowle
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -52,8 +53,17 @@ async def read_all(log: Log, partition: int) -> list[Record]:
 class Judge:
     """Examines one installation."""
 
-    def __init__(self, layout: Layout, ruleset: Ruleset, views: SnapshotReader, reader: Reader, sender: Sender) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        ruleset: Ruleset,
+        views: SnapshotReader,
+        reader: Reader,
+        sender: Sender,
+        count_unpublished: Callable[[], Awaitable[int]],
+    ) -> None:
         self.ruleset = ruleset
+        self._count_unpublished = count_unpublished  # emissions that are committed and still in an outbox
         self.partitions = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
         self.views = views
         names = ("documents", "placements", "changes", "rejected")
@@ -61,16 +71,20 @@ class Judge:
         self.generation = generation_of(ruleset, self.partitions)
 
     async def at_rest(self, timeout_s: float) -> None:
-        """Return when every shard is at the end of its log, watermarks included, and stays there."""
+        """Return when every shard is at the end of its log, has published everything, and stays there."""
         deadline = time.monotonic() + timeout_s
         earlier_ends: object = None
         while True:
             positions, ends = await self._positions()
+            unpublished: int | None = None
             if positions == ends == earlier_ends:
+                with suppress(Unavailable):
+                    unpublished = await self._count_unpublished()
+            if unpublished == 0:
                 return
             earlier_ends = ends
             if time.monotonic() > deadline:
-                raise Violation(f"the shards are at {positions}, not at {ends}")
+                raise Violation(f"the shards are at {positions}, not at {ends}, with {unpublished} unpublished")
             await asyncio.sleep(LOOK_S)
 
     async def _positions(self) -> tuple[dict[ShardId, int], dict[ShardId, int]]:

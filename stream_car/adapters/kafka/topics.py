@@ -32,7 +32,7 @@ class TopicCheck(Struct, frozen=True):
 
     name: str
     partitions: int
-    made: bool
+    created: bool
     problems: tuple[str, ...]
 
 

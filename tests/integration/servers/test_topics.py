@@ -43,8 +43,10 @@ def test_missing_topics_are_created_and_existing_ones_are_left_alone(server: Kaf
     second = apply(server, layout)
 
     assert all("topics apply" in topic.problems[0] for topic in missing)
-    assert [(topic.made, topic.partitions, topic.problems) for topic in first] == [(True, n, ()) for n in (2, 3, 3, 1)]
-    assert [(topic.made, topic.problems) for topic in second] == [(False, ())] * 4
+    assert [(topic.created, topic.partitions, topic.problems) for topic in first] == [
+        (True, n, ()) for n in (2, 3, 3, 1)
+    ]
+    assert [(topic.created, topic.problems) for topic in second] == [(False, ())] * 4
     require(server, layout)
 
 
@@ -116,6 +118,6 @@ def test_topics_are_created_and_checked_from_the_command_line(server: KafkaServe
     again = CliRunner().invoke(main, ["topics", "check", *options])
 
     assert run.exit_code == 0
-    assert [json.loads(line)["made"] for line in run.stdout.splitlines()] == [True] * 4
+    assert [json.loads(line)["created"] for line in run.stdout.splitlines()] == [True] * 4
     assert again.exit_code == 2
     assert "min.insync.replicas" in again.stdout

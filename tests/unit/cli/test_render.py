@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import RenderableType
 
-from stream_car.cli import rejected, render, status, summaries
+from stream_car.cli import rejected, render, render_changes, status, summaries
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import (
     Answer,
@@ -198,7 +198,7 @@ def test_a_history_says_until_when_each_member_held_and_what_ended_it() -> None:
 
 
 def test_a_change_has_one_line_for_everything_that_entered_or_left() -> None:
-    lines = [line.strip() for line in drawn(render.change(an.CHANGE), width=160).splitlines()]
+    lines = [line.strip() for line in drawn(render_changes.change(an.CHANGE), width=160).splitlines()]
     because = "because of lodash 4.17.12 mends prototype pollution"
 
     assert lines == [
@@ -207,7 +207,7 @@ def test_a_change_has_one_line_for_everything_that_entered_or_left() -> None:
         f"- 1200 × workaround are superseded, {because} (release_voids_notes)",
         "+ lodash-4.17.12 release_note is in force here",
     ]
-    assert an.CHANGE.position in drawn(render.change(an.CHANGE, verbose=True))
+    assert an.CHANGE.position in drawn(render_changes.change(an.CHANGE, verbose=True))
 
 
 def test_an_explanation_goes_through_scopes_and_links() -> None:
@@ -252,7 +252,7 @@ def test_titles_cannot_turn_the_direction_of_text() -> None:
         render.audit(an.AUDIT),
         render.frontier(an.FRONTIER),
         render.history(an.HISTORY),
-        render.change(an.CHANGE),
+        render_changes.change(an.CHANGE),
         render.explanation(an.EXPLANATION),
         rejected.draw_table([an.REJECTED]),
     ],

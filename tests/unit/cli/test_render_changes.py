@@ -4,8 +4,9 @@ from typing import Literal
 
 import pytest
 
-from stream_car.cli.render import change_lines
-from stream_car.queries.answers import Change, ChangeCause, ChangedMember as Member
+from stream_car.cli.render_changes import change_lines, document_change
+from stream_car.queries.answers import Change, ChangeCause, ChangedMember as Member, DocumentStatus
+from stream_car.subscriptions.events import DocumentChange
 
 Kind = Literal["placed", "corrected", "moved", "retracted", "released"]
 
@@ -54,3 +55,27 @@ def test_the_end_of_a_link_names_its_document() -> None:
     assert drawn_lines("document=old", "old", "moved", entered=freed) == [
         "+ old is not superseded by a link any more: it was corrected, and only it said so",
     ]
+
+
+@pytest.mark.parametrize(("status", "ended"), [("superseded", "is superseded"), ("retracted", "is retracted")])
+def test_a_document_that_entered_a_scope_has_the_status_of_now(status: DocumentStatus, ended: str) -> None:
+    change = DocumentChange(
+        cursor=None,
+        id="old",
+        status=status,
+        selected=True,
+        revision=1,
+        type="advisory",
+        time=None,
+        order=0,
+        title="An advisory",
+        source="",
+        url="",
+        why="holds",
+        rule="",
+        scope="record=old",
+        cause=ChangeCause(id="old", revision=1, kind="placed"),
+        position="g/0/1",
+    )
+
+    assert document_change(change).plain == f"- An advisory {ended}  old · advisory"

@@ -6,7 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stream_car.pictures import chain, plots, svg, timeline
+from benchmarks.paper import plots
+from stream_car.pictures import chain, svg, timeline
+from stream_car.pictures.scatter import ChartPoint, draw_scatter
 from stream_car.queries.answers import Controlling, Ending, Evidence, Explanation, Group, History, Step, TimelineMember
 
 EVIL = 'a<script>"&\x00\u202e]]>'
@@ -61,7 +63,7 @@ def evil_history() -> str:
 
 
 def evil_plot() -> str:
-    return plots.draw_scatter(EVIL, [plots.ChartPoint(x=1, y=0, name=EVIL)], x_label=EVIL, y_label=EVIL, numbered=True)
+    return draw_scatter(EVIL, [ChartPoint(x=1, y=0, name=EVIL)], x_label=EVIL, y_label=EVIL, numbered=True)
 
 
 def evil_bars() -> str:
@@ -136,9 +138,9 @@ def test_an_unknown_scope_becomes_a_picture_of_words() -> None:
 
 
 def test_the_diagonal_separates_what_is_superseded_from_what_is_in_force() -> None:
-    picture = plots.draw_scatter(
+    picture = draw_scatter(
         "t",
-        [plots.ChartPoint(x=2, y=1, name="superseded"), plots.ChartPoint(x=2, y=2, name="in force")],
+        [ChartPoint(x=2, y=1, name="superseded"), ChartPoint(x=2, y=2, name="in force")],
         x_label="a",
         y_label="b",
     )

@@ -1,10 +1,10 @@
-"""The lexical baselines score as their formulas say, counted by hand."""
+"""The lexical baseline scores as its formula says, counted by hand."""
 
-from math import log, sqrt
+from math import log
 
 import pytest
 
-from stream_car.ranking.lexical import bm25, tfidf
+from stream_car.ranking.lexical import bm25
 
 TEXTS = {"a": "red fish", "b": "red red bird bird", "c": "cat"}
 
@@ -17,16 +17,6 @@ def test_bm25_weighs_a_word_by_rarity_count_and_length() -> None:
     scores = bm25(TEXTS).scores("red")
 
     assert scores == pytest.approx([idf * 2.5 / (1 + damp_a), idf * 2 * 2.5 / (2 + damp_b), 0.0])
-
-
-def test_tfidf_is_a_cosine_but_for_the_questions_length() -> None:
-    red, other = 1 + log(4 / 3), 1 + log(4 / 2)
-
-    scores = tfidf(TEXTS).scores("red")
-
-    assert scores == pytest.approx(
-        [red * red / sqrt(red**2 + other**2), red * 2 * red / sqrt((2 * red) ** 2 + (2 * other) ** 2), 0]
-    )
 
 
 def test_equal_scores_keep_the_order_of_the_documents_and_nothing_is_left_out() -> None:

@@ -139,7 +139,7 @@ def test_a_report_shows_the_pairs_of_a_sample_and_what_joined_nothing(tmp_path: 
         RuleConnection(later="d", earlier="c1", rule="denial-voids-claim", scope="topic=rain"),
     )
     assert report.unscoped == ("lost",)
-    assert report.lacking == (("claim", "topic", 1),)
+    assert report.missing_keys == (("claim", "topic", 1),)
     assert report.unknown == ("gossip",)
     assert not report.invented
 

@@ -1,4 +1,4 @@
-"""Plots of figures: shares with their intervals as bars, shares as lines, and one score against another.
+"""Plots of figures: shares with their intervals as bars, and shares as lines.
 
 Promise: axes begin at zero, and a bar always shows its interval.
 """
@@ -9,16 +9,13 @@ from itertools import pairwise
 from msgspec import Struct
 
 from stream_car.pictures import svg
+from stream_car.pictures.scatter import SIDE, TINTS, TOP
+from stream_car.pictures.svg import EDGE
 
-EDGE = 24
 NAME_WIDTH = 190
 BAR_WIDTH = 460
 ROW_HEIGHT = 24
-TOP = 76
-SIDE = 460
 LINES_HEIGHT = 260
-NEAR = 12  # points closer than this share a label
-TINTS = ("one", "two", "three", "four")
 
 
 class ChartBar(Struct, frozen=True, kw_only=True):
@@ -40,15 +37,6 @@ class ChartLine(Struct, frozen=True, kw_only=True):
     tint: int = 0
 
 
-class ChartPoint(Struct, frozen=True, kw_only=True):
-    """A point of a scatter plot: one score per axis, and the text of its label."""
-
-    x: float
-    y: float
-    name: str
-    tint: int = 0
-
-
 def draw_bars(title: str, bars: Sequence[ChartBar], *, note: str = "", ceiling: float | None = None) -> str:
     """Draw shares from 0 to 1, one below the other.
 
@@ -56,7 +44,7 @@ def draw_bars(title: str, bars: Sequence[ChartBar], *, note: str = "", ceiling: 
     """
     base = EDGE + NAME_WIDTH
     bottom = TOP + ROW_HEIGHT * len(bars)
-    parts = _heading(title, note, 80, 110)
+    parts = svg.heading(title, note, 80, 110)
     for tenth in range(0, 11, 2):
         x = base + BAR_WIDTH * tenth / 10
         parts += [
@@ -70,13 +58,6 @@ def draw_bars(title: str, bars: Sequence[ChartBar], *, note: str = "", ceiling: 
     description = "; ".join(f"{bar.name} {bar.value:.3f}" for bar in bars)
     width = 2 * EDGE + NAME_WIDTH + BAR_WIDTH + 60
     return svg.picture(width, bottom + 40, title=title, description=description, parts=parts)
-
-
-def _heading(title: str, note: str, title_letters: int, note_letters: int) -> list[str]:
-    return [
-        svg.text(EDGE, 32, svg.truncate(title, title_letters), "head"),
-        svg.text(EDGE, 52, svg.truncate(note, note_letters), "small", "faint"),
-    ]
 
 
 def _bar(bar: ChartBar, base: float, y: float) -> list[str]:
@@ -100,7 +81,7 @@ def _bar(bar: ChartBar, base: float, y: float) -> list[str]:
 def draw_lines(title: str, ticks: Sequence[str], lines: Sequence[ChartLine], *, x_label: str, note: str = "") -> str:
     """Draw shares from 0 to 1 along an axis of named, evenly spaced ticks."""
     left, bottom, intervals = EDGE + 44, TOP + LINES_HEIGHT, len(ticks) - 1 or 1
-    parts = _heading(title, note, 76, 100)
+    parts = svg.heading(title, note, 76, 100)
     for tenth in range(0, 11, 2):
         y = bottom - LINES_HEIGHT * tenth / 10
         parts.append(svg.line(left, y, left + SIDE, y, "grid"))
@@ -125,50 +106,3 @@ def draw_lines(title: str, ticks: Sequence[str], lines: Sequence[ChartLine], *, 
     described = [line for line in lines if line.values]
     description = "; ".join(f"{line.name} from {line.values[0]:.3f} to {line.values[-1]:.3f}" for line in described)
     return svg.picture(left + SIDE + EDGE + 200, bottom + 56, title=title, description=description, parts=parts)
-
-
-def draw_scatter(
-    title: str, points: Sequence[ChartPoint], *, x_label: str, y_label: str, note: str = "", numbered: bool = False
-) -> str:
-    """Draw one score against another; on the diagonal they are equal. `numbered` adds numbers and a list of names."""
-    largest = max([1e-9, *(point.x for point in points), *(point.y for point in points)]) * 1.05
-    left, bottom = EDGE + 44, TOP + SIDE
-    parts = _heading(title, note, 64, 96)
-    for at in range(5):
-        value = largest * at / 4
-        x, y = left + SIDE * at / 4, bottom - SIDE * at / 4
-        parts += [
-            svg.line(x, TOP, x, bottom, "grid"),
-            svg.line(left, y, left + SIDE, y, "grid"),
-            svg.text(x, bottom + 16, f"{value:.1f}", "small", "faint", anchor="middle"),
-            svg.text(left - 8, y + 4, f"{value:.1f}", "small", "faint", anchor="end"),
-        ]
-    parts.append(svg.line(left, bottom, left + SIDE, TOP))
-    places = [(left + SIDE * point.x / largest, bottom - SIDE * point.y / largest) for point in points]
-    parts += [svg.dot(*place, TINTS[point.tint], point.name) for place, point in zip(places, points, strict=True)]
-    if numbered:
-        parts += _point_numbers(places, left, bottom)
-        parts += [
-            svg.text(left, bottom + 62 + at * 18, f"{at + 1}  {svg.truncate(point.name, 74)}", "small")
-            for at, point in enumerate(points)
-        ]
-    parts += [
-        svg.text(left + SIDE / 2, bottom + 36, x_label, anchor="middle"),
-        svg.text(left, TOP - 8, y_label, "small"),
-    ]
-    below = sum(point.y < point.x for point in points)
-    description = f"{len(points)} points; {below} lie below the diagonal."
-    height = bottom + 56 + (18 * len(points) + 8 if numbered else 0)
-    return svg.picture(left + SIDE + EDGE, height, title=title, description=description, parts=parts)
-
-
-def _point_numbers(places: Sequence[tuple[float, float]], left: float, bottom: float) -> list[str]:
-    """Return the numbers of the points; neighbours share a label."""
-    labels: dict[tuple[int, int], list[int]] = {}
-    for number, (x, y) in enumerate(places, 1):
-        labels.setdefault((round((x - left) / NEAR), round((bottom - y) / NEAR)), []).append(number)
-    texts = []
-    for numbers in labels.values():
-        x, y = places[numbers[0] - 1]
-        texts.append(svg.text(x, y - 8, ", ".join(map(str, numbers)), "small", anchor="middle"))
-    return texts

@@ -1,0 +1,128 @@
+"""Changes and events in words: what entered or left a scope, what became of a document, and because of which other.
+
+Promise: values in, rich texts out, as in `render`.
+"""
+
+from collections.abc import Iterator
+
+from rich.console import Group as Lines, RenderableType
+from rich.text import Text
+
+from stream_car.cli.console import words
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day, indented, status_text
+from stream_car.core.changes import Member
+from stream_car.core.scope_names import AMENDED, LINK, keys_of
+from stream_car.queries import answers as a
+from stream_car.subscriptions import events as e
+
+ENDINGS = {  # why a document left a frontier
+    "voided": "is superseded",
+    "link": "is superseded",
+    "moved": "left this scope",
+    "corrected": "was replaced by its correction",
+    "retracted": "was retracted",
+}
+RESETS = {  # why a stream begins again
+    "cursor_generation": "The rules have changed since the last run. This is what is in force now.",
+    "cursor_expired": "The changes since the last run are not kept any more. This is what is in force now.",
+    "generation": "The rules have changed. This is what is in force now.",
+}
+
+
+def event(event: e.Event) -> RenderableType | None:
+    """Draw an event of a subscription, or return `None` if it says nothing to people."""
+    match event:
+        case e.DocumentChange():
+            return document_change(event)
+        case e.ScopeChange():
+            return change(event.change)
+        case e.SnapshotDocument():
+            about = words(f"  {event.id} · {event.type} · {day(event.time)}", FAINT)
+            return Text.assemble("= ", words(event.title or event.id, IN_FORCE), about)
+        case e.SnapshotScope(superseded=""):
+            members = (Text.assemble("  ", words(f"= {member.id} {member.type}", IN_FORCE)) for member in event.members)
+            return Lines(words(event.scope, "bold"), *members)
+        case e.SnapshotScope():
+            return Text.assemble(("- ", BAD), words(event.superseded, VOID), " is superseded by a link")
+        case e.Reset():
+            return Text(RESETS[event.reason], WARN)
+        case e.SnapshotBegin():
+            return Text("In force:", "bold")
+        case e.SnapshotEnd():
+            return Text("Changes:", "bold")
+        case e.Heartbeat():
+            return None
+
+
+def change(change: a.Change, *, verbose: bool = False) -> RenderableType:
+    """Draw a change of a frontier: a line for everything that entered or left."""
+    scope = words(change.scope, "bold")
+    head = Text.assemble(scope, words(f"  {change.position}", FAINT)) if verbose else scope
+    return Lines(head, *map(indented, change_lines(change)))
+
+
+def change_lines(change: a.Change) -> Iterator[Text]:
+    """Yield a line for every member or run that entered or left, with the cause."""
+    cause = change.cause
+    for member in change.left:
+        yield left_line(member, cause)
+    for run in change.left_runs:
+        ended = "superseded" if run.why in ("voided", "link") else f"gone ({run.why})"
+        yield _line("- ", BAD, f"{run.count} × {run.type} {_are(run)} {ended}{_because(cause, run.rule)}")
+    for member in change.entered:
+        text = f"{member.id} {member.type}".strip()
+        yield _line("+ ", IN_FORCE, f"{text} {_entered(member, cause, keys_of(change.scope))}")
+    for run in change.entered_runs:
+        yield _line("+ ", IN_FORCE, f"{run.count} × {run.type} {_are(run)} in force here{_because(cause, run.rule)}")
+
+
+def left_line(member: a.ChangedMember | Member, cause: a.ChangeCause) -> Text:
+    """Draw `- CVE-... advisory is superseded, because of TITLE (RULE)`."""
+    if member.why == "link":
+        by = ": it says so itself" if member.id == cause.id else f": {_named(cause)} names it in `supersedes`"
+    else:
+        by = "" if member.id == cause.id else _because(cause, member.rule)
+    text = words(f"{member.id} {member.type}".strip(), VOID)
+    return Text.assemble(("- ", BAD), text, words(f" {ENDINGS[member.why]}{by}"))
+
+
+def document_change(change: e.DocumentChange) -> Text:
+    """Draw the status of a document now, and the document that caused it."""
+    cause, is_caused = change.cause, change.cause.id != change.id
+    title, about = change.title or change.id, words(f"  {change.id} · {change.type}".rstrip(" ·"), FAINT)
+    by = cause.title or cause.id
+    if change.in_force:
+        freed = f": {by} was {cause.kind}" if is_caused and cause.kind in ("retracted", "corrected") else ""
+        return Text.assemble(("+ ", IN_FORCE), words(title, IN_FORCE), words(f" is in force{freed}"), about)
+    # A document can enter a scope (`holds`) although it is not in force now.
+    ended = ENDINGS.get(change.why) or f"is {status_text(change.status)}"
+    because = _because(cause, change.rule) if is_caused else ""
+    return Text.assemble(("- ", BAD), words(title, VOID), words(f" {ended}{because}"), about)
+
+
+def _entered(member: a.ChangedMember, cause: a.ChangeCause, keys: str) -> str:
+    if keys == AMENDED:
+        return "amends it by name"
+    if keys != LINK:
+        is_amending = member.rule and member.id == cause.id
+        return f"is in force here, and amends what is here ({member.rule})" if is_amending else "is in force here"
+    ended = "retracted" if cause.kind == "retracted" else "corrected"
+    if member.id == cause.id:
+        return f"is not superseded by a link any more: it was {ended}, and only it said so"
+    return f"is not superseded by a link any more: {_named(cause)}, which named it in `supersedes`, was {ended}"
+
+
+def _line(mark: str, style: str, text: str) -> Text:
+    return Text.assemble((mark, style), words(text))
+
+
+def _named(cause: a.ChangeCause) -> str:
+    return f"{cause.id} ({cause.title})" if cause.title else cause.id
+
+
+def _are(run: a.ChangedRun) -> str:
+    return "is" if run.count == 1 else "are"
+
+
+def _because(cause: a.ChangeCause, rule: str) -> str:
+    return f", because of {cause.title or cause.id}" + (f" ({rule})" if rule else "")
