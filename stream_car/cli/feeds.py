@@ -56,7 +56,7 @@ def follow(
 
     New files of a directory, changed files and added lines are published as they appear, until you press Ctrl-C. The
     next run continues where this one stopped. An unfinished line, and a file that is still being written, are left
-    for later.
+    for later. Exit code 1 at the end if a piece could not be read or a document was rejected; the rest is published.
 
     Examples:
       stream-car follow --format csaf ./advisories
@@ -69,30 +69,33 @@ def follow(
     chosen = require_format(form)
     watch = Watch(chosen, files)
     pause = threading.Event()
-    last = monotonic()
+    last, has_rejections = monotonic(), False
     try:
         while idle is None or monotonic() - last < idle:
             changed = watch.changed_files()
-            if changed and _publish_changed(session, chosen, changed, watch, positions):
-                last = monotonic()
+            if changed and (summary := _publish_changed(session, chosen, changed, watch, positions)):
+                has_rejections |= summary.has_rejections
+                if summary.feed.has_news:
+                    last = monotonic()
             pause.wait(every)
     except KeyboardInterrupt:
         note("Stopped. The next run continues here.")
+    require(not has_rejections)
 
 
 def _publish_changed(
     session: Session, form: Format, files: Sequence[InputFile], watch: Watch, positions: Path | None
-) -> bool:
-    """Publish files, and return whether they had something new. If the data cannot be used now, try again later."""
+) -> FeedSummary | None:
+    """Publish files, and return what came of it. If the data cannot be used now, try again later."""
     try:
         with session.open(create=True) as calls, destination(calls, positions) as target:
             summary = publish(target, form, files, growing=True)
     except (Busy, Unavailable) as error:
         note(f"{error} Trying again.", WARN)
         watch.retry(files)
-        return False
+        return None
     session.report(summary, draw_round)
-    return summary.feed.has_news
+    return summary
 
 
 @command()
@@ -147,6 +150,8 @@ def destination(calls: "stream_car.Engine | stream_car.Client", positions: Path 
     """Return where a feed is published, and where its positions are kept."""
     if isinstance(calls, stream_car.Client):
         folder = positions or destinations.positions_folder(calls.url, data_directory())
+        if positions is None and not folder.exists():
+            note(f"How far feeds were read is remembered in {folder}. Choose another folder with --positions.")
         with destinations.for_service(calls, folder) as target:
             yield target
     elif positions is not None:

@@ -33,7 +33,19 @@ def again(command: str) -> str:
 
 def advise(text: str, command: str, style: str = WARN) -> Text:
     """Return a hint that ends with a command. It is never wrapped, so that it can be copied from a terminal."""
-    hint = words(f"{text}: {again(command)}", style)
+    return _unwrapped(f"{text}: {again(command)}", style)
+
+
+def advise_rules(text: str, style: str = WARN) -> Text:
+    """Return a hint that ends with the command that shows the rules of the data or service in use."""
+    session = click.get_current_context().find_object(Session)
+    assert session is not None
+    option, value = ("--url", session.url or "") if session.is_remote else ("--data", str(session.data))
+    return _unwrapped(f"{text}: stream-car rules show {option} {shlex.quote(value)}", style)
+
+
+def _unwrapped(text: str, style: str) -> Text:
+    hint = words(text, style)
     hint.no_wrap, hint.overflow = True, "ignore"
     return hint
 

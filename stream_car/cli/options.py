@@ -143,7 +143,9 @@ class Session:
         else:
             show(draw(values) if values else if_empty)
 
-    def report_each(self, values: Sequence[T], draw: Callable[[T], RenderableType], *, if_empty: str = "") -> None:
+    def report_each(
+        self, values: Sequence[T], draw: Callable[[T], RenderableType], *, if_empty: RenderableType = ""
+    ) -> None:
         """Print values one below the other, as `report_all` does."""
         self.report_all(values, lambda values: Group(*map(draw, values)), if_empty=if_empty)
 

@@ -11,8 +11,10 @@ import click
 
 from stream_car.api.calls import Calls
 from stream_car.cli import feeds, summaries
-from stream_car.cli.console import progress
+from stream_car.cli.console import note, progress
 from stream_car.cli.options import Session, command, require
+from stream_car.cli.widgets import WARN
+from stream_car.feeds import guess_format
 from stream_car.ingest.files import STANDARD_INPUT, input_files, read_documents
 from stream_car.processing.receipts import Receipt
 
@@ -30,7 +32,7 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
     appears, what was accepted is on disk. Publishing the same again changes nothing.
 
     With --format, reads the format of a publisher, from directories too, and remembers how far each file was read.
-    Exit code 1 if something was rejected; the rest is published.
+    Exit code 1 if a piece could not be read or a document was rejected; the rest is published.
 
     Examples:
       stream-car publish advisories.jsonl releases.jsonl
@@ -68,12 +70,22 @@ def _require_files(files: Sequence[str]) -> None:
 
 
 def _publish(calls: Calls, documents: Iterator[bytes]) -> Iterator[Receipt]:
-    """Publish all documents in batches, with a progress bar, and yield their receipts."""
+    """Publish all documents in batches, with a progress bar, and yield their receipts.
+
+    Note once that the input is probably in a publisher's format, if a rejected document looks like that.
+    """
+    guess = None
     with progress() as bar:
         task = bar.add_task("publishing", total=None)
         while batch := list(islice(documents, BATCH)):
-            yield from calls.publish(batch).receipts
+            receipts = calls.publish(batch).receipts
+            rejected = (n for n, receipt in enumerate(receipts) if receipt.outcome == "rejected")
+            guess = guess or next(map(guess_format, (batch[n] for n in islice(rejected, 1))), None)
+            yield from receipts
             bar.advance(task, len(batch))
+    if guess is not None:
+        cure = f"Publish it with --format {guess.name}"
+        note(f"The input looks like a publisher's own format, {guess.name} ({guess.about}). {cure}.", WARN)
 
 
 @command("data", "rules", "url")

@@ -111,7 +111,9 @@ def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> Non
 
 @command("data", "rules", "url", "verbose")
 @IDS
-@click.option("--question", metavar="TEXT", help="Judge the set as the answer to this question.")
+@click.option(
+    "--question", metavar="TEXT", help="Judge the set as the answer to this question, for its first --depth documents."
+)
 @options.depth(20)
 @options.as_of
 def check(session: Session, ids: Sequence[str], question: str | None, depth: int, as_of: datetime | None) -> None:
@@ -120,6 +122,9 @@ def check(session: Session, ids: Sequence[str], question: str | None, depth: int
     It must hold every document in force that its members lead to, and no superseded document without the one that
     supersedes it (Theorem 4 of the paper, see docs/concepts.md). What repairs the set is shown. Exit code 1 if it is
     not safe, which includes names that are unknown, retracted or pending.
+
+    With --question, it must hold what is in force for each of the first --depth documents that the question finds.
+    An answer of `stream-car query` covers fewer of them: those for which its --k documents have room.
 
     Examples:
       stream-car check GHSA-jf85-cpcp-j695 lodash-4.17.12
@@ -140,8 +145,8 @@ def check(session: Session, ids: Sequence[str], question: str | None, depth: int
 def explain(session: Session, name: str, as_of: datetime | None, svg: Path | None) -> None:
     """Explain why a document is in force, or is not.
 
-    Lists its scopes and links, what supersedes it there, and the path to what controls it now. Exit code 1 if
-    nothing has this name.
+    Lists its scopes and links, what supersedes it there, and the path to what controls it now. If it joins no scope,
+    names the keys that the rules of its type need. Exit code 1 if nothing has this name.
 
     Examples:
       stream-car explain GHSA-jf85-cpcp-j695
@@ -150,8 +155,10 @@ def explain(session: Session, name: str, as_of: datetime | None, svg: Path | Non
     """
     with session.open() as calls:
         explanation = calls.explain(name, as_of=as_of)
+        is_in_no_scope = explanation.status == "in_force" and not explanation.memberships
+        ruleset = Ruleset(calls.rules().packs) if is_in_no_scope else None
         if explanation.status == "unknown":
             hints.note_unknown_types(calls)
     options.write_svg(svg, lambda: draw_explanation(explanation))
-    session.report(explanation, render.explanation)
+    session.report(explanation, lambda explanation: render.explanation(explanation, ruleset))
     require(explanation.status != "unknown")

@@ -13,9 +13,9 @@ from stream_car.api.calls import Calls
 from stream_car.api.requests import Future
 from stream_car.cli.console import progress, words
 from stream_car.cli.options import Session, command, is_typed
-from stream_car.cli.widgets import FAINT, IN_FORCE, Rows, counted, status_text
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, Rows, counted, status_text
 from stream_car.errors import StreamCarError
-from stream_car.queries.answers import Difference, RebuildStatus
+from stream_car.queries.answers import Difference, DocumentStatus, RebuildStatus
 
 SHOWN_MAX = 50  # differences
 
@@ -72,14 +72,29 @@ def _comparison(status: RebuildStatus) -> Iterator[RenderableType]:
     if rest:
         yield Text(f"and {rest:,} more; --json lists up to 1,000", FAINT)
     for count in status.counts:
-        before, after = status_text(count.before).plain, status_text(count.after).plain
+        before, after = _status(count.before).plain, _status(count.after).plain
         yield Text(f"{counted(count.documents, 'document')}: now {before}, then {after}")
+    if any("unknown" in (count.before, count.after) for count in status.counts):
+        yield Text(
+            "Rejected: no pack declares the type, or the rules do not accept the input for another reason.", WARN
+        )
     yield Text("This was a dry run, so nothing has changed. Run the command again without --dry-run to switch.", FAINT)
 
 
 def _row(difference: Difference) -> tuple[Text, ...]:
+    when = "then" if difference.after == "superseded" else "now"
     why = ", ".join(f"{step.id} ({step.rule} in {step.scope})" for step in difference.why[:3])
-    return words(difference.id), status_text(difference.before), status_text(difference.after), words(why)
+    return (
+        words(difference.id),
+        _status(difference.before),
+        _status(difference.after),
+        words(f"{when}: {why}" if why else ""),
+    )
+
+
+def _status(status: DocumentStatus) -> Text:
+    """Return a status in words. What only one of two sets of rules knows was rejected by the other one."""
+    return Text("rejected", BAD) if status == "unknown" else status_text(status)
 
 
 def _summary(rebuilt: RebuildStatus, calls: Calls) -> Iterator[RenderableType]:

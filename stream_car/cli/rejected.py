@@ -34,6 +34,8 @@ def group() -> None:
 def list_rejected(session: Session, limit: int) -> None:
     """List rejected input: its offset, a code that programs can rely on, and the reason.
 
+    Input that was replayed stays listed, with the message that it was replayed as.
+
     Examples:
       stream-car rejected list
       stream-car rejected list --json | jq -r .code | sort | uniq -c
@@ -41,7 +43,8 @@ def list_rejected(session: Session, limit: int) -> None:
     """
     with session.open() as calls:
         items = calls.rejected(limit=limit)
-    session.report_all(items, draw_table, if_empty=NOTHING)
+        replays = {} if session.as_json else _replays(calls, items)
+    session.report_all(items, lambda items: draw_table(items, replays), if_empty=NOTHING)
 
 
 @command("data", "rules", "url", name="show", group=group)
@@ -56,12 +59,21 @@ def show_rejected(session: Session, offset: int, as_bytes: bool) -> None:
     """
     with session.open() as calls:
         item = next((item for item in calls.rejected(limit=ALL) if item.offset == offset), None)
-    if item is None:
-        raise InvalidRequest("offset", f"Input {offset} was not rejected. See: {again('rejected list')}")
+        if item is None:
+            raise InvalidRequest("offset", f"Input {offset} was not rejected. See: {again('rejected list')}")
+        replays = {} if as_bytes or session.as_json else _replays(calls, [item])
     if as_bytes:
         sys.stdout.buffer.write(item.value)
     else:
-        session.report(item, draw)
+        session.report(item, lambda item: draw(item, replays.get(offset)))
+
+
+def _replays(calls: Calls, items: Sequence[Rejected]) -> dict[int, int]:
+    """Return the messages that these inputs were replayed as, by offset; a dry run tells. Costs a read per input."""
+    if not items:
+        return {}
+    plan = calls.replay(offsets=[item.offset for item in items], dry_run=True)
+    return {item.offset: item.at for item in plan if item.outcome == "replayed_before" and item.at is not None}
 
 
 @command("data", "rules", "url", name="replay", group=group)
@@ -143,7 +155,11 @@ def _edit(calls: Calls, offsets: Sequence[int]) -> Mapping[int, bytes]:
     if not offsets:
         raise InvalidRequest("offset", f"Name the inputs to edit. See: {again('rejected list')}")
     items = [item for item in calls.rejected(limit=ALL) if item.offset in offsets]
-    saved = {item.offset: click.edit(_as_text(item), extension=".json") for item in items}
+    try:
+        saved = {item.offset: click.edit(_as_text(item), extension=".json") for item in items}
+    except click.ClickException as error:
+        cure = "Set $EDITOR to an editor that waits until you close it, or correct a file and use --from."
+        raise InvalidRequest("editor", f"The editor failed: {error.format_message()}. {cure}") from error
     return {offset: text.strip().encode() for offset, text in saved.items() if text is not None}
 
 
@@ -151,17 +167,29 @@ def _as_text(item: Rejected) -> str:
     return item.value.decode("utf-8", "backslashreplace")
 
 
-def draw_table(items: Sequence[Rejected]) -> RenderableType:
-    """Draw rejected input, a row each."""
-    rows = ((Text(f"{item.offset}"), Text(item.code, BAD), words(item.id or ""), words(item.reason)) for item in items)
-    table = Rows(("offset", "code", "id", "reason"), rows, heads=2, whole=(0, 1))
+def draw_table(items: Sequence[Rejected], replays: Mapping[int, int]) -> RenderableType:
+    """Draw rejected input, a row each; `replays` maps the offset of input that was replayed to that of its replay."""
+    names = ("offset", "code", "id", "reason", "replayed")
+    rows = [
+        (
+            Text(f"{item.offset}"),
+            Text(item.code, FAINT if item.offset in replays else BAD),
+            words(item.id or ""),
+            words(item.reason),
+            Text(f"as message {replays[item.offset]}" if item.offset in replays else "", IN_FORCE),
+        )
+        for item in items
+    ]
+    shown = len(names) if replays else len(names) - 1
+    table = Rows(names[:shown], [row[:shown] for row in rows], heads=2, whole=(0, 1))
     return Lines(table, advise("See the bytes of one", "rejected show OFFSET", FAINT))
 
 
-def draw(item: Rejected) -> RenderableType:
-    """Draw one rejected input with its bytes as text."""
+def draw(item: Rejected, replay: int | None = None) -> RenderableType:
+    """Draw one rejected input with its bytes as text, and the message that it was replayed as, if it was."""
     head = Text.assemble(f"Input {item.offset} was rejected (", (item.code, BAD), f") at {day(item.append_time)}.")
-    return Lines(head, words(item.reason), Text(), words(_as_text(item)))
+    replayed = [Text(f"It was replayed as message {replay}.", IN_FORCE)] if replay is not None else []
+    return Lines(head, words(item.reason), *replayed, Text(), words(_as_text(item)))
 
 
 def draw_replayed(items: Sequence[Replayed], *, dry_run: bool) -> RenderableType:
@@ -175,6 +203,6 @@ def _row(item: Replayed, sent: str) -> tuple[Text, ...]:
     if item.outcome == "rejected":
         return offset, Text("still rejected", BAD), words(f"{item.code}: {item.reason}")
     if item.outcome == "replayed_before":
-        return offset, Text("sent before", FAINT), Text(f"input {item.at}")
-    result = f"input {receipt.offset}: {receipt.outcome} {receipt.id or ''}" if receipt is not None else ""
+        return offset, Text("replayed before", FAINT), Text(f"as message {item.at}")
+    result = f"message {receipt.offset}: {receipt.outcome} {receipt.id or ''}" if receipt is not None else ""
     return offset, Text(sent, IN_FORCE), words(result)

@@ -12,7 +12,7 @@ from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
 from stream_car.cli.console import words
-from stream_car.cli.hints import advise
+from stream_car.cli.hints import advise, advise_rules
 from stream_car.cli.widgets import (
     BAD,
     FAINT,
@@ -27,6 +27,7 @@ from stream_car.cli.widgets import (
     numbered,
     status_text,
 )
+from stream_car.core.rules import Ruleset
 from stream_car.queries import answers as a
 
 REPLACED_MAX = 3  # documents that a document replaces
@@ -235,12 +236,13 @@ def ranking(documents: Sequence[a.Evidence]) -> RenderableType:
     """Draw what search found, in force or not."""
     if not documents:
         return Text("Nothing was found. Try other words.", WARN)
-    return numbered(
-        words(name(document))
-        if document.status == "in_force"
-        else Text.assemble(words(name(document), VOID), "  ", status_text(document.status))
-        for document in documents
-    )
+    return numbered(Lines(_ranked(document), facts(document)) for document in documents)
+
+
+def _ranked(document: a.Evidence) -> Text:
+    if document.status == "in_force":
+        return words(name(document))
+    return Text.assemble(words(name(document), VOID), "  ", status_text(document.status))
 
 
 def resolution(resolution: a.Resolution) -> RenderableType:
@@ -251,8 +253,11 @@ def resolution(resolution: a.Resolution) -> RenderableType:
     return Lines(head, controlled(resolution.groups)) if resolution.groups else head
 
 
-def explanation(explanation: a.Explanation) -> RenderableType:
-    """Draw why a document is or is not in force, scope by scope and link by link."""
+def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> RenderableType:
+    """Draw why a document is or is not in force, scope by scope and link by link.
+
+    With the rules, also draw why no rule applies to a document that joins no scope.
+    """
     lines: list[RenderableType] = [
         Text.assemble(words(explanation.name, "bold"), " is ", status_text(explanation.status))
     ]
@@ -263,6 +268,8 @@ def explanation(explanation: a.Explanation) -> RenderableType:
     if explanation.memberships:
         rows = map(_membership, explanation.memberships)
         lines.append(Rows(("scope or link", "in force", "superseded by"), rows, whole=(1,)))
+    elif ruleset is not None and explanation.document is not None:
+        lines += map(indented, _no_scope(explanation.document.type, ruleset))
     if explanation.status == "unknown":
         lines.append(advise("Nothing has this name. See whether it was rejected", "rejected list"))
     elif explanation.group is not None and explanation.status != "in_force":
@@ -270,6 +277,22 @@ def explanation(explanation: a.Explanation) -> RenderableType:
     elif explanation.group is not None and explanation.document is not None:
         lines += [indented(line) for line in amendments(explanation.document, [explanation.group])]
     return Lines(*lines)
+
+
+def _no_scope(kind: str, ruleset: Ruleset) -> Iterator[Text]:
+    """Yield that no rule applies to a document of this type, and the keys that the rules of its type need."""
+    fixed = ruleset.pack_of[kind].fixed.get(kind, {}) if kind in ruleset.pack_of else {}
+    key_sets = {
+        " and ".join(key for key in rule.scope_keys if key not in fixed)
+        for rule in ruleset.rules.values()
+        if kind in (rule.superseding_type, rule.superseded_type)
+    }
+    yield Text("It joins no scope, so no rule applies to it: only a link can supersede it.", WARN)
+    if key_sets:
+        yield words(f"Rules need these keys of the type {kind}, in `scope`: {', or '.join(sorted(key_sets))}.", WARN)
+        yield advise_rules("See the keys and other names for them", WARN)
+    else:
+        yield words(f"No rule mentions the type {kind}.", WARN)
 
 
 def _membership(membership: a.Membership) -> tuple[Text, ...]:

@@ -22,6 +22,14 @@ ENDINGS = {  # why a document left a frontier
     "corrected": "was replaced by its correction",
     "retracted": "was retracted",
 }
+STATUS_AFTER = {"voided": "superseded", "link": "superseded", "retracted": "retracted"}  # by why it left
+ENTRIES = {  # what made a document enter a scope, by the kind of the change that it caused itself
+    "placed": "was published",
+    "corrected": "was corrected",
+    "moved": "was corrected",
+    "retracted": "was retracted",
+    "released": "came due",
+}
 RESETS = {  # why a stream begins again
     "cursor_generation": "The rules have changed since the last run. This is what is in force now.",
     "cursor_expired": "The changes since the last run are not kept any more. This is what is in force now.",
@@ -87,17 +95,20 @@ def left_line(member: a.ChangedMember | Member, cause: a.ChangeCause) -> Text:
 
 
 def document_change(change: e.DocumentChange) -> Text:
-    """Draw the status of a document now, and the document that caused it."""
+    """Draw what happened to a document, because of which other one, and its status now if that is another."""
     cause, is_caused = change.cause, change.cause.id != change.id
     title, about = change.title or change.id, words(f"  {change.id} · {change.type}".rstrip(" ·"), FAINT)
-    by = cause.title or cause.id
-    if change.in_force:
-        freed = f": {by} was {cause.kind}" if is_caused and cause.kind in ("retracted", "corrected") else ""
-        return Text.assemble(("+ ", IN_FORCE), words(title, IN_FORCE), words(f" is in force{freed}"), about)
-    # A document can enter a scope (`holds`) although it is not in force now.
-    ended = ENDINGS.get(change.why) or f"is {status_text(change.status)}"
+    now = f"; it is {status_text(change.status)} now"
+    if change.why not in ENDINGS or (change.in_force and change.why in ("corrected", "moved")):
+        is_freed = is_caused and cause.kind in ("retracted", "corrected", "moved")
+        freed = f": {cause.title or cause.id} was {cause.kind}" if is_freed else ""
+        entered = "entered a scope" if is_caused else ENTRIES[cause.kind]
+        text = f" is in force{freed}" if change.in_force else f" {entered}{freed}{now}"
+        return Text.assemble(("+ ", IN_FORCE), words(title, IN_FORCE if change.in_force else VOID), words(text), about)
     because = _because(cause, change.rule) if is_caused else ""
-    return Text.assemble(("- ", BAD), words(title, VOID), words(f" {ended}{because}"), about)
+    is_so_now = change.status == STATUS_AFTER.get(change.why)
+    ended = ENDINGS[change.why] if is_so_now else ENDINGS[change.why].replace("is superseded", "was superseded")
+    return Text.assemble(("- ", BAD), words(title, VOID), words(f" {ended}{because}{'' if is_so_now else now}"), about)
 
 
 def _entered(member: a.ChangedMember, cause: a.ChangeCause, keys: str) -> str:

@@ -11,11 +11,12 @@ from rich.text import Text
 
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.options import BROKEN, EXISTING_FILE, Session, command, require
+from stream_car.cli.options import BROKEN, EXISTING_FILE, Session, command, is_typed, require
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, arrow, counted
 from stream_car.codec import decode
 from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Rule, RulePack
+from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidDocument, InvalidRules
 from stream_car.ingest.files import read_documents
 from stream_car.rule_packs import Report, RuleConnection, examine_pack, load
@@ -28,20 +29,32 @@ def rules() -> None:
     """Show rule packs, and check your own."""
 
 
-@command(name="show", group=rules)
+@command("data", "url", name="show", group=rules)
 @click.argument("names", nargs=-1, metavar="[NAME|FILE...]")
 def show_rules(session: Session, names: Sequence[str]) -> None:
     """Show packs: which type supersedes or amends which, in which scope.
+
+    Shows the packs that are named. Without names, shows those of the data or service that --data or --url names, else
+    all shipped packs.
 
     Examples:
       stream-car rules show                     all shipped packs
       stream-car rules show security ./mine.toml
       stream-car rules show facts --json
+      stream-car rules show --data ./court      the packs of this data
+      stream-car rules show --url http://127.0.0.1:8377
     """
-    ruleset = load(names)
+    is_of_data = any(map(is_typed, ("data", "url")))
+    if is_of_data and names:
+        raise click.UsageError("Name packs, or the data whose packs to show with --data or --url, but not both.")
+    if is_of_data:
+        with session.open() as calls:
+            ruleset = Ruleset(calls.rules().packs)
+    else:
+        ruleset = load(names)
     session.report_each(ruleset.packs, _draw_pack)
     if not session.as_json:
-        show(Text(f"generation {ruleset.digest}", FAINT))
+        show(Text(f"rules digest {ruleset.digest}", FAINT))
 
 
 @command(name="check", group=rules)

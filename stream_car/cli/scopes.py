@@ -5,9 +5,11 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+from rich.console import Group as Lines, RenderableType
 
 from stream_car.api.calls import Calls
 from stream_car.cli import hints, options, render, render_changes
+from stream_car.cli.console import words
 from stream_car.cli.options import Session, command, require
 from stream_car.core.rules import Ruleset
 from stream_car.pictures.timeline import draw_timelines
@@ -29,8 +31,8 @@ def frontier(session: Session, scope: Mapping[str, str], as_of: datetime | None)
     """
     with session.open() as calls:
         frontiers = calls.frontier(scope, as_of=as_of)
-        advice = "" if frontiers else _advise(calls, scope)
-    session.report_each(frontiers, render.frontier, if_empty=advice)
+        advice = None if frontiers else _advise(calls, scope)
+    session.report_each(frontiers, render.frontier, if_empty=advice or "")
     require(bool(frontiers))
 
 
@@ -50,17 +52,18 @@ def history(session: Session, scope: Mapping[str, str], svg: Path | None) -> Non
     """
     with session.open() as calls:
         histories = calls.history(scope)
-        advice = "" if histories else _advise(calls, scope)
+        advice = None if histories else _advise(calls, scope)
     options.write_svg(svg, lambda: draw_timelines(histories))
-    session.report_each(histories, render.history, if_empty=advice)
+    session.report_each(histories, render.history, if_empty=advice or "")
     require(bool(histories))
 
 
-def _advise(calls: Calls, scope: Mapping[str, str]) -> str:
+def _advise(calls: Calls, scope: Mapping[str, str]) -> RenderableType:
     """Return that no scope was found, and the keys that were probably meant; note why documents may be missing."""
     hints.note_unknown_types(calls)
     problems = hints.unknown_names(Ruleset(calls.rules().packs), keys=scope)
-    return " ".join(["No scope has these values.", *problems, "List the keys of all rules: stream-car rules show"])
+    explained = " ".join(["No scope has these values.", *problems])
+    return Lines(words(explained), hints.advise_rules("List the keys of its rules"))
 
 
 @command("data", "rules", "url", "verbose")

@@ -94,6 +94,8 @@ class Summary(Struct, kw_only=True):
 
 def draw(summary: Summary) -> RenderableType:
     """Draw a summary."""
+    if not summary.outcomes:
+        return Text("There was nothing to publish: the input has no documents.", WARN)
     styles = {"accepted": IN_FORCE, "rejected": BAD}
     rows = [
         (Text(outcome, styles.get(outcome, "")), Text(f"{count:,}"), Text(MEANINGS.get(outcome, ""), FAINT))
@@ -229,4 +231,4 @@ def draw_round(summary: FeedSummary) -> RenderableType:
         return Text(f"Nothing new in {counted(feed.files, 'file')}.", FAINT)
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
     head = f"{counted(feed.records, 'record')} of {counted(feed.files, 'file')}: {counts or 'nothing new'}"
-    return Lines(Text(head), *(words(f"  rejected: {piece}", BAD) for piece in feed.rejections))
+    return Lines(Text(head), *(words(f"  could not be read: {piece}", BAD) for piece in feed.rejections))

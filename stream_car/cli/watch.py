@@ -54,7 +54,7 @@ def watch(
     """Show what is superseded or comes into force, as it happens.
 
     Prints one line per document, with the cause, until you press Ctrl-C. Over a data directory, without a service, it
-    shows the changes so far and ends.
+    shows the changes so far and ends. A document whose status has changed again since then is shown with that of now.
 
     Examples:
       stream-car watch --url http://127.0.0.1:8377                  every change, from now on
@@ -97,19 +97,20 @@ def _first_cursor(calls: Calls) -> str:
 def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> int:
     """Print events, and return how many changes there were.
 
-    A change of a document arrives once for each of its scopes, and is shown to people once.
+    What becomes of a document arrives once for each of its scopes, and is shown to people once per cause.
     """
-    changes, last = 0, None
+    changes, cause, shown = 0, None, set[str]()
     for event in events:
         if session.as_json:
             emit(to_json(event))
-        else:
-            drawn = render_changes.event(event)
-            if isinstance(drawn, Text) and drawn == last:
-                continue
-            last = drawn
-            if drawn is not None:
-                show(drawn)
+        elif (drawn := render_changes.event(event)) is not None:
+            if isinstance(event, e.DocumentChange) and isinstance(drawn, Text):
+                if event.cause != cause:
+                    cause, shown = event.cause, set()
+                if drawn.plain in shown:
+                    continue
+                shown.add(drawn.plain)
+            show(drawn)
         changes += isinstance(event, e.DocumentChange | e.ScopeChange)
         if changes == limit:
             break

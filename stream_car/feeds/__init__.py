@@ -6,6 +6,6 @@ anything. `FORMATS` lists the formats by name.
 """
 
 from stream_car.feeds.editions import Conversion, Edition, FeedState, RecordState
-from stream_car.feeds.formats import FORMATS, Format, find_format
+from stream_car.feeds.formats import FORMATS, Format, find_format, guess_format
 
-__all__ = ["FORMATS", "Conversion", "Edition", "FeedState", "Format", "RecordState", "find_format"]
+__all__ = ["FORMATS", "Conversion", "Edition", "FeedState", "Format", "RecordState", "find_format", "guess_format"]

@@ -5,9 +5,10 @@ from functools import partial
 
 from msgspec import Struct
 
-from stream_car.errors import InvalidRequest
+from stream_car.errors import InvalidDocument, InvalidRequest
 from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting
 from stream_car.feeds.editions import Conversion, FeedState
+from stream_car.feeds.fields import parse_object
 from stream_car.feeds.splitting import BYTE_ORDER_MARK, LINE_SUFFIXES, Piece, Readable, Start, peek
 from stream_car.suggest import did_you_mean
 
@@ -19,11 +20,16 @@ _JSON = (*splitting.WHOLE_SUFFIXES, *LINE_SUFFIXES)
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A publisher's format. `suffixes` select the files of a directory that belong to it."""
+    """A publisher's format.
+
+    `suffixes` select the files of a directory that belong to it. An object that has all keys of one of `marks` is
+    probably in this format.
+    """
 
     name: str
     about: str
     suffixes: tuple[str, ...] = _JSON
+    marks: tuple[frozenset[str], ...] = ()
     split: Split = splitting.records
     convert: Convert
 
@@ -52,28 +58,33 @@ FORMATS = {
         Format(
             name="osv",
             about="OSV records, and histories of them (GHSA, PyPI, Go, RustSec, ...)",
+            marks=(frozenset({"id", "affected"}), frozenset({"id", "modified"}), frozenset({"commit_time", "record"})),
             split=partial(splitting.records, inside=("vulns", "results")),
             convert=osv.convert,
         ),
         Format(
             name="csaf",
             about="CSAF 2.0 and 2.1 security advisories",
+            marks=(frozenset({"document", "vulnerabilities"}), frozenset({"document", "product_tree"})),
             convert=csaf.convert,
         ),
         Format(
             name="openvex",
             about="OpenVEX statements about vulnerabilities in products",
+            marks=(frozenset({"@context", "statements"}),),
             suffixes=(*_JSON, ".vex"),
             convert=openvex.convert,
         ),
         Format(
             name="cve5",
             about="CVE records, format 5",
+            marks=(frozenset({"cveMetadata"}),),
             convert=cve5.convert,
         ),
         Format(
             name="kev",
             about="CISA's catalogue of known exploited vulnerabilities, one snapshot per file",
+            marks=(frozenset({"catalogVersion", "vulnerabilities"}),),
             suffixes=splitting.WHOLE_SUFFIXES,
             split=splitting.whole_file,
             convert=kev.convert,
@@ -81,6 +92,7 @@ FORMATS = {
         Format(
             name="openfda",
             about="openFDA drug labels and enforcement reports, as the API returns them",
+            marks=(frozenset({"meta", "results"}), frozenset({"openfda"})),
             split=partial(splitting.records, inside=("results",)),
             convert=openfda.convert,
         ),
@@ -94,6 +106,7 @@ FORMATS = {
         Format(
             name="facts",
             about="facts, one per line: subject, relation, object, time (CSV or JSON)",
+            marks=(frozenset({"subject", "relation", "object"}),),
             suffixes=(*facts.CSV_SUFFIXES, *_JSON),
             split=facts.split,
             convert=facts.convert,
@@ -112,3 +125,12 @@ def find_format(name: str) -> Format:
         hint = did_you_mean(name, FORMATS)
         raise InvalidRequest("format", f"Unknown format {name!r}.{hint} Choose from: {', '.join(FORMATS)}.")
     return FORMATS[name]
+
+
+def guess_format(text: bytes) -> Format | None:
+    """Return the format that an input is probably in, by the keys of its object, or `None`."""
+    try:
+        keys = parse_object(text).keys()
+    except InvalidDocument:
+        return None
+    return next((form for form in FORMATS.values() if any(mark <= keys for mark in form.marks)), None)

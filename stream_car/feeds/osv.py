@@ -1,7 +1,8 @@
 """OSV records (schema 1.7) of GHSA, PyPI, Go, RustSec and others, and histories of them.
 
 What decides. Record: `id`. Order: `commit_time` of a history line, else `modified`, else arrival. Year 1 is a
-placeholder and not a date; `published` is used only if there is nothing else, because it is filled in later. Scope:
+placeholder and not a date; `published` is used only if there is nothing else, because it is filled in later. A record
+without any of them is rejected. One without `affected` is valid, and about no package. Scope:
 one map for the packages of a document, with `id` and `aliases` as the names of the vulnerability. Types:
 `advisory_withdrawn` if `withdrawn` is set; else `patch_released` about the packages with a fixed version and
 `advisory` about those without, so that a fix never hides that another package is open. An edition's id is `ID@TIME`;
@@ -88,6 +89,9 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     record = decode_fields(tree, OsvRecord)
     if not record.id.strip():
         raise InvalidDocument("field", "`id` must not be empty.")
+    if committed is None and not record.modified and not record.published:
+        reason = "The record has no date. OSV requires `modified`, such as 2024-01-31T00:00:00Z."
+        raise InvalidDocument("field", reason, record.id)
     before = state.get(record.id) or EMPTY_STATE
     rank = committed if committed is not None else parse_date(record.modified, "`modified`", record.id)
     published = parse_date(record.published, "`published`", record.id)
@@ -164,7 +168,9 @@ def _title(record: OsvRecord, kind: str, fixes: Fixes) -> str:
 def _headline(record: OsvRecord, kind: str, fixes: Fixes) -> str:
     names = ", ".join(record.names)
     if kind == "advisory_withdrawn":
-        return f"Withdrawn: {names} ({', '.join(fixes)})."
+        return f"Withdrawn: {names} ({', '.join(fixes)})." if fixes else f"Withdrawn: {names}."
+    if not fixes:
+        return f"{names}. The record names no package."
     packages = "; ".join(f"{name} {', '.join(versions)}".strip() for name, versions in fixes.items())
     return f"{names}. {'Fixed in' if kind == 'patch_released' else 'No fix known for'}: {packages}."
 

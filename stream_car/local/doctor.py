@@ -106,7 +106,7 @@ def _check_disk(folder: Path) -> Finding:
 
 
 def _check_log(folder: Path) -> tuple[SqliteLog | None, Finding]:
-    cure = "Restore a backup: stream-car restore"
+    cure = "Restore a backup: stream-car restore FOLDER"
     try:
         log = SqliteLog(folder / LOG, SystemClock())
     except Halted as halted:

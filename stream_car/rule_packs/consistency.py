@@ -42,13 +42,18 @@ def _shared_names(packs: Sequence[RulePack]) -> Iterator[str]:
 
 def _unknown_types(packs: Sequence[RulePack], elsewhere: Mapping[str, str]) -> Iterator[str]:
     types = {type_name for pack in packs for type_name in pack.types}
+    users: dict[tuple[str, str], list[str]] = {}
     for pack, rule, type_name in _types_of_rules(packs):
         if type_name and type_name not in types:
-            cure = f"Declare it under [types].{did_you_mean(type_name, [*types, *elsewhere])}"
-            if type_name in elsewhere:
-                cure = f"Load the pack {elsewhere[type_name]!r} too."
-            rule_name = f"The rule {rule.name!r} of the pack {pack.name!r}"
-            yield f"{rule_name} names the type {type_name!r}, which no loaded pack declares. {cure}"
+            users.setdefault((pack.name, type_name), []).append(rule.name)
+    for (pack_name, type_name), names in users.items():
+        cure = f"Declare it under [types].{did_you_mean(type_name, [*types, *elsewhere])}"
+        if type_name in elsewhere:
+            cure = f"Load the pack {elsewhere[type_name]!r} too."
+        rules = "The rule" if len(names) == 1 else "The rules"
+        verb = "names" if len(names) == 1 else "name"
+        subject = f"{rules} {join_names(names)} of the pack {pack_name!r}"
+        yield f"{subject} {verb} the type {type_name!r}, which no loaded pack declares. {cure}"
 
 
 def _types_of_rules(packs: Sequence[RulePack]) -> Iterator[tuple[RulePack, Rule, str]]:

@@ -46,6 +46,7 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self.source = source
         self.problems: list[str] = []
+        self.undeclared: dict[str, list[str]] = {}  # keys, and what uses each
 
     def report(self, problem: str) -> None:
         self.problems.append(f"{self.source}: {problem[:1].upper()}{problem[1:]}")
@@ -61,13 +62,15 @@ class _Parser:
         anchor_types = self.strings(table, "anchor_types", "`anchor_types`", default=())
         for anchor in anchor_types:
             self.check_type(anchor, "`anchor_types` names", types)
+        fixed = self.fixed(self.table(table, "fixed", "[fixed.TYPE]"), tuple(types), keys)
+        self.report_undeclared(keys)
         return RulePack(
             name=name or self.source,
             types=tuple(types),
             rules=rules,
             anchor_types=anchor_types,
             keys=keys,
-            fixed=self.fixed(self.table(table, "fixed", "[fixed.TYPE]"), tuple(types), keys),
+            fixed=fixed,
             description=self.text(table, "description", "the pack", required=False),
             type_descriptions=types,
         )
@@ -160,10 +163,17 @@ class _Parser:
         elif key == RECORD:
             return
         elif key not in keys:
-            hint = did_you_mean(key, keys)
-            self.report(f"{user} uses the key {key!r}, which is not declared. Add [keys.{key}].{hint}")
+            self.undeclared.setdefault(key, []).append(user)
         elif (rename := keys[key].rename) is not None:
             self.report(f"{user} uses the key {key!r}, which is renamed to {rename!r}. Write {rename!r}.")
+
+    def report_undeclared(self, keys: Mapping[str, Key]) -> None:
+        """Report each key that is used and not declared, once, with all that uses it."""
+        for key, users in self.undeclared.items():
+            names = list(dict.fromkeys(users))
+            verb = "uses" if len(names) == 1 else "use"
+            hint = did_you_mean(key, keys)
+            self.report(f"{', '.join(names)} {verb} the key {key!r}, which is not declared. Add [keys.{key}].{hint}")
 
     def editions(self, table: Table, types: Sequence[str]) -> tuple[Rule, ...]:
         """Return the rules of the groups of editions: every ordered pair of a group voids over `record`.

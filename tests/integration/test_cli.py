@@ -214,11 +214,42 @@ def test_changes_continue_after_a_position(filled: Run) -> None:
     assert "CVE-2021-44228 advisory is superseded, because of Log4j 2.15.0" in filled("changes").stdout
 
 
+def test_a_watch_of_past_changes_says_what_happened_because_of_what_once_per_cause(filled: Run) -> None:
+    text = " ".join(filled("watch").stdout.split())
+    advisory = "Log4Shell: remote code execution"
+
+    assert text == (
+        f"+ {advisory} was published; it is superseded now CVE-2021-44228 · advisory "
+        f"- {advisory} is superseded, because of Log4j 2.15.0 (release-fixes-advisory) CVE-2021-44228 · advisory "
+        "+ Log4j 2.15.0 is in force log4j-2.15.0 · release_note"
+    )
+
+
 def test_an_explanation_names_what_supersedes_the_document(filled: Run) -> None:
     text = filled("explain", "CVE-2021-44228").stdout
 
     assert "CVE-2021-44228 is superseded" in text
     assert "log4j-2.15.0 (release-fixes-advisory)" in text
+
+
+def test_a_document_in_no_scope_is_explained_with_the_keys_that_its_type_needs(run: Run) -> None:
+    run("publish", "-", text=lines({**ADVISORY, "scope": {"cev": "CVE-2021-44228"}}, LATER))
+    text = run("explain", str(ADVISORY["id"])).stdout
+
+    assert "It joins no scope, so no rule applies to it" in text
+    assert "package and vulnerability" in text
+    assert "stream-car rules show --data" in text
+    assert "joins no scope" not in run("explain", str(LATER["id"])).stdout  # it waits for its time
+
+
+def test_what_a_search_finds_can_be_explained_by_its_id(filled: Run) -> None:
+    assert str(ADVISORY["id"]) in filled("search", "Log4Shell").stdout
+
+
+def test_a_publication_of_nothing_says_so(run: Run) -> None:
+    result = run("publish", "-", text="")
+
+    assert (result.exit_code, result.stdout) == (0, "There was nothing to publish: the input has no documents.\n")
 
 
 def test_a_document_ahead_of_its_time_is_pending(run: Run) -> None:
@@ -422,6 +453,15 @@ def test_a_feed_is_published_once_and_says_so_the_second_time(run: Run, tmp_path
     assert "Prototype pollution" in run("query", "pollution").stdout
 
 
+def test_a_feed_that_is_published_as_documents_is_recognized(run: Run) -> None:
+    records = lines(OSV, {**OSV, "id": "GHSA-2"})
+    result = run("publish", "-", text=records)
+
+    assert result.exit_code == 1
+    assert result.stderr.count("Publish it with --format osv.") == 1
+    assert "--format" not in run("publish", "-", text=lines({"id": "a"}) + "{").stderr
+
+
 def test_a_feed_comes_through_a_pipe(run: Run) -> None:
     [result] = parsed(run("publish", "--format", "osv", "-", "--json", text=lines(OSV, OSV)))
 
@@ -439,7 +479,7 @@ def test_a_feed_comes_through_a_pipe(run: Run) -> None:
 
 
 def test_what_a_feed_cannot_tell_is_named_with_its_place(run: Run) -> None:
-    result = run("publish", "--format", "osv", "-", text='{"id": "A"}\n{"id": \n')
+    result = run("publish", "--format", "osv", "-", text='{"id": "A", "modified": "2024-01-02T00:00:00Z"}\n{"id": \n')
 
     assert result.exit_code == 1
     assert "-, line 2 (syntax)" in result.stdout
@@ -498,3 +538,14 @@ def test_a_watch_waits_for_data_that_are_in_use(run: Run, tmp_path: Path) -> Non
 
 def test_formats_are_listed(run: Run) -> None:
     assert {one["name"] for one in parsed(run("formats", "--json"))} >= {"osv", "csaf", "facts"}
+
+
+def test_a_watch_ends_with_1_if_a_piece_cannot_be_read_as_a_publication_does(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(lines(OSV) + "{\n")
+    followed = run("follow", "--format", "osv", str(path), "--every", "0.01", "--idle", "0.05")
+    published = run("publish", "--format", "osv", str(path))
+
+    assert (followed.exit_code, published.exit_code) == (1, 1)
+    assert "could not be read" in followed.stdout
+    assert "rejected" not in followed.stdout

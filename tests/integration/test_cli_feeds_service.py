@@ -40,6 +40,8 @@ async def test_a_feed_is_published_to_a_service_once(tmp_path: Path) -> None:
         assert positions_folder(running.url, tmp_path / "data").is_dir()
     assert [result.exit_code for result in (first, again, grown)] == [0, 0, 0]
     assert "1 document" in first.stdout
+    assert "Choose another folder with --positions." in first.stderr
+    assert "--positions" not in again.stderr + grown.stderr
     assert "Nothing new" in again.stdout
     assert "1 record of 1 file" in grown.stdout
     assert ids == {"CVE-2024-1@2"}

@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 
 import stream_car
-from tests.support.command_line import invoke, run, until_subscribed
+from tests.support.command_line import invoke, parse, run, until_subscribed
 from tests.support.engines import document
 from tests.support.http_service import as_fields, serving
 
@@ -157,3 +157,19 @@ async def test_numbers_that_a_service_does_not_accept_are_rejected_by_the_name_o
             assert result.exit_code == 2
             assert f"Invalid value for '{name}': A service accepts at most" in result.stderr
     assert invoke("query", "tea", "--k", "1001").exit_code == 2
+
+
+async def test_the_rules_of_the_data_are_shown_and_advised(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    invoke("publish", "-", "--data", folder, "--rules", "legal", text=HALF)
+    shown = invoke("rules", "show", "--data", folder)
+    async with serving() as running:
+        remote = await run("rules", "show", "--url", running.url, "--json")
+        hint = await run("frontier", "nosuch=key", STREAM_CAR_URL=running.url)
+
+    assert "legal" in shown.stdout and "security" not in shown.stdout
+    assert "rules digest" in shown.stdout
+    assert [pack["name"] for pack in parse(remote)] == [pack.name for pack in running.engine.rules().packs]
+    assert f"stream-car rules show --url {running.url}" in advice(hint)
+    assert f"stream-car rules show --data {folder}" in advice(invoke("frontier", "nosuch=key", "--data", folder))
+    assert invoke("rules", "show", "legal", "--data", folder).exit_code == 2

@@ -45,7 +45,7 @@ def test_a_dry_run_reports_differences_and_changes_nothing_and_a_rebuild_switche
     assert compared.state == "compared"
     assert compared.differences == (Difference(id="f1", before="unknown", after="in_force"),)
     assert compared.counts == (StatusCount(before="unknown", after="in_force", documents=1),)
-    assert "1 document: now unknown, then in force" in drawn.stdout
+    assert "1 document: now rejected, then in force" in drawn.stdout
     assert "This was a dry run" in drawn.stdout
     assert (before.exit_code, after.exit_code) == (1, 0)
     assert (switched.state, switched.applied, switched.end) == ("switched", 1, 1)
@@ -65,8 +65,20 @@ def test_a_difference_names_what_supersedes_the_document(tmp_path: Path) -> None
     drawn = run(tmp_path / "data", "rebuild", "--rules", str(rules), "--dry-run")
 
     assert drawn.exit_code == 0
-    assert "f2 (later in subject=tea)" in drawn.stdout
+    assert "then: f2 (later in subject=tea)" in drawn.stdout
     assert "1 document: now in force, then superseded" in drawn.stdout
+
+
+def test_a_document_whose_pack_is_dropped_would_be_rejected(tmp_path: Path) -> None:
+    facts = "".join(FACT.replace('"f1"', f'"f{n}", "value": "{n}"').replace("01-01", f"01-0{n}") for n in (1, 2))
+    related = facts.replace('"subject": "tea"', '"subject": "tea", "relation": "price"')
+    run(tmp_path, "publish", "-", "--rules", "facts", text=related)
+    drawn = run(tmp_path, "rebuild", "--rules", "legal", "--dry-run").stdout
+
+    assert "1 document: now in force, then rejected" in drawn
+    assert "1 document: now superseded, then rejected" in drawn
+    assert "now: f2" in drawn
+    assert "no pack declares the type" in drawn
 
 
 def test_without_rules_the_same_packs_are_read_again(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_corrected_file_replays_one_input_once(rejected: Shell, tmp_path: Path
     assert "would be sent" in tried.stdout
     replayed = msgspec.json.decode(sent.stdout, type=dict[str, object])
     assert (replayed["offset"], replayed["outcome"], replayed["at"]) == (1, "replayed", 2)
-    assert "sent before" in again.stdout
+    assert "replayed before" in again.stdout
 
 
 @pytest.mark.parametrize("is_object", [False, True])
@@ -87,3 +87,22 @@ def test_bad_lines_are_an_error_that_says_what_to_do(rejected: Shell, tmp_path: 
 
     assert result.exit_code == 2
     assert "Write lines as" in result.stderr
+
+
+def test_input_that_was_replayed_stays_listed_with_its_replay(rejected: Shell, tmp_path: Path) -> None:
+    before = rejected("list")
+    corrected = tmp_path / "corrected.json"
+    corrected.write_text(GOOD.replace("f1", "f2"))
+    rejected("replay", "1", "--from", str(corrected))
+
+    assert "replayed" not in before.stdout
+    assert "as message 2" in rejected("list").stdout
+    assert "It was replayed as message 2." in rejected("show", "1").stdout
+
+
+def test_an_editor_that_fails_is_named_with_the_cure(rejected: Shell) -> None:
+    rejected.environment["EDITOR"] = rejected.environment["VISUAL"] = "false"
+    result = rejected("replay", "1", "--edit")
+
+    assert result.exit_code == 2
+    assert "Set $EDITOR to an editor" in result.stderr

@@ -238,7 +238,7 @@ def test_titles_cannot_turn_the_direction_of_text() -> None:
 
     assert "\u202e" not in text
     assert "\x1b" not in text
-    assert text.count("\n") == 1
+    assert text.count("\n") == 2  # the title, and the line of facts
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -254,7 +254,7 @@ def test_titles_cannot_turn_the_direction_of_text() -> None:
         render.history(an.HISTORY),
         render_changes.change(an.CHANGE),
         render.explanation(an.EXPLANATION),
-        rejected.draw_table([an.REJECTED]),
+        rejected.draw_table([an.REJECTED], {}),
     ],
 )
 def test_no_line_is_wider_than_the_terminal(value: RenderableType, width: int) -> None:

@@ -57,8 +57,7 @@ def test_the_end_of_a_link_names_its_document() -> None:
     ]
 
 
-@pytest.mark.parametrize(("status", "ended"), [("superseded", "is superseded"), ("retracted", "is retracted")])
-def test_a_document_that_entered_a_scope_has_the_status_of_now(status: DocumentStatus, ended: str) -> None:
+def document_line(why: str, status: DocumentStatus, cause: ChangeCause, rule: str = "") -> str:
     change = DocumentChange(
         cursor=None,
         id="old",
@@ -71,11 +70,32 @@ def test_a_document_that_entered_a_scope_has_the_status_of_now(status: DocumentS
         title="An advisory",
         source="",
         url="",
-        why="holds",
-        rule="",
+        why=why,
+        rule=rule,
         scope="record=old",
-        cause=ChangeCause(id="old", revision=1, kind="placed"),
+        cause=cause,
         position="g/0/1",
     )
+    return document_change(change).plain
 
-    assert document_change(change).plain == f"- An advisory {ended}  old · advisory"
+
+@pytest.mark.parametrize("status", ["superseded", "retracted"])
+def test_a_document_that_entered_a_scope_is_shown_with_its_status_of_now(status: DocumentStatus) -> None:
+    itself = ChangeCause(id="old", revision=1, kind="placed")
+    freed = ChangeCause(id="new", revision=1, kind="retracted", title="A fix")
+
+    assert document_line("holds", status, itself) == f"+ An advisory was published; it is {status} now  old · advisory"
+    assert document_line("holds", status, freed) == (
+        f"+ An advisory entered a scope: A fix was retracted; it is {status} now  old · advisory"
+    )
+    assert document_line("holds", "in_force", freed) == "+ An advisory is in force: A fix was retracted  old · advisory"
+
+
+def test_a_document_that_left_a_scope_is_shown_with_its_status_of_now_only_if_that_is_another() -> None:
+    cause = ChangeCause(id="new", revision=1, title="A fix")
+    because = "superseded, because of A fix (fixes)"
+
+    assert document_line("voided", "superseded", cause, "fixes") == f"- An advisory is {because}  old · advisory"
+    assert document_line("voided", "in_force", cause, "fixes") == (
+        f"- An advisory was {because}; it is in force now  old · advisory"
+    )

@@ -137,6 +137,8 @@ def test_attributes_that_are_too_large_are_named_and_left_out() -> None:
         (b'{"modified": "2024-01-02T00:00:00Z"}', "field"),
         (b'{"id": 5}', "field"),
         (b'{"id": " "}', "field"),
+        (b'{"id": "GHSA-x"}', "field"),
+        (b'{"id": "GHSA-x", "modified": "", "affected": []}', "field"),
         (b'{"id": "GHSA-1", "id": "GHSA-2"}', "duplicate_key"),
         (b'{"id": "GHSA-1", "modified": "yesterday"}', "time"),
         (b'{"id": "GHSA-1", "affected": "all"}', "field"),
@@ -152,10 +154,27 @@ def test_what_cannot_be_read_is_refused_with_a_code(broken: bytes, code: str) ->
     assert reading.seen == {}
 
 
+def test_a_record_without_a_date_is_rejected_with_what_is_missing() -> None:
+    reading = Reading("osv")
+    reading.read(b'{"id": "GHSA-x"}', "advisory.json")
+
+    assert [error.reason for error in reading.rejected] == [
+        "The record has no date. OSV requires `modified`, such as 2024-01-31T00:00:00Z."
+    ]
+
+
+def test_a_record_about_no_package_says_so() -> None:
+    [document] = read({"id": "GHSA-x", "modified": "2024-01-02T00:00:00Z"})
+
+    assert document.text == "GHSA-x. The record names no package."
+
+
 def test_a_broken_line_costs_that_line() -> None:
     reading = Reading("osv")
     statements = reading.read(
-        b'{"id": "A", "modified": "2024-01-02T00:00:00Z"}\n{"id": "B", \n{"id": "C"}\n', "history.jsonl"
+        b'{"id": "A", "modified": "2024-01-02T00:00:00Z"}\n{"id": "B", \n'
+        b'{"id": "C", "published": "2023-01-01T00:00:00Z"}\n',
+        "history.jsonl",
     )
 
     assert [one.id for one in statements] == ["A@2024-01-02T00:00:00Z", "C@1"]

@@ -108,3 +108,10 @@ def test_a_pack_with_types_of_another_can_be_read_alone(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD.replace('superseded = "claim"', 'superseded = "fact"'))
 
     assert read_pack(path).rules[0].superseded_type == "fact"
+
+
+def test_a_type_that_several_rules_do_not_know_is_one_problem(tmp_path: Path) -> None:
+    problems = wrong(written(tmp_path, GOOD + rule("a", superseded="clam") + rule("b", superseded="clam")))
+
+    assert len([problem for problem in problems if "'clam'" in problem]) == 1
+    assert "The rules 'a' and 'b' of the pack" in " ".join(problems)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.rule_packs.parser import parse_pack
 from tests.support.rule_packs import GOOD, written, wrong
 
 PROBLEMS = [
@@ -304,3 +305,16 @@ def test_all_problems_of_all_packs_are_listed_at_once(tmp_path: Path) -> None:
         True
     ] * 3
     assert any("The type 'claim' is declared in the packs 'news' and 'other'" in problem for problem in problems)
+
+
+def test_a_cause_that_several_rules_have_is_one_problem() -> None:
+    rules = "".join(
+        f'[[rules]]\nname = "r{n}"\nsuperseding = "a"\nsuperseded = "{kind}"\nscope = ["topic"]\n'
+        for n, kind in enumerate(("a", "b", "b"))
+    )
+    _, problems = parse_pack(f'name = "x"\n[types]\na = "An a."\n{rules}', "x.toml")
+
+    assert problems == (
+        "x.toml: The rule 'r0', the rule 'r1', the rule 'r2' use the key 'topic', which is not declared. "
+        "Add [keys.topic].",
+    )
