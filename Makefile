@@ -14,19 +14,21 @@
 #   make both     the tests of engine and service over Kafka and Redis, all of them
 #   make contract  500 generated requests of every operation of the service, with every check
 #   make kills    200 kills of a server and 200 of a client during load
+#   make attack   2,200 cases of damage to the files of a data directory, and all answers compared, half an hour
 #   make slow     the long suites
 #   make bench    the measurements; bench-native those of the compiled core
 
 VENV ?= .venv
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
-JOBS ?= auto
+JOBS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1)))
+SEED ?= 1
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests benchmarks tools deploy topics
 NATIVE := build/native
 
-.PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate both slow bench bench-native clean
+.PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate attack both slow bench bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -82,6 +84,9 @@ contract: $(VENV)/.installed-dev
 
 kills: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow tests/integration/test_service_kill.py tests/integration/test_client_kill.py
+
+attack: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.attack.damage --seed $(SEED)
 
 both: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m "both and not slow" --durations=10

@@ -117,7 +117,8 @@ def open(
             (`stream-car[dense]`, `stream-car[sentence-transformers]`), or an object like `Encoder`.
 
     Raises:
-        InvalidRequest: the folder was built with other rules (`rules`).
+        InvalidRequest: the folder was built with other rules (`rules`) or cannot be used (`path`), or an argument is
+            wrong.
         InvalidRules: a rule pack cannot be loaded.
         Busy: another process has the folder open.
     """

@@ -28,11 +28,19 @@ class Record(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
+CLOCK_STEP_MAX = 3_600_000_000  # microseconds; a clock that is set back further is believed
+
+
+def later_time(last: int, now: int) -> int:
+    """Return the time that follows `last` at `now`, both in microseconds UTC: see `Log`."""
+    return now if last - now > CLOCK_STEP_MAX else max(last, now)
+
+
 class Log(Protocol):
     """Partitions of records with consecutive offsets from 0.
 
-    A record survives any crash once `append` has returned. Append times never decrease within a partition, even if
-    the clock steps back.
+    A record survives any crash once `append` has returned. Append times never decrease within a partition if the clock
+    steps back by up to `CLOCK_STEP_MAX`. If it is set back further, it had leapt ahead: append times follow it.
     """
 
     async def append(self, partition: int, messages: Sequence[Message]) -> int:
@@ -51,6 +59,16 @@ class Log(Protocol):
 
     async def range(self, partition: int) -> tuple[int, int]:
         """Return the first offset that the partition still has, and the offset of the next record."""
+
+
+class MarkedLog(Protocol):
+    """A log whose records depend on all records before them, so that one of them tells which log it is."""
+
+    def mark(self, offset: int | None = None) -> str:
+        """Return a mark of the record at an offset, or of the last one, as text without `@`."""
+
+    def has_mark(self, mark: str) -> bool:
+        """Return whether this log contains the record that a mark names."""
 
 
 class Claim(Struct, frozen=True, kw_only=True, gc=False):

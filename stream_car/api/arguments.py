@@ -1,66 +1,133 @@
 """What a program may pass to a call, as the values that requests have.
 
-Promise: everything here raises `InvalidRequest`, with the name of the argument as its code.
+Promise: everything here raises `InvalidRequest`, with the name of the argument as its code. These functions only bring
+arguments into the form of a request; `codec.check_request` checks every request that was built from them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
+from typing import SupportsIndex, TypeVar
+
+from msgspec import DecodeError, Struct
 
 from stream_car.api import requests as r
-from stream_car.codec.times import from_micros, parse_time
+from stream_car.codec import check_request
+from stream_car.codec.expectations import TIME_FORMS, must_be, with_article
+from stream_car.codec.times import from_micros, parse_time, to_micros
 from stream_car.core.scope_names import scope_parts
 from stream_car.errors import InvalidRequest
 from stream_car.queries.answers import Base64
 from stream_car.queries.read_options import MinRevision
 
-ALL = 1 << 60
+ALL = r.SAFE_INTEGER_MAX
 TOML = ".toml"
+PAIRS = "KEY=VALUE, several joined by commas, or a mapping of strings to strings"
+RULE_PACKS = "a name of a shipped rule pack, a path, or a list of these"
+CORRECTIONS = "a mapping of offsets to text or bytes"
+REVISIONS = "a list of pairs (id, revision)"
 
 ScopeArgument = Mapping[str, str] | str
 RulesArgument = str | Path | Sequence[str | Path]
+T = TypeVar("T")
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """The arguments of `open` that are checked like those of a request."""
+
+    future: r.Future | None = None
+
+
+def opening(future: r.Future | None) -> r.Future | None:
+    """Return `future` if it has one of its values."""
+    return check_request(Opening(future=future)).future
+
+
+def _wrong(field: str, expectation: str, value: object) -> InvalidRequest:
+    return InvalidRequest(field, must_be(field, expectation, value))
 
 
 def time(value: datetime | str | None) -> datetime | None:
     """Return a time as an aware `datetime`."""
     if value is None:
         return None
+    if not isinstance(value, datetime | str):
+        raise _wrong("as_of", f"an aware datetime, {TIME_FORMS}", value)
     try:
-        moment = value if isinstance(value, datetime) else from_micros(parse_time(value))
-    except (TypeError, ValueError) as error:
+        if isinstance(value, str):
+            return from_micros(parse_time(value))
+        if value.utcoffset() is None:
+            raise InvalidRequest("as_of", "`as_of` has no time zone. Use datetime(..., tzinfo=UTC).")
+        return from_micros(to_micros(value))
+    except OverflowError:
+        raise InvalidRequest("as_of", "`as_of` is not a time. In UTC it is outside the years 0001 to 9999.") from None
+    except ValueError as error:
         raise InvalidRequest("as_of", f"`as_of` is not a time. {error}") from None
-    if moment.tzinfo is None:
-        raise InvalidRequest("as_of", "`as_of` has no time zone. Use datetime(..., tzinfo=UTC).")
-    return moment.astimezone(UTC)
 
 
-def names(values: Sequence[str], *, field: str = "names") -> tuple[str, ...]:
+def names(values: Iterable[str], *, field: str = "names") -> tuple[str, ...]:
     """Return names as a tuple. One string, whose letters would be taken for names, is an error."""
-    if isinstance(values, str):
-        raise InvalidRequest(field, "Pass a list of names, not one string.")
+    return _items(values, field, "a list of strings")
+
+
+def _items(values: Iterable[T], field: str, expectation: str) -> tuple[T, ...]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise _wrong(field, expectation, values)
     return tuple(values)
 
 
 def revisions(values: Iterable[tuple[str, int]]) -> tuple[MinRevision, ...]:
     """Return the revisions that an answer must count."""
-    return tuple(MinRevision(name, revision) for name, revision in values)
+    return tuple(map(_revision, _items(values, "min_revisions", REVISIONS)))
+
+
+def _revision(value: object) -> MinRevision:
+    if isinstance(value, MinRevision):
+        return value
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidRequest("min_revisions", f"`min_revisions` must be {REVISIONS}. {value!r:.60} is not a pair.")
+    return MinRevision(*value)
 
 
 def scope(value: ScopeArgument) -> tuple[str, ...]:
     """Return the `KEY=VALUE` pairs of a scope."""
+    pairs = optional_scope(value)
+    if not pairs:
+        raise InvalidRequest("scope", "`scope` is empty. Name at least one KEY=VALUE.")
+    return pairs
+
+
+def optional_scope(value: ScopeArgument | None) -> tuple[str, ...]:
+    """Return the `KEY=VALUE` pairs of a scope, or none if there is no scope."""
+    if value is None or value == "":
+        return ()
+    if not isinstance(value, str | Mapping):
+        raise _wrong("scope", PAIRS, value)
     try:
         pairs = list(scope_parts(value)) if isinstance(value, str) else list(value.items())
+    except (DecodeError, UnicodeEncodeError):
+        raise _wrong("scope", PAIRS, value) from None
     except ValueError as error:
-        raise InvalidRequest("scope", f"{error}. Write KEY=VALUE, and join several by commas.") from error
-    if not pairs:
-        raise InvalidRequest("scope", "Name at least one KEY=VALUE.")
+        raise InvalidRequest("scope", f"{must_be('scope', PAIRS, value)} {error}") from None
+    for pair in pairs:
+        for part in pair:
+            if not isinstance(part, str):
+                raise InvalidRequest("scope", f"`scope` must be {PAIRS}. It has {part!r:.60}, which is not a string.")
     return tuple(f"{key}={value}" for key, value in pairs)
 
 
 def rules(value: RulesArgument) -> tuple[str | r.RuleText, ...]:
     """Return rule packs: shipped ones by name, files by their text."""
-    given = (value,) if isinstance(value, str | Path) else value
-    return tuple(_text(Path(pack)) if _is_file(pack) else str(pack) for pack in given)
+    return tuple(_text(Path(pack)) if _is_file(pack) else str(pack) for pack in rule_paths(value))
+
+
+def rule_paths(value: RulesArgument) -> tuple[str | Path, ...]:
+    """Return rule packs: shipped ones by name, files by their path."""
+    packs = (value,) if isinstance(value, str | Path) else _items(value, "rules", RULE_PACKS)
+    for pack in packs:
+        if not isinstance(pack, str | Path):
+            raise _wrong("rules", RULE_PACKS, value if len(packs) > 1 else pack)
+    return packs
 
 
 def _is_file(pack: str | Path) -> bool:
@@ -78,16 +145,41 @@ def _text(path: Path) -> r.RuleText:
         raise InvalidRequest("rules", reason) from error
 
 
-def replay(corrected: Mapping[int, bytes], offsets: Iterable[int], *, dry_run: bool) -> r.Replay:
+def path(value: object, field: str) -> Path:
+    """Return a path. An empty text, which would mean the current folder, is an error."""
+    if not isinstance(value, str | Path) or value == "" or "\0" in str(value):
+        raise _wrong(field, "a path", value)
+    return Path(value)
+
+
+def instance(value: T, kind: type[T], field: str) -> T:
+    """Return a value if it is of this class."""
+    if not isinstance(value, kind):
+        raise _wrong(field, with_article(kind.__name__), value)
+    return value
+
+
+def replay(corrected: Mapping[int, bytes | str] | None, offsets: Iterable[int], *, dry_run: bool) -> r.Replay:
     """Return the request that replays these inputs, corrected where there is a correction."""
+    corrections = {} if corrected is None else corrected
+    if not isinstance(corrections, Mapping):
+        raise _wrong("corrected", CORRECTIONS, corrections)
+    others = _items(offsets, "offsets", "a list of offsets")
+    for place, offset in enumerate(others):
+        if not isinstance(offset, SupportsIndex):
+            raise InvalidRequest("offsets", must_be(f"offsets[{place}]", "an integer", offset))
     return r.Replay(
-        offsets=tuple(sorted({*offsets} - corrected.keys())),
-        corrected=tuple(r.Corrected(offset=offset, value=_content(corrected[offset])) for offset in sorted(corrected)),
+        offsets=tuple(dict.fromkeys(offset for offset in others if offset not in corrections)),
+        corrected=tuple(r.Corrected(offset=offset, value=_content(value)) for offset, value in corrections.items()),
         dry_run=dry_run,
     )
 
 
-def _content(value: bytes) -> str | Base64:
+def _content(value: bytes | str) -> str | Base64:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bytes):
+        raise _wrong("corrected", CORRECTIONS, value)
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -10,10 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from stream_car.api import arguments, requests as r
 from stream_car.api.arguments import RulesArgument, ScopeArgument
 from stream_car.api.bookmark import Bookmark
-from stream_car.codec import Publishables
+from stream_car.codec import Publishables, check_request
 from stream_car.core.documents import Retraction
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
@@ -42,9 +44,12 @@ class AsyncCalls(ABC):
     async def publish(self, documents: Publishables) -> a.Published:
         """Store documents durably and apply them; the receipts are in order.
 
-        A document is a `NewDocument`, a `Retraction`, a mapping, or JSON as text or bytes; one may be given alone. Bad
-        input raises nothing: its receipt says `rejected`, with a code, and its bytes are kept. After a connection
-        broke, a receipt may say `duplicate` for a document that had arrived before.
+        A document is a `NewDocument`, a `Retraction`, a mapping, or JSON as text or bytes; one may be given alone.
+        After a connection broke, a receipt may say `duplicate` for a document that had arrived before.
+
+        A bad document raises nothing: its receipt says `rejected`, with a code, and its bytes are kept. Only a value
+        that has no bytes raises: one that cannot be written as JSON, such as a `datetime` without a time zone
+        (`InvalidDocument`), and one that is not a document (`InvalidRequest`). Documents before it may be stored.
         """
 
     @abstractmethod
@@ -149,8 +154,7 @@ class AsyncCalls(ABC):
 
         Shards are listed one after the other.
         """
-        pairs = arguments.scope(scope) if scope else ()
-        return await self.call(r.GetChanges(scope=pairs, after=after, limit=limit))
+        return await self.call(r.GetChanges(scope=arguments.optional_scope(scope), after=after, limit=limit))
 
     async def explain(self, name: str, *, as_of: datetime | str | None = None) -> a.Explanation:
         """Explain why a document is or is not in force, and what controls it."""
@@ -162,7 +166,7 @@ class AsyncCalls(ABC):
 
     async def replay(
         self,
-        corrected: Mapping[int, bytes] | None = None,
+        corrected: Mapping[int, bytes | str] | None = None,
         *,
         offsets: Sequence[int] = (),
         dry_run: bool = False,
@@ -174,7 +178,7 @@ class AsyncCalls(ABC):
         """
         if not corrected and not offsets:
             offsets = [rejected.offset for rejected in await self.rejected(limit=arguments.ALL)]
-        return await self.call(arguments.replay(corrected or {}, offsets, dry_run=dry_run))
+        return await self.call(arguments.replay(corrected, offsets, dry_run=dry_run))
 
     async def pending(self) -> tuple[a.PendingDocument, ...]:
         """List documents that wait for their time, the next one due first."""
@@ -241,16 +245,19 @@ class AsyncCalls(ABC):
             ids, types, rules, scope: select documents; a document must meet all that is given.
             snapshot: whether to begin with what is in force; by default only without a cursor.
         """
-        bookmark = Bookmark(after, Path(cursor_file) if cursor_file is not None else None)
-        request = r.Subscribe(
-            view=view,
-            ids=tuple(ids),
-            types=tuple(types),
-            rules=tuple(rules),
-            scope=arguments.scope(scope) if scope else (),
-            snapshot=snapshot,
+        request = check_request(
+            r.Subscribe(
+                view=view,
+                ids=arguments.names(ids, field="ids"),
+                types=arguments.names(types, field="types"),
+                rules=arguments.names(rules, field="rules"),
+                scope=arguments.optional_scope(scope),
+                snapshot=snapshot,
+                after=after,
+            )
         )
-        return AsyncSubscription(self, request, bookmark)
+        file = arguments.path(cursor_file, "cursor_file") if cursor_file is not None else None
+        return AsyncSubscription(self, replace(request, after=None), Bookmark(request.after, file))
 
     def _rules(self, rules: RulesArgument) -> tuple[str | r.RuleText, ...]:
         return arguments.rules(rules)

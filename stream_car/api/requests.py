@@ -1,7 +1,9 @@
 """Every request that Stream-CAR answers: one type each, with the limits that its description states.
 
 Promise: the library builds these values, a client encodes them, HTTP decodes them, and `service.Service.call` answers
-them. Over the network, a value that its type does not accept gets a 400, which names the field.
+them. A value that its type does not accept is rejected by the library and by HTTP alike, with the field as the code.
+Where the limit of the service is lower, because many share it, `IN_LIBRARY` beside it is that of a single program. A
+client sends what is only too long for one request, such as `limit`, in several.
 """
 
 from datetime import datetime
@@ -9,7 +11,9 @@ from typing import Annotated, Generic, Literal, TypeVar, get_args
 
 from msgspec import Meta, Struct
 
-from stream_car.queries import answers as a
+from stream_car.codec.expectations import NOT_BLANK
+from stream_car.codec.requests import IN_LIBRARY
+from stream_car.queries import answers as a, limits
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.read_options import MinRevision
 from stream_car.subscriptions.events import View
@@ -30,7 +34,16 @@ SAFE_INTEGER_MAX = 2**53 - 1
 
 A = TypeVar("A", covariant=True)  # noqa: PLC0105  the same name everywhere
 
-Text = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX, pattern=r"\S", description="A question in words.")]
+Text = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=TEXT_MAX,
+        pattern=NOT_BLANK,
+        description="A question in words.",
+        extra={IN_LIBRARY: limits.TEXT_MAX},
+    ),
+]
 Name = Annotated[str, Meta(min_length=1, max_length=1_100, description="A document id, a chunk id or a record.")]
 Time = Annotated[
     datetime,
@@ -40,8 +53,16 @@ Time = Annotated[
         examples=["2021-12-12T00:00:00Z"],
     ),
 ]
-Count = Annotated[int, Meta(ge=1, le=K_MAX, description="How many documents to return.")]
-Depth = Annotated[int, Meta(ge=1, le=DEPTH_MAX, description="How many anchors relevance may propose.")]
+Names = Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, extra={IN_LIBRARY: limits.NAMES_MAX})]
+Count = Annotated[
+    int, Meta(ge=1, le=K_MAX, description="How many documents to return.", extra={IN_LIBRARY: limits.K_MAX})
+]
+Depth = Annotated[
+    int,
+    Meta(
+        ge=1, le=DEPTH_MAX, description="How many anchors relevance may propose.", extra={IN_LIBRARY: limits.DEPTH_MAX}
+    ),
+]
 Budget = Annotated[
     int,
     Meta(
@@ -61,13 +82,15 @@ Pair = Annotated[
 ]
 Scope = Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
 Number = Annotated[int, Meta(ge=0, le=SAFE_INTEGER_MAX)]
-Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Return at most this many.")]
+Limit = Annotated[
+    int, Meta(ge=1, le=PAGE_MAX, description="Return at most this many.", extra={IN_LIBRARY: SAFE_INTEGER_MAX})
+]
 MinRevisions = Annotated[
     tuple[MinRevision, ...],
     Meta(max_length=REVISIONS_MAX, description="Answer only when these revisions, or later ones, are visible."),
 ]
 Timeout = Annotated[int, Meta(ge=0, le=TIMEOUT_MAX_MS, description="How long to wait for `min_revisions`.")]
-RuleName = Annotated[str, Meta(min_length=1, max_length=200)]
+RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: limits.PATH_MAX})]
 Future = Literal["wait", "apply"]
 
 
@@ -106,7 +129,7 @@ class Search(Request[tuple[a.Evidence, ...]], frozen=True, kw_only=True):
 class Resolve(Request[tuple[a.Resolution, ...]], frozen=True, kw_only=True):
     """Report what controls each of these documents, chunks (`document#chunk`) or records now."""
 
-    names: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    names: Names
     as_of: Time | None = None
     min_revisions: MinRevisions = ()
     timeout_ms: Timeout = TIMEOUT_MS
@@ -118,7 +141,7 @@ class Check(Request[a.Audit], frozen=True, kw_only=True):
     With a `question`, frontier inclusion is judged for the anchors that it finds, otherwise for the set itself.
     """
 
-    ids: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    ids: Names
     question: Text | None = None
     depth: Depth = 20
     as_of: Time | None = None
@@ -182,8 +205,13 @@ class Replay(Request[tuple[a.Replayed, ...]], frozen=True, kw_only=True):
     Input that would be rejected again is not sent. Without `offsets` and `corrected`, nothing is sent.
     """
 
-    offsets: Annotated[tuple[Number, ...], Meta(max_length=PAGE_MAX, description="As `rejected` lists them.")] = ()
-    corrected: Annotated[tuple[Corrected, ...], Meta(max_length=CORRECTED_MAX)] = ()
+    offsets: Annotated[
+        tuple[Number, ...],
+        Meta(max_length=PAGE_MAX, description="As `rejected` lists them.", extra={IN_LIBRARY: SAFE_INTEGER_MAX}),
+    ] = ()
+    corrected: Annotated[
+        tuple[Corrected, ...], Meta(max_length=CORRECTED_MAX, extra={IN_LIBRARY: SAFE_INTEGER_MAX})
+    ] = ()
     dry_run: Annotated[bool, Meta(description="Send nothing; report what would happen.")] = False
 
 

@@ -32,6 +32,7 @@ ENTRIES = {  # what made a document enter a scope, by the kind of the change tha
 }
 RESETS = {  # why a stream begins again
     "cursor_generation": "The rules have changed since the last run. This is what is in force now.",
+    "cursor_log": "The last run watched other data, or a backup was restored since. This is what is in force now.",
     "cursor_expired": "The changes since the last run are not kept any more. This is what is in force now.",
     "generation": "The rules have changed. This is what is in force now.",
 }

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 from rich.text import Text
 
 from stream_car.api.calls import Calls
@@ -91,7 +92,7 @@ def watch(
 def _first_cursor(calls: Calls) -> str:
     """Return the cursor before the first change that is kept."""
     status = calls.status()
-    return str(Cursor(status.generation, (status.changes_from - 1,)))
+    return str(replace(Cursor.parse(status.cursor), numbers=(status.changes_from - 1,)))
 
 
 def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> int:

@@ -28,7 +28,7 @@ from stream_car.client.retries import (
     read_answer,
 )
 from stream_car.client.subscription import StreamConnection
-from stream_car.codec import Publishables, iterate_documents
+from stream_car.codec import Publishables, check_request, iterate_documents
 from stream_car.errors import StreamCarError
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
@@ -63,6 +63,7 @@ class Client(Calls):
         self._http.close()
 
     def call(self, request: r.Request[A]) -> A:
+        request = check_request(request)
         if isinstance(request, r.Resolve | r.Replay):
             return cast(A, self._call_in_parts(request))
         if isinstance(request, r.GetChanges | r.GetRejected):
@@ -113,6 +114,7 @@ class Client(Calls):
             tries += 1
 
     def _send(self, request: HttpRequest) -> HttpResponse | NoResponse:
+        self._require_open()
         try:
             response = self._http.request(
                 request.method,
@@ -125,9 +127,14 @@ class Client(Calls):
             return transport.no_response(error)
         return transport.response(response)
 
+    def _require_open(self) -> None:
+        if self._http.is_closed:
+            raise transport.closed(self.url)
+
     def _events(self, request: r.Subscribe, bookmark: Bookmark) -> Generator[Event, None, None]:
         connection = StreamConnection(request, bookmark, self._policy, self.url)
         while True:
+            self._require_open()
             try:
                 with self._http.stream(
                     "GET",

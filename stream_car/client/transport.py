@@ -7,6 +7,7 @@ import httpx
 from msgspec import Struct
 
 from stream_car.client.retries import HttpRequest, HttpResponse, NoResponse
+from stream_car.codec.expectations import must_be
 from stream_car.errors import InvalidRequest
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -25,6 +26,10 @@ class Address(Struct, frozen=True, kw_only=True):
 
 def address(url: str, token: str | None) -> Address:
     """Check a URL and a token. Raises `InvalidRequest` (`url`, `token`)."""
+    if not isinstance(url, str):
+        raise InvalidRequest("url", must_be("url", "a string such as http://127.0.0.1:8377", url))
+    if token is not None and not isinstance(token, str):
+        raise InvalidRequest("token", must_be("token", "a string", token))
     try:
         parsed = httpx.URL(url.rstrip("/"))
     except (httpx.InvalidURL, TypeError) as error:
@@ -37,6 +42,11 @@ def address(url: str, token: str | None) -> Address:
         raise InvalidRequest("token", "A token consists of letters and digits on one line.")
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     return Address(url=str(parsed), headers=headers, is_local=_is_local(parsed.host))
+
+
+def closed(url: str) -> InvalidRequest:
+    """Return the error that a client was used after `close`."""
+    return InvalidRequest("closed", f"This client is closed. Connect again: {url}.")
 
 
 def _is_local(host: str) -> bool:

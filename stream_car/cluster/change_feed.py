@@ -141,6 +141,8 @@ class ChangeTail:
 class ClusterChangeFeed:
     """Implements `hub.ChangeSource`."""
 
+    marks = None  # topics have no chain of hashes
+
     def __init__(self, sources: SubscriptionSources, tail: ChangeTail) -> None:
         self._sources = sources
         self._tail = tail

@@ -9,7 +9,7 @@ from stream_car.codec.encode import content_digest, encode, encode_mapping
 from stream_car.codec.json_lines import split_documents
 from stream_car.codec.json_scan import DEFAULT_LIMITS, Limits
 from stream_car.codec.publishable import Publishable, Publishables, encode_batches, encode_document, iterate_documents
-from stream_car.codec.requests import read_parameters, read_request
+from stream_car.codec.requests import check_request, read_parameters, read_request
 from stream_car.codec.times import format_time, parse_time
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Limits",
     "Publishable",
     "Publishables",
+    "check_request",
     "content_digest",
     "decode",
     "encode",

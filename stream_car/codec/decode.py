@@ -64,7 +64,9 @@ def decode(
         version = fields.get("v", FORMAT)
         if version.__class__ is not int or version != FORMAT:
             raise InvalidDocument("version", f"`v` must be {FORMAT} or absent. No other format is supported.")
-        name = _id(fields.get("id"), "`id`", limits)
+        if "id" not in fields:
+            raise InvalidDocument("id", f"`id` is missing. Send a string of 1 to {limits.id} bytes.")
+        name = _id(fields["id"], "`id`", limits)
         if key is not None and key != name.encode():
             raise InvalidDocument("key", "The record's key must be the document's id in UTF-8, or absent.")
         retracted = fields.get("retracted", False)
@@ -82,11 +84,14 @@ def decode(
 def _document(name: str, fields: dict[str, Any], limits: Limits) -> Document:
     time_text = fields.get("time")
     if time_text.__class__ is not str:
-        raise InvalidDocument("time", "`time` must be an RFC 3339 string such as 2024-01-31T09:30:00Z.")
+        problem = "must be a string" if "time" in fields else "is missing"
+        raise InvalidDocument("time", f"`time` {problem}. Send RFC 3339 such as 2024-01-31T09:30:00Z, or a day alone.")
     try:
         time = parse_time(time_text)
     except ValueError as error:
         raise InvalidDocument("time", f"`time` is {quote(time_text)}. {error}") from None
+    if "type" not in fields:
+        raise InvalidDocument("type", "`type` is missing. Send the name of a type of document.")
     type_name = _line(fields, "type")
     if not type_name or _exceeds(type_name, limits.id):
         raise InvalidDocument("type", f"`type` must be a string of 1 to {limits.id} bytes.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from stream_car.codec.expectations import with_article
 from stream_car.codec.times import format_time
 from stream_car.core.documents import Document, Retraction, ScopeMap, Statement
 from stream_car.errors import InvalidDocument
@@ -129,5 +130,5 @@ def _require_json(tree: Any, name: str | None) -> None:
             if not isfinite(value):
                 raise InvalidDocument("number", "NaN and infinity are not accepted. Omit them.", name)
         elif value.__class__ not in _SCALARS:
-            reason = f"A {value.__class__.__name__} is not a JSON value. Send it as a string."
+            reason = f"{with_article(value.__class__.__name__, 'A')} is not a JSON value. Send it as a string."
             raise InvalidDocument("type", reason, name)

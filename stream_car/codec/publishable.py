@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from stream_car.codec.encode import encode, encode_mapping
+from stream_car.codec.expectations import must_be, with_article
 from stream_car.codec.times import format_time, to_micros
 from stream_car.core.documents import Document, Retraction
-from stream_car.errors import InvalidDocument, StreamCarError
+from stream_car.errors import InvalidDocument, InvalidRequest
 
 
 class NewDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,11 +43,20 @@ Publishable = NewDocument | Document | Retraction | Mapping[str, object] | bytes
 Publishables = Publishable | Iterable[Publishable]
 _DEFAULTS = {**{field.name: field.default for field in msgspec.structs.fields(NewDocument)}, "attributes": {}}
 _SINGLE = (NewDocument, Document, Retraction, Mapping, bytes, str)
+PUBLISHABLE = "a NewDocument, a Retraction, a mapping or JSON"
 
 
 def iterate_documents(documents: Publishables) -> Iterable[Publishable]:
-    """Return the documents of one call, which may be a single document or many."""
-    return (documents,) if isinstance(documents, _SINGLE) else documents
+    """Return the documents of one call, which may be a single document or many.
+
+    Raises:
+        InvalidRequest: the value is neither (`documents`).
+    """
+    if isinstance(documents, _SINGLE):
+        return (documents,)
+    if not isinstance(documents, Iterable):
+        raise InvalidRequest("documents", must_be("documents", f"{PUBLISHABLE}, or a list of these", documents))
+    return documents
 
 
 def encode_batches(documents: Publishables, *, count_max: int, bytes_max: int) -> Iterator[tuple[bytes, ...]]:
@@ -68,7 +78,7 @@ def encode_document(document: Publishable) -> bytes:
     """Return the bytes to send for a document.
 
     Raises:
-        StreamCarError: the value is of a type that cannot be published.
+        InvalidRequest: the value is of a type that cannot be published (`documents`).
         InvalidDocument: the value has the right type but cannot be written as JSON.
     """
     if isinstance(document, bytes):
@@ -82,7 +92,7 @@ def encode_document(document: Publishable) -> bytes:
         return encode_mapping(_with_text_time({name: value for name, value in values if value != _DEFAULTS[name]}))
     if isinstance(document, Mapping):
         return encode_mapping(_with_text_time(document))
-    raise StreamCarError(f"Cannot publish a {type(document).__name__}. Pass a NewDocument, a mapping or JSON.")
+    raise InvalidRequest("documents", f"Cannot publish {with_article(type(document).__name__)}. Pass {PUBLISHABLE}.")
 
 
 def _with_text_time(fields: Mapping[str, object]) -> Mapping[str, object]:

@@ -43,13 +43,13 @@ def _parts(scope: str) -> Iterator[tuple[str, str]]:
     while index < len(scope):
         key, equals, rest = scope[index:].partition("=")
         if not equals or not key.strip():
-            raise ValueError(f"expected key=value, got {scope[index:]!r}")
+            raise ValueError(f"Expected KEY=VALUE, not {scope[index:]!r}.")
         if rest.startswith('"'):
             end = _closing_quote(rest)
             value = msgspec.json.decode(rest[: end + 1].encode(), type=str)
             after = rest[end + 1 :]
             if after and not after.startswith(","):
-                raise ValueError(f"expected a comma after {value!r}")
+                raise ValueError(f"Expected a comma after {value!r}.")
             index += len(key) + 1 + end + 1
         else:
             value = rest.split(",", 1)[0]
@@ -70,7 +70,7 @@ def _closing_quote(text: str) -> int:
             return index
         else:
             index += 1
-    raise ValueError("a quoted value has no closing quote")
+    raise ValueError("A quoted value has no closing quotation mark.")
 
 
 def link_scope(name: str) -> str:

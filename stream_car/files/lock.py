@@ -27,7 +27,7 @@ class FileLock:
             os.close(self._handle)
             raise Busy(
                 f"{what} is open in process {holder or 'unknown'}",
-                "End that process, or open another folder. To share this folder, run `stream-car serve` and use --url.",
+                "If a service has it open, use its --url. Otherwise end that process, or open another folder.",
             ) from error
         except OSError as error:
             os.close(self._handle)

@@ -81,9 +81,9 @@ def application(
 
 
 class AnythingConvertor(PathConvertor):
-    """The rest of a path, slashes and line ends included: an id may contain them."""
+    """The rest of a path, slashes and line ends included: an id may contain them. An empty one is an invalid id."""
 
-    regex = "(?s:.+)"
+    regex = "(?s:.*)"
 
 
 register_url_convertor("anything", AnythingConvertor())

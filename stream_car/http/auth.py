@@ -1,20 +1,24 @@
-"""Check who sends a request: its Host header and its token.
+"""Check who sends a request: its Host header, the site that a browser sends it for, and its token.
 
 Promise: a page of another site cannot reach a service on this machine through its visitor's browser, whatever name it
-gives to the address. Tokens are compared in constant time.
+gives to the address. What is open without a token is decided by the path that the server parsed, never by a header.
+Tokens are compared in constant time.
 """
 
 import hmac
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stream_car.http.problems import HttpError, problem_response
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 OPEN = frozenset({"/livez", "/readyz", "/"})
 OPEN_PREFIX = "/static/"  # files of the package, which contain no data
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
 
 
 def is_loopback(host: str) -> bool:
@@ -38,31 +42,64 @@ class Guard:
         try:
             _check_framing(request)
             self._check_host(request)
+            self._check_site(request)
             self._check_token(request)
         except HttpError as error:
-            await problem_response(error)(scope, receive, send)
+            await problem_response(error)(scope, receive, _with_headers(send))
             return
-        await self.app(scope, receive, send)
+        await self.app(scope, receive, _with_headers(send))
 
     def _check_host(self, request: Request) -> None:
         if not self.hosts:
             return
-        named = request.headers.get("host", "")
-        host = named.rpartition(":")[0] if named.rpartition(":")[2].isdecimal() else named
-        if host.lower() not in self.hosts:
+        if _host_of(request.headers.get("host", "")) not in self.hosts:
             raise HttpError(
                 421, "host", "The Host header names another host. Start the service with --host-name to accept it."
             )
 
+    def _check_site(self, request: Request) -> None:
+        """Reject what a browser sends for another site: a form, a script or a link to the API."""
+        if _is_open(request):
+            return
+        origin = request.headers.get("origin")
+        named = urlsplit(origin).netloc if origin is not None else None
+        is_own = named is None or named == request.headers.get("host") or _host_of(named) in self.hosts - LOOPBACK
+        if not is_own or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            raise HttpError(403, "origin", "A page of another site sent this. Call the service from its own page.")
+
     def _check_token(self, request: Request) -> None:
-        path = request.url.path
-        if self.token is None or path in OPEN or path.startswith(OPEN_PREFIX):
+        if self.token is None or _is_open(request):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token):
             problem = "The token is wrong." if given else "A token is required."
             detail = f"{problem} Send the header Authorization: Bearer TOKEN."
             raise HttpError(401, "token", detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _is_open(request: Request) -> bool:
+    """Return whether a path needs no token. It is that of the request line: `url` follows the Host header too."""
+    path: str = request.scope["path"]
+    return path in OPEN or path.startswith(OPEN_PREFIX)
+
+
+def _host_of(named: str) -> str:
+    """Return a host in lower case without its port."""
+    host, _, port = named.rpartition(":")
+    return (host if port.isdecimal() and host else named).lower()
+
+
+def _with_headers(send: Send) -> Send:
+    """Add the headers that keep other sites from reading an answer, or from taking it for something else."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending
 
 
 def _check_framing(request: Request) -> None:

@@ -25,6 +25,7 @@ from stream_car.processing.receipts import Receipt
 MEDIA_TYPE = "application/problem+json"
 STATUS = {
     "in_flight": 503,
+    "closed": 503,
     "not_visible": 504,
     "pending": 409,
     "cursor_ahead": 409,

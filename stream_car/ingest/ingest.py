@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +28,8 @@ from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000  # documents or steps between two commits
 PREFIX_CHUNK = 1 << 20  # bytes
+
+T = TypeVar("T")
 
 
 class FilePosition(Struct, frozen=True, array_like=True, gc=False):
@@ -64,14 +67,19 @@ class FeedCheckpoint:
     def get(self, record: str, /) -> RecordState | None:
         state = self._records.get(record)
         if state is None:
-            row = self._rows.get(self._feed, f"r:{record}")
-            state = msgspec.msgpack.decode(row, type=RecordState) if row is not None else None
+            state = self._stored(f"r:{record}", RecordState)
         return state
 
     def file_position(self, name: str) -> FilePosition | None:
         """Return how far a file was read at the last commit, or `None` if it was not read."""
-        row = self._rows.get(self._feed, f"f:{name}")
-        return msgspec.msgpack.decode(row, type=FilePosition) if row is not None else None
+        return self._stored(f"f:{name}", FilePosition)
+
+    def _stored(self, name: str, kind: type[T]) -> T | None:
+        row = self._rows.get(self._feed, name)
+        try:
+            return msgspec.msgpack.decode(row, type=kind) if row is not None else None
+        except (msgspec.DecodeError, TypeError) as error:
+            raise self._rows.damaged(f"The row {name!r}") from error
 
     def add(self, step: FeedStep) -> None:
         """Add the record states and the position of a step."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from stream_car.local.data_directory import DataDirectory
+from stream_car.ports import MarkedLog
 from stream_car.queries.fair_scheduling import Turns
 from stream_car.subscriptions.events import Notice, Selection
 from stream_car.subscriptions.subscription import Numbers, SubscriptionReader
@@ -18,6 +19,10 @@ class LocalChangeFeed:
     @property
     def generation(self) -> str:
         return self._directory.generation
+
+    @property
+    def marks(self) -> MarkedLog:
+        return self._directory.marks
 
     async def last(self) -> Numbers:
         return (self._directory.last_change(),)

@@ -143,7 +143,7 @@ class ConcurrentService(LocalService):
         while missing:
             remaining = deadline - loop.time()
             if remaining <= 0:
-                raise not_visible(missing, timeout_ms)
+                raise not_visible(missing)
             await self.broadcast.wait(signal, remaining)
             signal = self.broadcast.listen()
             missing = self.invisible(missing)

@@ -8,8 +8,8 @@ rules; only a rebuild changes them, in one step. Not to be used from several thr
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,14 +20,14 @@ from stream_car.core.revisions import SKEW
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import first_time
-from stream_car.errors import Halted, StreamCarError
+from stream_car.errors import Halted, InvalidRequest
 from stream_car.local import generation as generations
 from stream_car.local.generation import Generation
 from stream_car.local.projection import Projection
 from stream_car.local.rebuild import NewGeneration
 from stream_car.local.replay import plan_replay, rejected_offsets
 from stream_car.local.run_sync import run_sync
-from stream_car.ports import Clock, Encoder, Message
+from stream_car.ports import Clock, Encoder, MarkedLog, Message
 from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.fold import CHANGES, TICK
 from stream_car.processing.headers import Header
@@ -67,7 +67,7 @@ class DataDirectory:
             future: whether documents ahead of their time wait for it or count at once; `None` as the folder was built.
 
         Raises:
-            InvalidRequest: `rules`, where the folder was built with other rules.
+            InvalidRequest: the folder was built with other rules (`rules`), or cannot be made (`path`).
             Busy: another process has the folder open.
         """
         self._clock = clock if clock is not None else SystemClock()
@@ -78,9 +78,10 @@ class DataDirectory:
         self._is_closed = False
         self._appending = threading.Lock()
         self.on_receipts: Callable[[Sequence[Receipt]], None] | None = None
-        with ExitStack() as opened:
+        with _reported_errors(path), ExitStack() as opened:
             self.path = Path(path) if path is not None else _temporary(opened)
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._require_log()
             self._log = SqliteLog(self.path / LOG, self._clock)
             opened.callback(self._log.close)
             self.built_with = self._choose(ruleset, rules, future)
@@ -93,12 +94,25 @@ class DataDirectory:
             self._tick_if_due()
             self._opened = opened.pop_all()
 
+    def _require_log(self) -> None:
+        """Raise `Halted` (`lost_history`) if the log is gone, but not what was built from it."""
+        if (self.path / LOG).exists():
+            return
+        for name in (generations.BUILT, generations.FILE):
+            if (self.path / name).exists():
+                cure = (
+                    f"Restore a backup, or remove `{generations.BUILT}` and {generations.FILE} to begin with no data."
+                )
+                raise Halted("lost_history", f"{LOG} is missing from {self.path}, but `{name}` is there. {cure}")
+
     def _choose(self, ruleset: Ruleset | None, rules: Sequence[str | Path], future: Future | None) -> Generation:
-        known = generations.read_generation(self.path)
+        known = generations.read_generation(self.path, self._log)
         requested = generations.request(known, ruleset, rules, future)
         chosen = generations.choose(known, requested, is_empty=not self._end())
-        if chosen != known:
-            generations.write_generation(self.path, chosen)
+        if chosen != known or self._log.rules() is None:
+            generations.write_generation(self.path, self._log, chosen)
+        elif not generations.has_copy(self.path, chosen):
+            generations.write_copy(self.path, chosen)
         return chosen
 
     def _project(self, generation: Generation) -> Projection:
@@ -118,9 +132,9 @@ class DataDirectory:
         self._opened.close()
 
     def require_open(self) -> None:
-        """Raise `StreamCarError` after `close`."""
+        """Raise `InvalidRequest` (`closed`) after `close`."""
         if self._is_closed:
-            raise StreamCarError(f"This engine is closed; open its folder again: {self.path}.")
+            raise InvalidRequest("closed", f"This engine is closed. Open its folder again: {self.path}.")
 
     # What it is
 
@@ -143,6 +157,16 @@ class DataDirectory:
     def lag(self) -> int:
         """How many records of the log have not been applied yet."""
         return self.projection.end - self.next_offset
+
+    @property
+    def marks(self) -> MarkedLog:
+        """What tells this log from others."""
+        return self._log
+
+    @property
+    def clock_lead(self) -> int:
+        """How far the last record is ahead of the clock, in microseconds."""
+        return self._log.clock_lead
 
     @property
     def index_lag(self) -> int:
@@ -302,9 +326,23 @@ class DataDirectory:
         """
         while self.next_offset < projection.next_offset:
             self._step(min(BATCH_MAX, projection.next_offset - self.next_offset))
-        generations.write_generation(self.path, generation)
+        generations.write_generation(self.path, self._log, generation)
         self.projection, self.built_with = projection, generation
         self._note_due()
+
+
+@contextmanager
+def _reported_errors(path: Path | str | None) -> Iterator[None]:
+    """Raise `InvalidRequest` (`path`) for what the system reports about a folder."""
+    try:
+        yield
+    except OSError as error:
+        is_file = isinstance(error, FileExistsError | NotADirectoryError)
+        reason = "It is not a folder" if is_file else error.strerror or str(error)
+        cure = "Check its permissions, or choose another folder."
+        raise InvalidRequest(
+            "path", f"{path or 'The temporary folder'} cannot hold the data. {reason}. {cure}"
+        ) from error
 
 
 def _temporary(opened: ExitStack) -> Path:

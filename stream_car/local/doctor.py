@@ -14,8 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from stream_car.adapters.search.checksums import is_intact
-from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.database import find_fault
+from stream_car.adapters.search.index import TantivyIndex, find_index_fault
 from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.read_only import ReadOnlyState
@@ -23,20 +23,24 @@ from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.adapters.system_clock import SystemClock
 from stream_car.core.revisions import document_key
+from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
-from stream_car.local.generation import FILE, Generation, read_generation, successor
+from stream_car.files.seals import compare_with_seal
+from stream_car.local.generation import BUILT, FILE, Generation, has_copy, read_generation, successor
 from stream_car.local.run_sync import run_sync
+from stream_car.ports import CLOCK_STEP_MAX
 from stream_car.processing.fold import Fold
 from stream_car.processing.shard import BATCH_MAX, Shard
 from stream_car.processing.state import decode_value
 
 LOG = "documents.sqlite"
+RESTORE = "Restore a backup: stream-car restore FOLDER"
 REBUILD = "Remove the folder `built`. The next command builds it from the log."
 DISK_FACTOR = 2  # times the size of the log: what a rebuild needs on disk
 NAMES_MAX = 256  # documents compared with the index at a time
 
-Check = Literal["rules", "disk", "log", "state", "index"]
+Check = Literal["rules", "disk", "log", "clock", "state", "index"]
 Progress = Callable[[int, int], None]
 
 
@@ -59,32 +63,34 @@ def examine(folder: Path, progress: Progress = lambda done, total: None) -> Iter
         Busy: another process has the folder open.
     """
     if not (folder / LOG).is_file():
-        raise InvalidRequest("no_data", f"There is nothing in {folder} yet. Publish something first.")
-    generation, finding = _check_rules(folder)
-    yield finding
+        if not (folder / BUILT).exists() and not (folder / FILE).exists():
+            raise InvalidRequest("no_data", f"There is nothing in {folder} yet. Publish something first.")
+        yield _damaged("log", f"{LOG} is missing, but what was built from it is there.", RESTORE)
+        return
     yield _check_disk(folder)
-    log: SqliteLog | None = None
+    log, finding = _check_log(folder)
+    yield finding
+    if log is None:
+        return
     try:
-        log, finding = _check_log(folder)
+        if finding.status == "damaged":
+            return
+        yield _check_clock(log)
+        generation, finding = _check_rules(folder, log)
         yield finding
-        if log is not None and generation is not None and finding.status == "ok":
-            state = _check_state(folder / generation.folder, log, generation, progress)
-            yield state
-            if state.status == "ok":
-                yield _check_index(folder / generation.folder, log)
+        if generation is not None:
+            yield from _check_built(folder / generation.folder, log, generation, progress)
     finally:
-        if log is not None:
-            log.close()
+        log.close()
 
 
-def _check_rules(folder: Path) -> tuple[Generation | None, Finding]:
+def _check_rules(folder: Path, log: SqliteLog) -> tuple[Generation | None, Finding]:
     try:
-        known = read_generation(folder)
+        known = read_generation(folder, log)
     except Halted as halted:
-        return None, _damaged("rules", str(halted), f"Restore {FILE} from a backup.")
+        return None, _damaged("rules", str(halted), RESTORE)
     if known is None:
-        detail = f"There is no {FILE}, so the rules of this folder are not known."
-        return None, _damaged("rules", detail, "Give them to the next command with --rules.")
+        return None, _damaged("rules", "They are not known.", "Give them to the next command with --rules.")
     names = known.description
     try:
         current = successor(known, None, None, None)
@@ -94,6 +100,8 @@ def _check_rules(folder: Path) -> tuple[Generation | None, Finding]:
     if not current.decides_like(known):
         detail = f"Built with {names}, which have changed since."
         return known, _notice("rules", detail, "Preview a rebuild: stream-car rebuild --dry-run")
+    if not has_copy(folder, known):
+        return known, _notice("rules", f"{FILE} is not what the log records.", "The next command corrects it.")
     return known, _ok("rules", f"Built with {names}.")
 
 
@@ -105,43 +113,63 @@ def _check_disk(folder: Path) -> Finding:
     return _ok("disk", f"{free >> 20:,} MB are free on the disk.")
 
 
+def _check_clock(log: SqliteLog) -> Finding:
+    hours = log.clock_lead // 3_600_000_000
+    if log.clock_lead > CLOCK_STEP_MAX:
+        detail = f"The last record is {hours:,} hours ahead of the clock. Documents may have taken effect too early."
+        return _notice("clock", detail, "Check the clock. If it is right, the next document sets the log right too.")
+    return _ok("clock", "The last record is not ahead of the clock.")
+
+
 def _check_log(folder: Path) -> tuple[SqliteLog | None, Finding]:
-    cure = "Restore a backup: stream-car restore FOLDER"
     try:
         log = SqliteLog(folder / LOG, SystemClock())
     except Halted as halted:
-        return None, _damaged("log", str(halted), cure)
+        return None, _damaged("log", str(halted), RESTORE)
     try:
         [count] = log.verify()
     except Halted as halted:
-        return log, _damaged("log", str(halted), cure)
+        return log, _damaged("log", str(halted), RESTORE)
     return log, _ok("log", f"The hash chain of all {count:,} records is intact.")
 
 
-def _check_state(built: Path, log: SqliteLog, generation: Generation, progress: Progress) -> Finding:
-    """Replay the log as far as the state goes, and compare every value and every change."""
+def _check_built(built: Path, log: SqliteLog, generation: Generation, progress: Progress) -> Iterator[Finding]:
+    """Replay the log in a temporary folder as far as the state goes, and compare state and index with the result."""
     if not built.exists():  # after a restore
-        return _notice("state", "It is not built yet.", "The next command builds it from the log.")
-    if not (built / "state.sqlite").is_file():
-        return _damaged("state", "It is missing.")
+        yield _notice("state", "It is not built yet.", "The next command builds it from the log.")
+        return
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=built.parent) as temporary:
-        rebuilt = StateFile(Path(temporary) / "state.sqlite")
+        replayed = StateFile(Path(temporary) / "state.sqlite")
         try:
-            with ReadOnlyState(built / "state.sqlite") as stored:
-                up_to = stored.next_offset()
-                end = run_sync(log.range(0))[1]
-                if up_to > end:
-                    return _damaged("state", f"It has applied {up_to:,} records, but the log has {end:,}.")
-                _replay(rebuilt, log, generation, up_to, progress)
-                with ReadOnlyState(rebuilt.path) as expected:
-                    difference = _first_difference(stored, expected)
-        except Halted as halted:
-            return _damaged("state", str(halted))
+            finding = _check_state(built / "state.sqlite", replayed, log, generation, progress)
+            yield finding
+            if finding.status == "ok":
+                yield _check_index(built / "index", Path(temporary) / "index", replayed, log)
         finally:
-            rebuilt.close()
-    if difference:
-        return _damaged("state", difference)
-    return _ok("state", f"It equals a replay of {up_to:,} records, value by value.")
+            replayed.close()
+
+
+def _check_state(
+    path: Path, replayed: StateFile, log: SqliteLog, generation: Generation, progress: Progress
+) -> Finding:
+    """Compare every value and every change."""
+    if not path.is_file():
+        return _damaged("state", "It is missing.")
+    if fault := find_fault(path, compare_with_seal(path)):
+        return _damaged("state", f"The file {path.name} {fault}.")
+    try:
+        with ReadOnlyState(path) as stored:
+            up_to = stored.next_offset()
+            end = run_sync(log.range(0))[1]
+            if up_to > end:
+                detail = f"The state has applied {up_to:,} records, but the log has {end:,}: it has lost its end."
+                return _damaged("log", detail, RESTORE)
+            _replay(replayed, log, generation, up_to, progress)
+            with ReadOnlyState(replayed.path) as expected:
+                difference = _first_difference(stored, expected)
+    except Halted as halted:
+        return _damaged("state", str(halted))
+    return _damaged("state", difference) if difference else _ok("state", f"It equals a replay of {up_to:,} records.")
 
 
 def _replay(file: StateFile, log: SqliteLog, generation: Generation, up_to: int, progress: Progress) -> None:
@@ -167,37 +195,44 @@ def _first_difference(stored: ReadOnlyState, expected: ReadOnlyState) -> str:
     return ""
 
 
-def _check_index(built: Path, log: SqliteLog) -> Finding:
-    """Check that the index has the current revision of every document, and no retracted one."""
-    if not is_intact(built / "index" / "tantivy"):
-        return _damaged("index", "Its files are missing or have been changed.")
-    index = TantivyIndex(built / "index")
-    file = StateFile(built / "state.sqlite")
+def _check_index(folder: Path, copied: Path, state: StateFile, log: SqliteLog) -> Finding:
+    """Compare a copy of the index with a state: the current revision of every document, and the name of every scope."""
+    if fault := find_index_fault(folder):
+        return _damaged("index", fault)
+    shutil.copytree(folder, copied)
+    index = TantivyIndex(copied)
     try:
-        store = SqliteStore(file)
         position, end = run_sync(index.position()), run_sync(log.range(0))[1]
         if position > end:
             return _damaged("index", f"It has {position:,} records, but the log has {end:,}.")
-        names = (key[len(document_key("")) :].decode() for key in store.keys(0, document_key("")))
-        count = 0
-        while batch := list(islice(names, NAMES_MAX)):
-            _, values = run_sync(store.peek(0, [document_key(name) for name in batch]))
-            indexed = run_sync(index.documents(batch))
-            for name in batch:
-                stored = decode_value(document_key(name), values.get(document_key(name)))
-                document = indexed.get(name)
-                if not isinstance(stored, StoredDocument) or stored.offset >= position:
-                    continue
-                expected = None if stored.retracted else stored.revision
-                if (document.revision if document is not None else None) != expected:
-                    return _damaged("index", f"It does not have document {name!r} at its current revision.")
-                count += expected is not None
-        return _ok("index", f"It has the current text of {count:,} documents.")
+        return _compare_index(index, SqliteStore(state), position)
     except StreamCarError as error:
         return _damaged("index", str(error))
     finally:
-        file.close()
         index.close()
+
+
+def _compare_index(index: TantivyIndex, store: SqliteStore, position: int) -> Finding:
+    names = (key[len(document_key("")) :].decode() for key in store.keys(0, document_key("")))
+    count = 0
+    while batch := list(islice(names, NAMES_MAX)):
+        _, values = run_sync(store.peek(0, [document_key(name) for name in batch]))
+        documents = run_sync(index.documents(batch))
+        scopes: set[str] = set()
+        for name in batch:
+            stored = decode_value(document_key(name), values.get(document_key(name)))
+            document = documents.get(name)
+            if not isinstance(stored, StoredDocument) or stored.offset >= position:
+                continue
+            expected = None if stored.retracted else stored.revision
+            if (document.revision if document is not None else None) != expected:
+                return _damaged("index", f"It does not have document {name!r} at its current revision.")
+            scopes.update(stored.scopes)
+            count += expected is not None
+        for scope in scopes:
+            if scope not in run_sync(index.scopes(list(scope_parts(scope)), NAMES_MAX)):
+                return _damaged("index", f"It does not have the scope {scope!r}.")
+    return _ok("index", f"It has the current text of {count:,} documents.")
 
 
 def _ok(check: Check, detail: str) -> Finding:

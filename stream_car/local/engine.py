@@ -8,11 +8,12 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from stream_car.adapters.search.encoders import load_encoder
-from stream_car.api import requests as r
+from stream_car.api import arguments, requests as r
 from stream_car.api.arguments import RulesArgument
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
-from stream_car.codec import Publishables, encode_batches
+from stream_car.codec import Publishables, check_request, encode_batches
+from stream_car.codec.expectations import must_be
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
 from stream_car.local.data_directory import DataDirectory
@@ -50,14 +51,14 @@ class Engine(Calls):
     ) -> None:
         """Open a folder, which is made if need be; see `stream_car.open`."""
         self.directory = DataDirectory(
-            path,
+            arguments.path(path, "path") if path is not None else None,
             ruleset=ruleset,
-            rules=(rules,) if isinstance(rules, str | Path) else rules,
-            future=future,
+            rules=arguments.rule_paths(rules),
+            future=arguments.opening(future),
             clock=clock,
             cache_bytes=cache_bytes,
-            ranking=ranking,
-            encoder=load_encoder(encoder) if isinstance(encoder, str | Path) else encoder,
+            ranking=arguments.instance(ranking, Settings, "ranking"),
+            encoder=load_encoder(encoder) if isinstance(encoder, str | Path) else _checked_encoder(encoder),
         )
         self.path = self.directory.path
         self._service = LocalService(self.directory)
@@ -78,11 +79,11 @@ class Engine(Calls):
             self.directory.close()
 
     def call(self, request: r.Request[A]) -> A:
-        return run_sync(self._service.call(request))
+        return run_sync(self._service.call(check_request(request)))
 
     def publish(self, documents: Publishables) -> a.Published:
         batches = encode_batches(documents, count_max=PUBLISH_MAX, bytes_max=PUBLISH_BYTES_MAX)
-        published = [self.call(r.Publish(documents=batch)) for batch in batches]
+        published = [run_sync(self._service.call(r.Publish(documents=batch))) for batch in batches]
         if len(published) == 1:
             return published[0]
         return a.Published.of([receipt for part in published for receipt in part.receipts])
@@ -112,5 +113,11 @@ class Engine(Calls):
 
     def _rules(self, rules: RulesArgument) -> tuple[str | r.RuleText, ...]:
         """Files stay files, so that they can be read again later."""
-        given = (rules,) if isinstance(rules, str | Path) else rules
-        return tuple(str(pack) for pack in given)
+        return tuple(str(pack) for pack in arguments.rule_paths(rules))
+
+
+def _checked_encoder(encoder: Encoder | None) -> Encoder | None:
+    if encoder is not None and not (hasattr(encoder, "name") and hasattr(encoder, "encode")):
+        expectation = "a folder, the name of a model, or an object like `stream_car.Encoder`"
+        raise InvalidRequest("encoder", must_be("encoder", expectation, encoder))
+    return encoder

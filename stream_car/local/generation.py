@@ -1,7 +1,8 @@
 """Which rules a data directory was built with, and where what was built lies.
 
-Promise: `generation.json` is replaced whole or not at all, and it alone decides: a crash while something else is being
-built leaves the old generation as it was. Packs are kept as they were read, so that neither an edited file nor a new
+Promise: the log records the rules, tied to its chain, and they alone decide: they cannot be lost or changed apart from
+the records, and a crash while something else is being built leaves the old generation as it was. `generation.json` is a
+copy for people to read. Packs are kept as they were read, so that neither an edited file nor a new
 release of a shipped pack changes answers on its own.
 """
 
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stream_car import rule_packs
+from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.core.rule_pack import RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest
@@ -111,12 +113,18 @@ def successor(
     return read_rules(known.rules, future=decided, number=number, beside=unchanged)
 
 
-def read_generation(folder: Path) -> Generation | None:
-    """What a directory was built with; `None` if nothing is remembered. Raises `Halted`."""
-    try:
-        text = (folder / FILE).read_bytes()
-    except FileNotFoundError:
-        return None
+def read_generation(folder: Path, log: SqliteLog) -> Generation | None:
+    """Return what a directory was built with: what its log records, or for one of an older release, what `FILE` says.
+
+    Raises:
+        Halted: neither can be read (`damaged`), or both are of another release (`format`).
+    """
+    text = log.rules()
+    if text is None:
+        try:
+            text = (folder / FILE).read_bytes()
+        except FileNotFoundError:
+            return None
     try:
         generation = msgspec.json.decode(text, type=Generation)
     except (msgspec.DecodeError, ValueError) as error:
@@ -127,9 +135,25 @@ def read_generation(folder: Path) -> Generation | None:
     return generation
 
 
-def write_generation(folder: Path, generation: Generation) -> None:
-    """From now on, the directory is built with this; on disk when it returns."""
-    replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(generation), indent=1))
+def write_generation(folder: Path, log: SqliteLog, generation: Generation) -> None:
+    """Record that the directory is built with this from now on. It is durable when this returns."""
+    log.record_rules(msgspec.json.encode(generation))
+    write_copy(folder, generation)
+
+
+def has_copy(folder: Path, generation: Generation) -> bool:
+    """Return whether the copy for people to read agrees."""
+    path = folder / FILE
+    return path.is_file() and path.read_bytes() == _copy_of(generation)
+
+
+def write_copy(folder: Path, generation: Generation) -> None:
+    """Write the copy for people to read."""
+    replace_file(folder / FILE, _copy_of(generation))
+
+
+def _copy_of(generation: Generation) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(generation), indent=1)
 
 
 def choose(known: Generation | None, requested: Generation | None, *, is_empty: bool) -> Generation:
@@ -137,6 +161,9 @@ def choose(known: Generation | None, requested: Generation | None, *, is_empty: 
 
     Raises `InvalidRequest` (`rules`) if other rules are requested: only a rebuild changes them.
     """
+    if known is None and requested is None and not is_empty:
+        cure = f"Give them with --rules or `rules=`, or restore {FILE} from a backup."
+        raise InvalidRequest("rules", f"The rules that this data directory was built with are not known. {cure}")
     if known is None or (is_empty and requested is not None):
         return requested if requested is not None else read_rules(())
     if requested is not None and not requested.decides_like(known):

@@ -67,7 +67,8 @@ class Projection:
         self._prefetched_terms: dict[int, DocumentTerms] = {}  # by offset
         self._indexed = -1  # the next record to index; unknown until the index was read
         self._anchor_types = ruleset.anchor_types()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in (folder.parent, folder):  # `parents=True` would not give parents this mode
+            path.mkdir(exist_ok=True, mode=0o700)
         self.file = StateFile(folder / "state.sqlite")
         try:
             self.index = _index(folder / "index", ranking, encoder)

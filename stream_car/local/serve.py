@@ -72,6 +72,11 @@ def _add_metrics(metrics: Metrics, service: ConcurrentService) -> None:
         "stream_car_index_lag", "Applied messages that are not in the index on disk.", lambda: directory.index_lag
     )
     metrics.add_gauge("stream_car_state_bytes", "Size of the state on disk.", lambda: _size(built(), "state.*"))
+    metrics.add_gauge(
+        "stream_car_clock_lead_seconds",
+        "How far the last message is ahead of the clock.",
+        lambda: directory.clock_lead / 1_000_000,
+    )
     metrics.add_gauge("stream_car_log_bytes", "Size of the log on disk.", lambda: _size(directory.path, "documents.*"))
     metrics.add_gauge("stream_car_log_lag", "Stored messages that are not applied yet.", lambda: directory.lag)
     metrics.add_gauge("stream_car_publish_bytes", "Bytes that wait to be stored.", lambda: commit.waiting_bytes)

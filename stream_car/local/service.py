@@ -18,10 +18,9 @@ from stream_car.local.rebuild import NewGeneration, RebuildRun
 from stream_car.ports import Message
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
-from stream_car.queries.read_options import MinRevision
+from stream_car.queries.read_options import MinRevision, invisible_reason
 from stream_car.rule_packs import load_texts
 from stream_car.subscriptions.broadcast import Broadcast
-from stream_car.subscriptions.cursor import Cursor
 from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
 from stream_car.version import __version__
 
@@ -62,7 +61,7 @@ class LocalService(BaseService):
     ) -> T:
         projection = self.directory.prepare_read()
         for missing in self.invisible(min_revisions):
-            raise not_visible([missing], 0)
+            raise not_visible([missing])
         try:
             return await question(View(projection.queries, projection.scopes))
         except Halted as halted:
@@ -139,7 +138,7 @@ class LocalService(BaseService):
             version=__version__,
             generation=directory.generation,
             next_offset=directory.next_offset,
-            cursor=str(Cursor(directory.generation, (directory.last_change(),))),
+            cursor=await self.hub.cursor(),
             changes_from=directory.changes_deleted_up_to() + 1,
             documents=header.documents,
             pending=header.pending,
@@ -149,7 +148,6 @@ class LocalService(BaseService):
         )
 
 
-def not_visible(missing: Sequence[MinRevision], timeout_ms: int) -> NotVisible:
+def not_visible(missing: Sequence[MinRevision]) -> NotVisible:
     """The error that these revisions did not become visible in time."""
-    names = ", ".join(f"revision {wanted.revision} of {wanted.id}" for wanted in missing[:3])
-    return NotVisible("not_visible", f"{names} did not become visible in {timeout_ms} ms; was it accepted?")
+    return NotVisible("not_visible", invisible_reason(missing))

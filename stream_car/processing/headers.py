@@ -9,9 +9,9 @@ from msgspec import Struct
 class Header(Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """The counters of an intake shard.
 
-    `clock` is the greatest append time so far. `links` is the number of placements by explicit link, `pending` of
-    documents that wait for their time, and `documents` of documents that are not retracted. `counts` has the number of
-    records per outcome.
+    `clock` is the greatest append time so far, unless the clock was set back far. `links` is the number of placements
+    by explicit link, `pending` of documents that wait for their time, and `documents` of documents that are not
+    retracted. `counts` has the number of records per outcome.
     """
 
     clock: int = 0

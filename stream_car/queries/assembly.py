@@ -81,7 +81,7 @@ def _group_of(
 ) -> Group:
     """The group of an anchor: its controlling documents, and the superseded documents on the paths to them."""
     superseded = dict.fromkeys(step.id for path in path_to.values() for step in path if step.id not in path_to)
-    reasons = _reasons(walk)
+    reasons = _why_incomplete(walk)
     return Group(
         anchor=evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=walk.is_active),
         controlling=tuple(
@@ -102,7 +102,7 @@ def _group_of(
     )
 
 
-def _reasons(walk: WalkResult) -> list[Incomplete]:
+def _why_incomplete(walk: WalkResult) -> list[Incomplete]:
     """Why the result of a walk may be incomplete."""
     reasons: list[Incomplete] = ["cycle"] if walk.cycle else []
     if walk.missing:
@@ -136,7 +136,7 @@ def certificate_of(
     kappa = scope_ambiguity(walks)
     all_reasons = dict.fromkeys(reasons)
     for walk in walks:
-        all_reasons.update(dict.fromkeys(_reasons(walk)))
+        all_reasons.update(dict.fromkeys(_why_incomplete(walk)))
     return Certificate(
         covered=tuple(walk.anchor for walk in walks),
         not_covered=tuple(not_covered),

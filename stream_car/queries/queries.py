@@ -40,8 +40,15 @@ from stream_car.queries.assembly import (
     with_limited_list,
 )
 from stream_car.queries.cache import AnswerCache
-from stream_car.queries.limits import DEPTH, require_budget, require_names, require_question
-from stream_car.queries.read_options import DEFAULT_OPTIONS, ImmediateRetries, MinRevision, ReadOptions, mark_in_flight
+from stream_car.queries.limits import DEPTH
+from stream_car.queries.read_options import (
+    DEFAULT_OPTIONS,
+    ImmediateRetries,
+    MinRevision,
+    ReadOptions,
+    invisible_reason,
+    mark_in_flight,
+)
 from stream_car.queries.retrieval import SEARCHED_MAX, Question, retrieve, select, with_probabilities
 from stream_car.queries.shards import ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
@@ -146,7 +153,6 @@ class Queries:
 
     async def search(self, text: str, k: int = 5, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Evidence, ...]:
         """The best `k` anchors by relevance alone (Stage 1), active or not."""
-        require_question(text, k, k)
 
         async def read(snapshot: Snapshot) -> tuple[Evidence, ...]:
             hits, walks = await self._anchors(snapshot, text, k)
@@ -184,10 +190,8 @@ class Queries:
         """The `k` best controlling documents of the first `depth` anchors, group by group.
 
         `as_of` is a valid time in microseconds UTC. After Stage 2 has read `budget` keys, no further anchor is
-        examined; the certificate lists what was left out. Raises `InvalidRequest`.
+        examined; the certificate lists what was left out.
         """
-        require_question(text, k, depth)
-        require_budget(budget)
         question = Question(text, k, depth, as_of, budget)
         answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
@@ -249,7 +253,6 @@ class Queries:
         self, names: Sequence[str], *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> tuple[Resolution, ...]:
         """What controls each of these now: document ids, chunk ids (`doc#chunk`) or records."""
-        require_names(names)
         return await self.read_consistently(as_of, lambda snapshot: self._resolve(snapshot, names), options)
 
     async def _resolve(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
@@ -290,9 +293,6 @@ class Queries:
 
         Frontier inclusion is judged for the anchors `A_depth(question)`, or without a question for the set itself.
         """
-        require_names(ids, field="ids")
-        if question is not None:
-            require_question(question, 1, depth, field="question")
         return await self.read_consistently(
             as_of, lambda snapshot: self._check(snapshot, ids, question, depth), options
         )
@@ -337,8 +337,7 @@ class Queries:
 def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisions: Sequence[MinRevision]) -> T:
     """Return the answer marked `in_flight`. Raises `InvalidRequest` if there is no such answer."""
     if retry_reason == "not_visible":
-        names = ", ".join(f"revision {minimum.revision} of {minimum.id}" for minimum in min_revisions)
-        raise InvalidRequest("not_visible", f"Not all of {names} were applied in time. Try again.")
+        raise InvalidRequest("not_visible", invisible_reason(min_revisions))
     marked = mark_in_flight(answer)
     if marked is None:
         raise InvalidRequest("in_flight", "The shards changed faster than they could be read. Try again.")

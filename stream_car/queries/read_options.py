@@ -56,6 +56,15 @@ class MinRevision(Struct, frozen=True, forbid_unknown_fields=True):
     revision: Annotated[int, Meta(ge=1, le=REVISION_MAX)] = 1
 
 
+def invisible_reason(minimums: Sequence[MinRevision]) -> str:
+    """Return the message that not all of these revisions became visible in time. It names the first three."""
+    names = ", ".join(f"{minimum.revision} of {minimum.id}" for minimum in minimums[:3])
+    more = f" and {len(minimums) - 3} more" if len(minimums) > 3 else ""
+    if len(minimums) == 1:
+        return f"Revision {names} did not become visible in time. Was it accepted?"
+    return f"Not all of these revisions became visible in time: {names}{more}. Were they accepted?"
+
+
 class ReadOptions(Struct, frozen=True):
     """How a question is read.
 

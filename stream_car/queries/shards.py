@@ -231,13 +231,13 @@ class ManyShardsSource:
                 for shard_id, shard_keys in wanted.items()
             }
         )
-        self._note_headers(replies)
+        self._lower_cut(replies)
         values: dict[bytes, Value] = {}
         for shard_id, shard_keys in wanted.items():
             _, raw = replies[shard_id]
             for key in shard_keys:
                 value = values[key] = decode_value(key, raw.get(key))
-                self._note(shard_id, value)
+                self._record_applied(shard_id, value)
                 if value is None and key[:1] == b"p":
                     await self._raise_for_missing_page(shard_id, key)
         return values
@@ -254,7 +254,7 @@ class ManyShardsSource:
         scope = key[2:] if key[:1] == b"s" else key.split(b":", 2)[2]
         return ShardId("frontier", self.partitions.of_scope(scope))
 
-    def _note_headers(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _lower_cut(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         """Lower the cut to what these shards had applied. Raises `ShardMoved` if one of them fell back."""
         has_links, pending = False, 0
         zeros = [0] * self.partitions.intakes
@@ -279,7 +279,7 @@ class ManyShardsSource:
             applied = tuple(replies[ShardId("intake", shard)][0] for shard in range(self.partitions.intakes))
             self._reached = Reached(applied, tuple(changes))
 
-    def _note(self, shard_id: ShardId, value: Value) -> None:
+    def _record_applied(self, shard_id: ShardId, value: Value) -> None:
         """Raise `_seen` to the last inputs that this value has applied."""
         seen = self._seen
         if isinstance(value, StoredDocument):

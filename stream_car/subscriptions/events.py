@@ -106,9 +106,14 @@ class ScopeChange(_Event, frozen=True, kw_only=True, tag="scope-change"):
 
 
 class Reset(_Event, frozen=True, kw_only=True, tag="reset"):
-    """The stream cannot be continued from the cursor; a snapshot of now follows."""
+    """The stream cannot be continued from the cursor; a snapshot of now follows.
 
-    reason: Literal["cursor_generation", "cursor_expired", "generation"]
+    `cursor_generation`: the cursor belongs to other rules; `cursor_log`: to another log, or to records that a restored
+    backup does not have; `cursor_expired`: the changes after it are not kept any more. `generation`: the rules have
+    just changed.
+    """
+
+    reason: Literal["cursor_generation", "cursor_log", "cursor_expired", "generation"]
     generation: str
 
 
@@ -122,7 +127,11 @@ Event = (
 
 
 class Notice(NamedTuple):
-    """An event to emit. With a `cursor`, as one number per shard, a stream can be continued after it."""
+    """An event to emit. With a `cursor`, as one number per shard, a stream can be continued after it.
+
+    `offset` is that of the input that caused it, if one did.
+    """
 
     event: Event
     cursor: tuple[int, ...] | None = None
+    offset: int | None = None

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from msgspec.structs import replace
 
 from stream_car.errors import InvalidRequest, Overloaded
+from stream_car.ports import MarkedLog
 from stream_car.subscriptions.broadcast import Broadcast
 from stream_car.subscriptions.cursor import CURSOR_HINT, Cursor
 from stream_car.subscriptions.events import Event, Heartbeat, Notice, Reset, Selection
@@ -30,6 +31,11 @@ class ChangeSource(Protocol):
     @property
     def generation(self) -> str:
         """The generation that cursors belong to."""
+        ...
+
+    @property
+    def marks(self) -> MarkedLog | None:
+        """What tells its log from others, if anything does."""
         ...
 
     async def last(self) -> Numbers:
@@ -76,7 +82,12 @@ class SubscriptionHub:
 
     async def cursor(self) -> str:
         """The cursor after the last change."""
-        return str(Cursor(self.source.generation, await self.source.last()))
+        return self.cursor_text(self.source.generation, await self.source.last())
+
+    def cursor_text(self, generation: str, numbers: Numbers, offset: int | None = None) -> str:
+        """Return a cursor as text, marked with the input at `offset` or with the last one."""
+        marks = self.source.marks
+        return str(Cursor(generation, numbers, marks.mark(offset) if marks is not None else ""))
 
     def end(self) -> None:
         """End every subscription, in order."""
@@ -85,7 +96,7 @@ class SubscriptionHub:
 
     async def subscribe(self, selection: Selection, after: str | None, snapshot: bool | None) -> "Subscriber":
         """Let a subscriber in. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `Overloaded`."""
-        numbers, reset = await self._start(after)  # from here on nothing is awaited, so that limits hold
+        numbers, reset = await self._cursor_or_reset(after)  # from here on nothing is awaited, so that limits hold
         if len(self._open) >= self.limit:
             raise Overloaded(f"{self.limit} subscriptions are open, and no more are accepted. Try again later.")
         with_snapshot = reset is not None or (after is None if snapshot is None else snapshot)
@@ -99,7 +110,7 @@ class SubscriptionHub:
         """Forget a subscriber."""
         self._open.discard(subscriber)
 
-    async def _start(self, after: str | None) -> tuple[Numbers, Reset | None]:
+    async def _cursor_or_reset(self, after: str | None) -> tuple[Numbers, Reset | None]:
         source = self.source
         if after is None:
             return await source.last(), None
@@ -109,6 +120,8 @@ class SubscriptionHub:
         last = await source.last()
         if len(cursor.numbers) != len(last):
             raise InvalidRequest("cursor", f"A cursor of this service has {len(last)} numbers. {CURSOR_HINT}")
+        if source.marks is not None and not source.marks.has_mark(cursor.mark):
+            return last, Reset(reason="cursor_log", generation=source.generation)
         if not await source.has_reached(cursor.numbers):
             newest = ".".join(map(str, await source.last()))
             raise InvalidRequest(
@@ -162,7 +175,7 @@ class Subscriber:
         """Return an event without content, which carries the cursor if it has moved."""
         cursor = self.reader.cursor
         moved, self._sent = cursor != self._sent, cursor
-        return Heartbeat(cursor=str(Cursor(self.reader.generation, cursor)) if moved else None)
+        return Heartbeat(cursor=self.hub.cursor_text(self.reader.generation, cursor) if moved else None)
 
     async def batches(self) -> AsyncIterator[Sequence[Event]]:
         """Yield events, several at once; at rest a heartbeat now and then. Ends when the service ends."""
@@ -187,7 +200,7 @@ class Subscriber:
     def _event(self, notice: Notice) -> Event:
         if notice.cursor is None:
             return notice.event
-        return replace(notice.event, cursor=str(Cursor(self.reader.generation, notice.cursor)))
+        return replace(notice.event, cursor=self.hub.cursor_text(self.reader.generation, notice.cursor, notice.offset))
 
     async def _restart(self, reason: Literal["generation", "cursor_expired"]) -> Reset:
         source = self.hub.source

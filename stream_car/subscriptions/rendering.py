@@ -61,7 +61,8 @@ class Renderer:
         members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
-            yield Notice(ScopeChange(change=listed_change(Position(self.generation, shard, event.oseq), change)))
+            listed = listed_change(Position(self.generation, shard, event.oseq), change)
+            yield Notice(ScopeChange(change=listed), offset=change.offset)
 
     async def scope_state(self, state: Snapshot, scope: Scope) -> list[Notice]:
         """The members that a scope does not void; nothing if none of them is selected."""
@@ -179,7 +180,7 @@ class Renderer:
                 cause=listed_cause(change.cause),
                 position=position,
             )
-            notices.append(Notice(data))
+            notices.append(Notice(data, offset=change.offset))
         return notices
 
 

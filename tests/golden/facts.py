@@ -127,11 +127,16 @@ def _pending(document: PendingDocument) -> list[object]:
     return [document.id, document.revision, _micros(document.time)]
 
 
+def _unmarked(event: Event) -> str | None:
+    """Return the cursor of an event as it was before cursors named a record of the log."""
+    return event.cursor.partition("@")[0] if event.cursor is not None else None
+
+
 def _event(event: Event) -> list[object]:
     if isinstance(event, ScopeChange):
-        return ["change", event.cursor, event.change.position, _change(event.change)]
+        return ["change", _unmarked(event), event.change.position, _change(event.change)]
     assert isinstance(event, DocumentChange)
-    return ["change", event.cursor, event.id, event.in_force]
+    return ["change", _unmarked(event), event.id, event.in_force]
 
 
 def _number(change: Change) -> int:

@@ -179,7 +179,7 @@ def test_a_data_directory_that_is_served_says_how_to_use_the_service(tmp_path: P
         result = invoke("watch", "--data", str(tmp_path))
 
     assert result.exit_code == 2
-    assert "stream-car serve" in result.stderr and "--url" in result.stderr
+    assert "If a service has it open, use its --url." in result.stderr
 
 
 async def test_rejected_input_is_replayed_in_the_service(tmp_path: Path) -> None:

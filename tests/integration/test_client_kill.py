@@ -14,6 +14,7 @@ import stream_car
 from stream_car import Engine
 from stream_car.api.arguments import ALL
 from stream_car.api.json import to_json
+from stream_car.subscriptions.cursor import Cursor
 from tests.support.http_service import LINES, Running, serving
 from tests.support.processes.publisher import RULE_PACKS, message
 from tests.support.repository import ROOT
@@ -108,7 +109,7 @@ def check(lines: list[str], changes: dict[int, str], times: int) -> None:
     """
     ends = [at for at, text in enumerate(lines) if text.startswith("snapshot-end ")]
     assert len(ends) < times / 2, "followers began again from a snapshot"
-    cursor = int(lines[ends[-1]].rpartition(":")[2])
+    cursor = Cursor.parse(lines[ends[-1]].split()[-1]).numbers[0]
     whole = [text for text in lines[ends[-1] :] if text.startswith('{"position"') and text.endswith("}")]
     received = [(number_of(msgspec.json.decode(text, type=Positioned).position), text) for text in whole]
     assert {number for number, _ in received} == {number for number in changes if number > cursor}

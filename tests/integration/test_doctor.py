@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import stream_car
 from stream_car import Retraction, StreamCarError
+from stream_car.adapters.system_clock import SystemClock
 from stream_car.cli import main
 from stream_car.local.doctor import Finding, examine
 from tests.support.damage import change
@@ -22,7 +23,7 @@ from tests.support.data_directories import (
     wipe_index,
     wipe_state,
 )
-from tests.support.engines import RULESET, built_folder, document, engine
+from tests.support.engines import DAY, RULESET, StoppedClock, built_folder, document, engine
 from tests.support.rule_packs import GOOD, written
 
 
@@ -43,7 +44,7 @@ def test_an_intact_folder_is_ok_and_left_as_it_was(folder: Path) -> None:
     with engine(folder) as car:
         expected = answers(car)
 
-    assert statuses(folder) == {"rules": "ok", "log": "ok", "state": "ok", "index": "ok"}
+    assert statuses(folder) == dict.fromkeys(("log", "clock", "rules", "state", "index"), "ok")
     assert [path.name for path in (folder / "built").iterdir()] == ["1"]
     with engine(folder) as car:
         assert answers(car) == expected
@@ -117,8 +118,42 @@ def test_a_pack_that_has_changed_since_is_a_notice(tmp_path: Path) -> None:
     assert statuses(tmp_path / "data")["rules"] == "notice"
     pack.unlink()
     assert statuses(tmp_path / "data")["rules"] == "notice"
-    (tmp_path / "data" / "generation.json").write_text("{")
-    assert statuses(tmp_path / "data") == {"rules": "damaged", "log": "ok"}
+
+
+def test_a_copy_of_the_rules_that_is_not_what_the_log_records_is_a_notice(folder: Path) -> None:
+    for content in ("{", "{}"):
+        (folder / "generation.json").write_text(content)
+        assert statuses(folder)["rules"] == "notice"
+    (folder / "generation.json").unlink()
+    assert statuses(folder)["rules"] == "notice"
+    with engine(folder, ruleset=None):
+        pass
+    assert statuses(folder)["rules"] == "ok"
+
+
+def test_rules_that_were_altered_in_the_log_are_damage(folder: Path) -> None:
+    change(folder / "documents.sqlite", "UPDATE rules SET hash = zeroblob(32)")
+    *_, last = examine(folder)
+
+    assert (last.check, last.status) == ("log", "damaged")
+    assert "restore" in last.cure
+
+
+def test_a_log_that_is_gone_is_damage_if_something_was_built_from_it(folder: Path) -> None:
+    (folder / "documents.sqlite").unlink()
+    [finding] = examine(folder)
+
+    assert (finding.check, finding.status) == ("log", "damaged")
+    assert "restore" in finding.cure
+
+
+def test_a_log_ahead_of_the_clock_is_a_notice(tmp_path: Path) -> None:
+    with engine(tmp_path, clock=StoppedClock(SystemClock().now() + 30 * DAY)) as car:
+        car.publish(STATEMENTS)
+    findings = {finding.check: finding for finding in examine(tmp_path)}
+
+    assert findings["clock"].status == "notice"
+    assert "hours ahead of the clock" in findings["clock"].detail
 
 
 def test_a_folder_in_use_is_not_examined(folder: Path) -> None:

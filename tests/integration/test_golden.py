@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car import ScopeChange
+from stream_car import Reset
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.cluster.rejected import RejectedTopic
 from stream_car.codec import decode
@@ -85,17 +85,25 @@ def test_its_backup_gives_the_same_answers(release: str, tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("without_rebuild")
-def test_its_cursors_and_positions_can_be_continued(release: str, tmp_path: Path) -> None:
+def test_its_positions_can_be_continued_and_its_cursors_without_a_mark_are_reset_once(
+    release: str, tmp_path: Path
+) -> None:
     folder = unpacked(release, "folder", tmp_path)
     middle, following = cast(tuple[str, dict[str, object]], expected(release, "after"))
     cursors = cast(list[str], values(release, "cursors")["embedded"])
 
     with stream_car.open(folder) as car:
         for view in VIEWS:
-            assert plain(event_facts(car.subscribe(view=view, after=middle))) == following[view]
+            marked = f"{middle}@{car.directory.marks.mark()}"
+            assert plain(event_facts(car.subscribe(view=view, after=marked))) == following[view]
         for cursor in cursors:
             with car.subscribe(view="scope", after=cursor) as events:
-                assert isinstance(next(events), ScopeChange)
+                reset = next(events)
+                assert isinstance(reset, Reset)
+                assert reset.reason == "cursor_log"
+                [*_, last] = events
+            with car.subscribe(view="scope", after=last.cursor) as events:
+                assert list(events) == []
         changes = car.changes(limit=10_000)
         assert car.changes(after=changes[700].position, limit=10_000) == changes[701:]
 

@@ -287,10 +287,10 @@ def test_a_question_of_no_words_or_too_many_is_rejected(text: str) -> None:
 def test_numbers_out_of_range_are_rejected(number: int) -> None:
     assert K_MAX == DEPTH_MAX
     with engine() as car:
-        with pytest.raises(InvalidRequest, match="k must be from 1 to") as caught:
+        with pytest.raises(InvalidRequest, match="`k` must be an integer from 1 to") as caught:
             car.query("comet", k=number)
         assert caught.value.code == "k"
-        with pytest.raises(InvalidRequest, match="depth must be from 1 to") as caught:
+        with pytest.raises(InvalidRequest, match="`depth` must be an integer from 1 to") as caught:
             car.query("comet", depth=number)
         assert caught.value.code == "depth"
 

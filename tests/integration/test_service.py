@@ -171,7 +171,7 @@ async def test_a_revision_that_does_not_become_visible_is_reported_at_the_deadli
         late = await running.post("/v1/resolve", request)
 
     assert (late.status_code, code_of(late)) == (504, "not_visible")
-    assert "revision 2 of claim-1" in late.json()["detail"]
+    assert "Revision 2 of claim-1" in late.json()["detail"]
 
 
 @only_embedded("the clock of Kafka cannot be stopped")

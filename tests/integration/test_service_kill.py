@@ -12,6 +12,7 @@ import pytest
 import stream_car
 from stream_car.api.arguments import ALL
 from stream_car.api.json import to_json
+from stream_car.subscriptions.cursor import Cursor
 from tests.support.http_service import LINES, received_events
 from tests.support.processes.publisher import RULE_PACKS, message
 from tests.support.server_process import Server
@@ -41,7 +42,7 @@ class Follower:
         async with client.stream("GET", "/v1/subscribe", params=parameters, headers=headers) as response:
             assert response.status_code == 200, await response.aread()
             async for event in received_events(response.aiter_lines()):
-                number = int(event.id.rpartition(":")[2])
+                number = Cursor.parse(event.id).numbers[0]
                 assert number > self.last, "a cursor went back"
                 self.cursor, self.last = event.id, number
                 if event.event == "scope-change":
@@ -87,7 +88,7 @@ async def catch_up(server: Server, follower: Follower) -> None:
         cursor = (await client.get("/v1/status")).json()["cursor"]
         task = asyncio.create_task(follower.follow(client))
         async with asyncio.timeout(20):
-            while follower.last < int(cursor.rpartition(":")[2]) and not task.done():
+            while follower.last < Cursor.parse(cursor).numbers[0] and not task.done():
                 await asyncio.sleep(0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

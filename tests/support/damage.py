@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+from stream_car.files.seals import seal_path
+
 
 def flip(path: Path, at: int, bit: int = 0) -> None:
     """Flip one bit of a file."""
@@ -12,7 +14,8 @@ def flip(path: Path, at: int, bit: int = 0) -> None:
 
 
 def change(path: Path, statement: str, *values: object) -> None:
-    """Change a database without its owner."""
+    """Change a database without its owner, as if after a crash: no seal shows that it was changed."""
+    seal_path(path).unlink(missing_ok=True)
     connection = sqlite3.connect(path)
     connection.execute(statement, values)
     connection.commit()

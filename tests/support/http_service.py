@@ -77,8 +77,9 @@ class Running:
 
     def cursor(self, number: int) -> str:
         """Return the cursor after this number of changes of every shard."""
-        shards = 1 if isinstance(self.car, Engine) else self.car.shards
-        return f"{self.generation}:{'.'.join([str(number)] * shards)}"
+        if isinstance(self.car, Engine):
+            return f"{self.generation}:{number}@{self.car.directory.marks.mark()}"
+        return f"{self.generation}:{'.'.join([str(number)] * self.car.shards)}"
 
     async def publish(self, documents: Sequence[Publishable]) -> None:
         """Publish without HTTP, and return when the next answer counts it."""

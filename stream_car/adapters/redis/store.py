@@ -57,7 +57,7 @@ class RedisStore:
         values: dict[bytes, bytes] = {}
         for chunk in _chunks(keys):
             head, *stored = await self.calls.read(*self.peek_request(claim.shard, chunk))
-            self._check(claim, head)
+            self._require_claim(claim, head)
             values.update(_strip_checksums(chunk, stored))
         return values
 
@@ -85,7 +85,7 @@ class RedisStore:
 
     async def outbox(self, claim: Claim) -> Sequence[Emission]:
         head, stored = await self.calls.read(self._key(claim.shard), [HEAD, OUTBOX])
-        self._check(claim, head)
+        self._require_claim(claim, head)
         events = tuple(event for event in _decode_events(stored) if event.oseq > claim.trimmed)
         if [event.oseq for event in events] != list(range(claim.trimmed + 1, claim.next_oseq)):
             raise _damaged(f"The outbox of shard {claim.shard}")
@@ -148,7 +148,7 @@ class RedisStore:
         new_head = _encode_head(key, moved)
         is_written, head = await self.calls.swap(key, _head_prefix(claim), (HEAD, new_head, *pairs))
         if not is_written and head != new_head:  # equal: this very call was executed before, and its reply was lost
-            self._check(claim, head)
+            self._require_claim(claim, head)
 
     async def _sweep(self, shard: int, emptied: Sequence[bytes]) -> None:
         """Delete emptied fields once there are enough of them. Those that are never swept cost memory only."""
@@ -158,7 +158,7 @@ class RedisStore:
             fields, self._emptied[shard] = collected[:ARGUMENTS_MAX], []
             await self.calls.sweep(self._key(shard), fields)
 
-    def _check(self, claim: Claim, head: bytes | None) -> None:
+    def _require_claim(self, claim: Claim, head: bytes | None) -> None:
         if head is None or not head.startswith(_head_prefix(claim)):
             current = _decode_head(claim.shard, self._key(claim.shard), head or b"")
             why = "another worker took it" if current.owner != claim.owner else "it has moved since"

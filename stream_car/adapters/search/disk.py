@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import tantivy
 
-from stream_car.adapters.search.schema import Statistics, read_document, replace_surrogates
+from stream_car.adapters.search.schema import read_document, replace_surrogates
 from stream_car.adapters.search.writer import translate_read_errors
 from stream_car.core.documents import Document
 
@@ -21,20 +21,37 @@ _TIE = 1 - 1e-5  # digits beyond the fifth depend on the order in which terms we
 _EARLY = 4  # all ties are scored if they begin in this part of the candidates: the first quarter
 _RARE = 4  # if fewer than one document in this many is an anchor, tantivy searches among anchors only
 _CHUNK = 256  # ids in one search
+_FREQUENCIES_MAX = 50_000  # document frequencies in memory
 
 
 class CommittedDocuments:
-    """A tantivy searcher, and the statistics of the commit that it sees."""
+    """A tantivy searcher, and what it has counted so far."""
 
-    def __init__(self, fields: tantivy.Schema, searcher: tantivy.Searcher, statistics: Statistics) -> None:
+    def __init__(self, fields: tantivy.Schema, searcher: tantivy.Searcher) -> None:
         self._fields = fields
         self._searcher = searcher
-        self._documents = statistics.documents
-        self._anchors = statistics.anchors
+        self._documents = searcher.num_docs
+        self._anchors = searcher.doc_freq("anchor", True)  # noqa: FBT003  the value to look for
+        self._frequencies: dict[tuple[str, str], int] = {}
 
     def document_frequency(self, field: str, term: str) -> int:
-        """Return the number of documents that have a term. Replaced documents count until they are merged away."""
-        return self._searcher.doc_freq(field, term)
+        """Return the number of documents that have a term.
+
+        tantivy's own number counts a replaced document until it is merged away, which depends on how documents were
+        batched. To count the others costs a few nanoseconds per document that has the term, once per commit and term.
+        """
+        frequency = self._searcher.doc_freq(field, term)
+        if not frequency:
+            return 0
+        if len(self._frequencies) > _FREQUENCIES_MAX:
+            self._frequencies.clear()
+        if (field, term) not in self._frequencies:
+            query = self._term_query(field, term, "freq" if field == "words" else "basic")
+            with translate_read_errors():
+                result = self._searcher.search(query, 1, count=True)
+            frequency = result.count  # type: ignore[attr-defined]  # its stubs lack it
+            self._frequencies[field, term] = frequency
+        return self._frequencies[field, term]
 
     def candidates(
         self, words: Mapping[str, int], names: Mapping[str, int], count: int, replaced: Set[int]
@@ -109,7 +126,7 @@ class CommittedDocuments:
         """Return the number of a document in the term store, if it was committed."""
         if not self._documents or replace_surrogates(document_id) != document_id:
             return None
-        if not self.document_frequency("id", document_id):
+        if not self._searcher.doc_freq("id", document_id):
             return None
         hits = self._searcher.search(self._term_query("id", document_id, "basic"), 1, count=False).hits
         return self._numbers([hits[0][1]])[0] if hits else None

@@ -2,14 +2,13 @@
 
 Promise: once `apply` has returned, the next call finds its documents, whether tantivy has committed them or not.
 Tantivy and memory propose candidates, by words and by the names of scopes. The best candidates are scored exactly and
-alike, with the statistics of both together (a replaced document counts twice until tantivy merges it away; the average
-length is that of disk and memory). A result depends only on the content of the index and the query. The index is
-derived: a folder that is unreadable, damaged, from another release or analysed differently is emptied and starts at
-position 0. The coroutines suspend only in the `yield_control` that they are given.
-Cost: `apply` analyses a document and passes it to tantivy's threads, about 30 us. A commit runs in a thread; it begins
-when 500 documents are searched in memory, or when 8,000 documents of a bulk load wait. Only the first search after a
-bulk load waits for a commit, 50-100 ms. A search takes about two milliseconds at 10^5 documents; its work is bounded
-however long the query is and however many documents tie.
+alike, with exact statistics of the documents that there are now. A result depends only on these documents and the
+query, not on how they were batched or when the index was opened. The index is derived: a folder that is unreadable,
+damaged, from another release or analysed differently is emptied and starts at position 0. The coroutines suspend only
+in the `yield_control` that they are given. Cost: `apply` analyses a document and passes it to tantivy's threads, about
+30 us. A commit runs in a thread; it begins when 500 documents are searched in memory, or when 8,000 documents of a bulk
+load wait. Only the first search after a bulk load waits for a commit, 50-100 ms. A search takes about two milliseconds
+at 10^5 documents; its work is bounded however long the query is and however many documents tie.
 """
 
 import shutil
@@ -20,11 +19,13 @@ from pathlib import Path
 
 import tantivy
 
-from stream_car.adapters.database import delete_database
+from stream_car.adapters.database import delete_database, find_fault
 from stream_car.adapters.search.checksums import is_intact
 from stream_car.adapters.search.disk import CommittedDocuments
 from stream_car.adapters.search.memory import name_term
 from stream_car.adapters.search.schema import (
+    FORMAT,
+    Statistics,
     analyse,
     document_row,
     index_format,
@@ -40,6 +41,7 @@ from stream_car.adapters.search.writer import Writer, translate_read_errors, tra
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.lock import FileLock
+from stream_car.files.seals import break_seal, compare_with_seal, seal
 from stream_car.ports import IndexedDocument, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import QueryWeights
@@ -50,8 +52,25 @@ TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 SCORED_AT_ONCE = 25  # candidates scored before `yield_control` is awaited
 TAIL_ADDED_MAX = 1000  # documents that a search adds to the tail; for more it waits for a commit
+FILES = ("scopes.sqlite", "analysed.sqlite")
+META = ("meta.json", ".managed.json")  # of tantivy's files, those without a checksum of their own
 UNCOMMITTED_MAX = 8000  # documents in one commit
 UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # of their words
+
+
+def find_index_fault(folder: Path) -> str:
+    """Return what is wrong with the files of an index that is not open, as a sentence, or an empty string."""
+    words = folder / "tantivy"
+    for name in FILES:
+        if not (folder / name).exists():
+            return f"The file {name} is missing."
+        if fault := find_fault(folder / name, compare_with_seal(folder / name)):
+            return f"The file {name} {fault}."
+    if any(compare_with_seal(words / name) == "changed" for name in META) or not is_intact(words):
+        return "Its files are missing or have been changed."
+    if not (folder / "format").is_file() or not (folder / "format").read_text("utf-8", "replace").startswith(FORMAT):
+        return "It has another format."
+    return ""
 
 
 class TantivyIndex:
@@ -81,7 +100,7 @@ class TantivyIndex:
 
     def _open(self) -> None:
         words, marker = self._folder / "tantivy", self._folder / "format"
-        if not (marker.exists() and marker.read_bytes() == index_format(self._settings).encode() and is_intact(words)):
+        if not self._is_usable(words, marker):
             self._wipe()
         words.mkdir(mode=0o700, exist_ok=True)
         self._scopes = ScopeNames(self._folder / "scopes.sqlite")
@@ -99,11 +118,20 @@ class TantivyIndex:
             marker.write_text(index_format(self._settings))
             self._uncommitted = UncommittedDocuments()
             self._reload()
-            self._position = self._committed
+            self._documents, self._tokens = self._committed.documents, self._committed.tokens
+            self._position = self._committed.position
+            self._last_on_disk = self._texts.last
         except BaseException:
             self._scopes.close()
             self._texts.close()
             raise
+
+    def _is_usable(self, words: Path, marker: Path) -> bool:
+        """Return whether what is on disk is whole, unchanged, and analysed as these settings want it."""
+        if not marker.exists() or marker.read_bytes() != index_format(self._settings).encode():
+            return False
+        verdicts = [break_seal(words / name) for name in META]
+        return "changed" not in verdicts and is_intact(words) and all((self._folder / name).exists() for name in FILES)
 
     def _wipe(self) -> None:
         """Delete the files that this class writes, and no others that may be in the folder."""
@@ -117,9 +145,9 @@ class TantivyIndex:
         with translate_read_errors():
             self._index.reload()
             searcher = self._index.searcher()
-            self._statistics = read_statistics(self._schema, searcher)
-        self._disk = CommittedDocuments(self._schema, searcher, self._statistics)
-        self._committed = self._statistics.position
+            statistics = read_statistics(self._schema, searcher)
+        self._disk = CommittedDocuments(self._schema, searcher)
+        self._committed = statistics
 
     async def apply(
         self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
@@ -140,8 +168,14 @@ class TantivyIndex:
         self._commit_if_due(UNCOMMITTED_MAX)
 
     def _replace(self, document_id: str, document: UncommittedDocument | None) -> None:
-        if self._uncommitted.put(document_id, document, self._disk.number):
+        replaced = self._uncommitted.put(document_id, document, self._disk.number)
+        if replaced is not None:
             self._writer.delete(document_id)  # of a new id tantivy has no row to look for
+            self._documents -= 1
+            self._tokens -= self._texts.length(replaced)
+        if document is not None:
+            self._documents += 1
+            self._tokens += document.terms.length
 
     def _commit_if_due(self, limit: int) -> None:
         """Finish a commit that is done. Begin one if `limit` documents, or very long ones, are uncommitted."""
@@ -158,7 +192,8 @@ class TantivyIndex:
         self._scopes.flush()  # first: the committed position must never be ahead of the scopes or the term store
         self._texts.flush()
         self._uncommitted.seal()
-        self._writer.begin(self._position, self._sync)
+        self._last_sealed = self._texts.last
+        self._writer.begin(Statistics(self._documents, self._tokens, self._position), self._sync)
 
     def _sync(self) -> None:
         """Make what was flushed durable, and checkpoint the term store so that no later flush has to."""
@@ -171,6 +206,7 @@ class TantivyIndex:
         if self._writer.is_committing:
             self._writer.finish()
             self._reload()
+            self._last_on_disk = self._last_sealed
             self._texts.remove(self._uncommitted.forget_sealed())
 
     def _commit(self) -> None:
@@ -182,7 +218,7 @@ class TantivyIndex:
     @property
     def committed(self) -> int:
         """The input offset at which indexing continues after a crash."""
-        return self._committed
+        return self._committed.position
 
     async def version(self) -> int:
         return self._version
@@ -252,12 +288,11 @@ class TantivyIndex:
 
     def _plan(self, text: str, query: QueryTerms) -> QueryPlan:
         """Plan a query with the statistics of disk and memory together."""
-        on_disk, in_tail = self._disk.document_frequency, self._uncommitted.tail.document_frequency
         plan = plan_query(
             query,
-            {word: on_disk("words", word) + in_tail(word) for word in dict.fromkeys(query.words)},
-            {name: on_disk("names", name) + in_tail(name_term(name)) for name in query.names},
-            documents=self._statistics.documents + len(self._uncommitted.tail),
+            {word: self._frequency("words", word, word) for word in dict.fromkeys(query.words)},
+            {name: self._frequency("names", name, name_term(name)) for name in query.names},
+            documents=self._documents,
             average_length=self._average_length(),
             settings=self._settings,
         )
@@ -271,18 +306,24 @@ class TantivyIndex:
 
     def _fill_tail(self) -> None:
         """Add the newest documents to the tail. If it has become too long, begin a commit or wait for one."""
-        on_disk = self._statistics.documents
+        on_disk = self._committed.documents
         is_fresh_and_long = not on_disk and len(self._uncommitted) > FRESH_TAIL_MAX
         if self._uncommitted.outside_tail > TAIL_ADDED_MAX or is_fresh_and_long:
             self._commit()
         elif on_disk:
             self._commit_if_due(min(TAIL_MAX, on_disk) + 1)
         self._uncommitted.fill_tail()
+        for ghost in self._texts.get(self._uncommitted.new_ghosts(self._last_on_disk)):
+            self._uncommitted.ghosts.add(str(ghost.number), ghost.terms)
+
+    def _frequency(self, field: str, on_disk: str, in_memory: str) -> int:
+        """Return the number of documents that have a word or name now."""
+        uncommitted = self._uncommitted
+        frequency = self._disk.document_frequency(field, on_disk) + uncommitted.tail.document_frequency(in_memory)
+        return frequency - uncommitted.ghosts.frequencies.get(in_memory, 0)
 
     def _average_length(self) -> float:
-        on_disk, tail = self._statistics.documents, self._uncommitted.tail
-        total = on_disk * self._statistics.average_length + tail.tokens()
-        return total / (on_disk + len(tail)) if on_disk or tail else 0.0
+        return self._tokens / self._documents if self._documents else 0.0
 
     def _tail_candidates(self, query: QueryWeights, count: int) -> list[int]:
         if not self._uncommitted.tail:
@@ -315,6 +356,9 @@ class TantivyIndex:
         self._scopes.close()
         self._texts.close()
         self._writer.close()
+        with suppress(OSError):
+            for name in META:
+                seal(self._folder / "tantivy" / name)
 
     def close(self) -> None:
         """Commit what is in memory, wait for merges, and release the folder. Further calls do nothing."""
@@ -323,7 +367,7 @@ class TantivyIndex:
         try:
             try:
                 self._end_commit()
-                if self._uncommitted or self._position != self._committed:
+                if self._uncommitted or self._position != self._committed.position:
                     self._commit()
             finally:
                 self._close_files()

@@ -14,7 +14,7 @@ K1, B = 1.2, 0.75  # tantivy's own values
 _NAME_PREFIX = "="
 
 
-class _Part:
+class TermCounts:
     """Documents by id, with the set of their terms."""
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ class Tail:
     """
 
     def __init__(self) -> None:
-        self._sealed = _Part()
-        self._open = _Part()
+        self._sealed = TermCounts()
+        self._open = TermCounts()
 
     def __len__(self) -> int:
         return len(self._sealed.documents) + len(self._open.documents)
@@ -69,11 +69,11 @@ class Tail:
         """Seal all documents, so that they can be forgotten together."""
         for document_id, document in self._sealed.documents.items():
             self._open.add(document_id, document)
-        self._sealed, self._open = self._open, _Part()
+        self._sealed, self._open = self._open, TermCounts()
 
     def forget_sealed(self) -> None:
         """Remove the sealed documents."""
-        self._sealed = _Part()
+        self._sealed = TermCounts()
 
     def document_frequency(self, term: str) -> int:
         """Return the number of documents that have the term."""

@@ -15,18 +15,17 @@ from msgspec import Struct
 from stream_car.adapters.database import add_checksum, strip_checksum
 from stream_car.core.documents import Document
 from stream_car.core.scope_names import scope_parts
-from stream_car.errors import Halted, StreamCarError
+from stream_car.errors import Halted
 from stream_car.ports import IndexedDocument
 from stream_car.ranking.analysis import names, terms
 from stream_car.ranking.bm25 import DocumentTerms, join_terms
 from stream_car.ranking.settings import Settings
 
 TANTIVY = version("tantivy")
-FORMAT = f"stream-car index 2, tantivy {TANTIVY}\n"
+FORMAT = f"stream-car index 3, tantivy {TANTIVY}\n"
 CURE = "Delete the folder of the index; it is rebuilt from the log."
 
-MARK = "position"  # the mark of the row that holds the position
-_MARK_WORD = "streamcarposition"  # the only word of that row; tantivy's explanation of its score has the statistics
+MARK = "statistics"  # the mark of the row that holds the statistics
 
 _SCOPES_MAX = 1 << 14  # scopes whose names are cached
 
@@ -55,30 +54,19 @@ def schema() -> tantivy.Schema:
         .add_bytes_field("body", stored=True)
         .add_boolean_field("anchor", fast=True, indexed=True)
         .add_text_field("mark", tokenizer_name="raw", index_option="basic")
+        .add_unsigned_field("documents", stored=True)
+        .add_unsigned_field("tokens", stored=True)
         .add_unsigned_field("position", stored=True)
         .build()
     )
 
 
 class Statistics(Struct, frozen=True):
-    """What scores depend on, as tantivy counts it, and the position of the same commit."""
+    """What a commit recorded: its documents, their terms with repeats, and the position that they reach."""
 
     documents: int = 0
-    anchors: int = 0
-    average_length: float = 0.0
+    tokens: int = 0
     position: int = 0
-
-
-class _Explanation(Struct):
-    description: str
-    value: float
-    details: list["_Explanation"] = []
-
-    def find(self, start: str) -> float:
-        """Return the value whose description begins with `start`, or -1."""
-        if self.description.startswith(start):
-            return self.value
-        return max((part.find(start) for part in self.details), default=-1.0)
 
 
 def read_statistics(fields: tantivy.Schema, searcher: tantivy.Searcher) -> Statistics:
@@ -86,18 +74,8 @@ def read_statistics(fields: tantivy.Schema, searcher: tantivy.Searcher) -> Stati
     marks = searcher.search(tantivy.Query.term_query(fields, "mark", MARK, "basic"), 1, count=False).hits
     if not marks:
         return Statistics()
-    address = marks[0][1]
-    query = tantivy.Query.term_query(fields, "words", _MARK_WORD, "freq")
-    explanation = msgspec.json.decode(query.explain(searcher, address).to_json(), type=_Explanation)
-    documents, length = explanation.find("N, "), explanation.find("avgdl")
-    if documents < 0 or length < 0:
-        raise StreamCarError(f"tantivy {TANTIVY} explains scores in an unknown way. Install tantivy 0.27.")
-    return Statistics(
-        documents=int(documents),
-        anchors=searcher.doc_freq("anchor", True),  # noqa: FBT003  the value to look for
-        average_length=length,
-        position=int(searcher.doc(address).get_first("position") or 0),
-    )
+    row = searcher.doc(marks[0][1])
+    return Statistics(*(int(row.get_first(name) or 0) for name in ("documents", "tokens", "position")))
 
 
 def indexed_text(document: Document) -> str:
@@ -145,11 +123,12 @@ def read_document(row: tantivy.Document) -> Document:
     return _decoder.decode(body)
 
 
-def position_row(position: int) -> tantivy.Document:
-    """Return the row that holds the position. It is not an anchor, and no query has its word."""
+def statistics_row(statistics: Statistics) -> tantivy.Document:
+    """Return the row that holds the statistics. It is not an anchor, and has no words."""
     row = tantivy.Document()
     row.add_text("mark", MARK)
-    row.add_text("words", _MARK_WORD)
     row.add_boolean("anchor", False)  # noqa: FBT003  the value to store
-    row.add_unsigned("position", position)
+    row.add_unsigned("documents", statistics.documents)
+    row.add_unsigned("tokens", statistics.tokens)
+    row.add_unsigned("position", statistics.position)
     return row

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stream_car.adapters.database import connect, sync_log, translate_errors
+from stream_car.adapters.database import connect, require_unchanged, seal_database, sync_log, translate_errors
 from stream_car.core.scope_names import part_name, scope_parts
 from stream_car.errors import StreamCarError
 
@@ -27,6 +27,7 @@ class ScopeNames:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: set[str] = set()
+        require_unchanged(path, CURE)
         with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL")
             try:
@@ -89,3 +90,4 @@ class ScopeNames:
             self.flush()
         with translate_errors(self._path, CURE):
             self._connection.close()
+        seal_database(self._path)

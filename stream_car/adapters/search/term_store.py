@@ -15,7 +15,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from stream_car.adapters.checkpoints import checkpoint
-from stream_car.adapters.database import add_checksum, connect, strip_checksum, sync_log, translate_errors
+from stream_car.adapters.database import (
+    add_checksum,
+    connect,
+    require_unchanged,
+    seal_database,
+    strip_checksum,
+    sync_log,
+    translate_errors,
+)
 from stream_car.errors import Halted, StreamCarError
 from stream_car.ranking.bm25 import DocumentTerms
 
@@ -39,6 +47,7 @@ class TermStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        require_unchanged(path, CURE)
         with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL", mapped=True)
             try:
@@ -94,6 +103,15 @@ class TermStore:
             raise Halted("damaged", f"The file {self._path.name} lacks documents that the text index has. {CURE}")
         return documents
 
+    @property
+    def last(self) -> int:
+        """The number that was given out last."""
+        return self._last
+
+    def length(self, number: int) -> int:
+        """Return the number of terms of a document. Raises `Halted` (`damaged`) if it is missing or has changed."""
+        return self.get([number])[0].terms.length
+
     def _begin(self) -> None:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -119,14 +137,19 @@ class TermStore:
             self.flush()
         with translate_errors(self._path, CURE):
             self._connection.close()
+        seal_database(self._path)
 
 
 def _encode(document_id: str, terms: DocumentTerms) -> bytes:
-    return add_checksum(document_id.encode(), f"{terms.text}\n{terms.names}".encode())
+    return add_checksum(_name(document_id, terms.length), f"{terms.text}\n{terms.names}".encode())
+
+
+def _name(document_id: str, length: int) -> bytes:
+    return f"{length} {document_id}".encode()
 
 
 def _decode(document_id: str, length: int, stored: bytes) -> DocumentTerms:
-    value = strip_checksum(document_id.encode(), stored)
+    value = strip_checksum(_name(document_id, length), stored)
     if value is None:
         raise Halted("damaged", f"The terms of document {document_id!r} are damaged. {CURE}")
     text, _, names = value.decode().partition("\n")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from stream_car.adapters.search.memory import Tail
+from stream_car.adapters.search.memory import Tail, TermCounts
 from stream_car.core.documents import Document
 from stream_car.ports import IndexedDocument
 from stream_car.ranking.bm25 import DocumentTerms
@@ -34,8 +34,10 @@ class UncommittedDocuments:
 
     def __init__(self) -> None:
         self.tail = Tail()
+        self.ghosts = TermCounts()  # documents on disk that are replaced, by number: they count there, and must not
         self.replaced: list[int] = []  # numbers that nothing refers to once all of this is committed
         self.characters = 0  # of the open documents
+        self._examined = 0  # how many of `replaced` `new_ghosts` has returned or left out
         self._open: dict[str, UncommittedDocument | None] = {}
         self._sealed: dict[str, UncommittedDocument | None] = {}
         self._open_outside_tail: dict[str, DocumentTerms] = {}
@@ -78,8 +80,8 @@ class UncommittedDocuments:
 
     def put(
         self, document_id: str, document: UncommittedDocument | None, number_on_disk: Callable[[str], int | None]
-    ) -> bool:
-        """Set the latest change of an id (`None`: dropped). Returns whether it replaces a document, here or on disk."""
+    ) -> int | None:
+        """Set the latest change of an id (`None`: dropped). Return the number of what it replaces, here or on disk."""
         is_new = document_id not in self
         number = number_on_disk(document_id) if is_new else self._number(document_id)
         if number is not None:
@@ -93,11 +95,16 @@ class UncommittedDocuments:
             self._open_outside_tail[document_id] = document.terms
             self.characters += len(document.terms.text)
         self._free(_FREED_PER_PUT)
-        return number is not None
+        return number
 
     def _free(self, limit: int) -> None:
         for _ in range(min(limit, len(self._freed))):
             self._freed.popitem()
+
+    def new_ghosts(self, last_on_disk: int) -> list[int]:
+        """Return the numbers of documents on disk, up to `last_on_disk`, that were replaced since the last call."""
+        new, self._examined = self.replaced[self._examined :], len(self.replaced)
+        return [number for number in new if number <= last_on_disk]
 
     def fill_tail(self) -> None:
         """Add the documents to the tail that it lacks."""
@@ -121,6 +128,7 @@ class UncommittedDocuments:
         """Forget the sealed part, which is on disk now. Returns the numbers that nothing refers to any more."""
         self._freed, self._sealed, self._sealed_outside_tail = self._sealed, {}, {}
         self.tail.forget_sealed()
+        self.ghosts, self._examined = TermCounts(), 0
         unused, self.replaced = self.replaced[: self._sealed_replaced], self.replaced[self._sealed_replaced :]
         self._sealed_replaced = 0
         return unused

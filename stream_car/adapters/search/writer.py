@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import tantivy
 
-from stream_car.adapters.search.schema import CURE, MARK, position_row
+from stream_car.adapters.search.schema import CURE, MARK, Statistics, statistics_row
 from stream_car.errors import Halted, StreamCarError
 
 _HEAP = 100_000_000
@@ -60,15 +60,15 @@ class Writer:
         """Whether a commit was begun for which `finish` would not wait."""
         return self._commit is not None and self._commit.done()
 
-    def begin(self, position: int, before_commit: Callable[[], None]) -> None:
-        """Begin to commit every row so far and the position that they reach.
+    def begin(self, statistics: Statistics, before_commit: Callable[[], None]) -> None:
+        """Begin to commit every row so far, and the statistics that they lead to.
 
         The thread of the commit calls `before_commit` first.
         """
         with translate_write_errors():
             self._pass_on(len(self._queue))
             self._writer.delete_documents_by_term("mark", MARK)
-            self._writer.add_document(position_row(position))
+            self._writer.add_document(statistics_row(statistics))
         self._commit = self._thread.submit(self._run, before_commit)
 
     def _run(self, before_commit: Callable[[], None]) -> None:

@@ -1,15 +1,25 @@
 """How far feeds were read, in a file beside the log.
 
-Promise: `put` stores all of its rows or none. If the log has lost its end since (a backup was restored), all rows are
-deleted and feeds are read again. That costs time and changes nothing else, because the log recognises what it has.
-Cost: one look-up per record.
+Promise: `put` stores all of its rows or none. If the file is damaged, or the log has lost its end since (a backup was
+restored), all rows are deleted and feeds are read again. That costs time and changes nothing else, because the log
+recognises what it has. Cost: one look-up per record.
 """
 
-import sqlite3
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from stream_car.adapters.database import connect, transaction, translate_errors
+from stream_car.adapters.database import (
+    connect,
+    delete_database,
+    require_unchanged,
+    seal_database,
+    transaction,
+    translate_errors,
+)
+from stream_car.errors import Halted
+
+_log = logging.getLogger(__name__)
 
 FILE = "feeds.sqlite"
 CURE = "Delete it: feeds are then read from their beginning, and records that were read before change nothing."
@@ -21,11 +31,16 @@ class FeedPositionFile:
 
     def __init__(self, path: Path, *, end: int) -> None:
         self._path = path
+        try:
+            require_unchanged(path, CURE)
+        except Halted as halted:
+            _log.warning("%s That is done now.", halted)
+            delete_database(path)
         with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL")
             try:
                 self._prepare(end)
-            except sqlite3.Error:
+            except BaseException:
                 self._connection.close()
                 raise
 
@@ -38,6 +53,8 @@ class FeedPositionFile:
         )
         run("CREATE TABLE IF NOT EXISTS log (one INTEGER PRIMARY KEY CHECK (one = 1), reached INTEGER NOT NULL)")
         reached = run("SELECT reached FROM log").fetchone()
+        if reached is not None and not isinstance(reached[0], int):
+            raise self.damaged("How far the log had reached")
         if reached is not None and reached[0] > end:
             with transaction(self._connection):
                 run("DELETE FROM kept")
@@ -59,6 +76,11 @@ class FeedPositionFile:
             )
             self._connection.execute("INSERT OR REPLACE INTO log VALUES (1, ?)", (reached,))
 
+    def damaged(self, what: str) -> Halted:
+        """Return the error for bytes that have changed since they were written. `what` names them."""
+        return Halted("damaged", f"{what} in {self._path.name} is damaged. {CURE}")
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+        seal_database(self._path)

@@ -42,6 +42,18 @@ class Chain:
             ).fetchone()
         return 0 if row[0] is None else row[0] - (partition << PARTITION_BITS)
 
+    def hash_before(self, partition: int, offset: int) -> bytes:
+        """Return the hash of the record before this offset. Raises `Halted` if there is none."""
+        if not offset:
+            return genesis(partition)
+        with translate_errors(self._path, CURE):
+            row: tuple[bytes] | None = self._connection.execute(
+                "SELECT hash FROM records WHERE at = ?", ((partition << PARTITION_BITS) + offset - 1,)
+            ).fetchone()
+        if row is None:
+            raise self._missing(partition, offset - 1)
+        return row[0]
+
     def records(self, partition: int, start: int, count: int) -> Iterator[Record]:
         """Read and verify `count` records from offset `start` on. The row before them is read too, for its hash.
 
@@ -102,4 +114,11 @@ def next_hash(
     digest = hashlib.sha256(previous_hash)
     digest.update(_FIXED_FIELDS.pack(offset, append_time, *lengths))
     digest.update(b"".join(part for part in parts if part is not None))
+    return digest.digest()
+
+
+def rules_hash(previous: bytes, record_hash: bytes, number: int, next_offset: int, value: bytes) -> bytes:
+    """Return the hash of recorded rules. It follows that of the rules before them and that of the last record."""
+    digest = hashlib.sha256(previous + record_hash)
+    digest.update(_FIXED_FIELDS.pack(number, next_offset, len(value), 0, 0) + value)
     return digest.digest()

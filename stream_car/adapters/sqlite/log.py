@@ -25,19 +25,26 @@ from stream_car.adapters.sqlite.hash_chain import (
     genesis,
     next_hash,
     row_range,
+    rules_hash,
 )
 from stream_car.errors import Halted
 from stream_car.files.lock import FileLock
-from stream_car.ports import Clock, Message, Record
+from stream_car.ports import Clock, Message, Record, later_time
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS records (
     at INTEGER PRIMARY KEY, append_time INTEGER NOT NULL, key BLOB, value BLOB, headers BLOB, hash BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS rules (
+    number INTEGER PRIMARY KEY, next_offset INTEGER NOT NULL, value BLOB NOT NULL, hash BLOB NOT NULL
+);
 """
-_HEADER_INDEX = "CREATE INDEX IF NOT EXISTS records_with_headers ON records (at) WHERE headers IS NOT NULL"
 _INSERT = "INSERT INTO records (at, append_time, key, value, headers, hash) VALUES (?, ?, ?, ?, ?, ?)"
+
+
+MARK_BYTES = 6  # of a hash: whether two logs are one, not whether somebody forged one
+MARK_DIGITS = 14
 
 
 class Tip(Struct, frozen=True, gc=False):
@@ -49,7 +56,7 @@ class Tip(Struct, frozen=True, gc=False):
 
 
 class SqliteLog:
-    """Implements `ports.Log` for one process. A second process is rejected with the process id of the first."""
+    """Implements `ports.Log` and `ports.MarkedLog`. A second process is rejected with the process id of the first."""
 
     def __init__(self, path: Path | str, clock: Clock, partitions: int = 1) -> None:
         self.path = Path(path)
@@ -99,7 +106,7 @@ class SqliteLog:
         tip = self._tips[partition]
         if not messages:
             return tip.end
-        append_time = max(self._clock.now(), tip.append_time)
+        append_time = later_time(tip.append_time, self._clock.now())
         rows, last_hash = [], tip.hash
         base = partition << PARTITION_BITS
         for offset, message in enumerate(messages, tip.end):
@@ -147,18 +154,87 @@ class SqliteLog:
     def offsets_by_header(self, header: str) -> dict[int, int]:
         """Map the number in this header to the offset of its record, for every record of partition 0 that has it.
 
-        The first call scans the whole log and creates an index of the few records that have headers.
+        Cost: it scans the whole log. An index could have lost some of them unnoticed.
         """
         with translate_errors(self.path, CURE):
-            self._connection.execute(_HEADER_INDEX)
             rows: list[tuple[int, bytes]] = self._connection.execute(
-                "SELECT at, headers FROM records WHERE headers IS NOT NULL AND at BETWEEN ? AND ?", row_range(0)
+                "SELECT at, headers FROM records NOT INDEXED WHERE headers IS NOT NULL AND at BETWEEN ? AND ?",
+                row_range(0),
             ).fetchall()
         matches = ((at, value) for at, headers in rows for name, value in HEADERS.decode(headers) if name == header)
         return {int(value): at for at, value in matches if value.isdigit()}
 
+    def rules(self) -> bytes | None:
+        """Return what `record_rules` stored last, or `None` if it was never called.
+
+        Raises:
+            Halted: rules are missing or were altered, or belong to another log (`damaged`).
+        """
+        with translate_errors(self.path, CURE):
+            return self._rules()[0]
+
+    def record_rules(self, value: bytes) -> None:
+        """Store the rules under which the records from now on are read, tied to the last record of partition 0.
+
+        They are durable when this returns, and take no offset.
+        """
+        with translate_errors(self.path, CURE), transaction(self._connection):
+            _, number, previous = self._rules()
+            end = self._tips[0].end
+            digest = self._rules_hash(previous, number, end, value)
+            self._connection.execute("INSERT INTO rules VALUES (?, ?, ?, ?)", (number, end, value, digest))
+            self._connection.execute("INSERT OR REPLACE INTO about VALUES ('rules', ?)", (number + 1,))
+
+    def _rules(self) -> tuple[bytes | None, int, bytes]:
+        """Return the rules recorded last, how often rules were recorded, and the hash of the last time."""
+        current: bytes | None = None
+        count, previous = 0, genesis(0)
+        rows: list[tuple[int, object, object, bytes]] = self._connection.execute(
+            "SELECT number, next_offset, value, hash FROM rules ORDER BY number"
+        ).fetchall()
+        for number, end, value, digest in rows:
+            if not (
+                number == count
+                and isinstance(end, int)
+                and isinstance(value, bytes)
+                and digest == self._rules_hash(previous, number, end, value)
+            ):
+                raise Halted("damaged", f"The rules in {self.path.name} were altered, or belong to another log. {CURE}")
+            current, count, previous = value, count + 1, digest
+        recorded: tuple[int] | None = self._connection.execute(
+            "SELECT value FROM about WHERE name = 'rules'"
+        ).fetchone()
+        if recorded is not None and recorded[0] != count:
+            raise Halted("damaged", f"The rules in {self.path.name} are missing. {CURE}")
+        return current, count, previous
+
+    def _rules_hash(self, previous: bytes, number: int, next_offset: int, value: bytes) -> bytes:
+        return rules_hash(previous, self._chain.hash_before(0, next_offset), number, next_offset, value)
+
+    def mark(self, offset: int | None = None) -> str:
+        """Return the offset after the record, with the beginning of its hash. Cost: one look-up."""
+        end, digest = self._tips[0].end, self._tips[0].hash
+        if offset is not None and offset + 1 != end:
+            end, digest = offset + 1, self._chain.hash_before(0, offset + 1)
+        return f"{end}-{digest[:MARK_BYTES].hex()}"
+
+    def has_mark(self, mark: str) -> bool:
+        """Return whether the record before the offset in the mark has this hash. Cost: one look-up."""
+        offset, _, digest = mark.partition("-")
+        if not (offset.isascii() and offset.isdecimal() and len(offset) < MARK_DIGITS):
+            return False
+        if not self._chain.first(0) <= int(offset) <= self._tips[0].end:
+            return False
+        return self._chain.hash_before(0, int(offset))[:MARK_BYTES].hex() == digest
+
+    @property
+    def clock_lead(self) -> int:
+        """How far the last append time is ahead of the clock, in microseconds. Far ahead: the clock had leapt."""
+        return max(0, max(tip.append_time for tip in self._tips) - self._clock.now())
+
     def verify(self) -> tuple[int, ...]:
         """Verify every record of every partition, and return where each ends. Raises `Halted` at the first fault."""
+        self.rules()
         for partition, tip in enumerate(self._tips):
             for _ in self._chain.records(partition, 0, tip.end):
                 pass

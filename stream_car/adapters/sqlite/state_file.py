@@ -1,18 +1,28 @@
 """The SQLite file of derived state, shared by a store and a journal.
 
 Promise: the file is derived from the log and may be lost. It is therefore not flushed at every commit, only protected
-from being half-written. A file that cannot be read when it is opened, or that has another format, is deleted and
+from being half-written. A file that has another format, or that has changed since it was closed, is deleted and
 created again.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from stream_car.adapters.checkpoints import Checkpoints
-from stream_car.adapters.database import connect, delete_database, transaction, translate_errors
+from stream_car.adapters.database import (
+    connect,
+    delete_database,
+    require_unchanged,
+    seal_database,
+    transaction,
+    translate_errors,
+)
 from stream_car.errors import Halted
+
+_log = logging.getLogger(__name__)
 
 FORMAT = 1
 CURE = "The file holds derived state only: delete it, and it is rebuilt from the log."
@@ -43,12 +53,15 @@ class StateFile:
         self.path = Path(path)
         try:
             self.connection = self._open()
-        except Halted:
+        except Halted as halted:
+            _log.warning("%s It is built again now.", halted)
             delete_database(self.path)
             self.connection = self._open()
         self.checkpoints = Checkpoints(self.path)
+        self._is_closed = False
 
     def _open(self) -> sqlite3.Connection:
+        require_unchanged(self.path, CURE)
         with self.translate_errors():
             connection = connect(self.path, synchronous="NORMAL", mapped=True)
         try:
@@ -81,6 +94,7 @@ class StateFile:
         delete_database(self.path)
         self.connection = self._open()
         self.checkpoints = Checkpoints(self.path)
+        self._is_closed = False
 
     def damage_error(self, what: str) -> Halted:
         """Return the error for bytes that have changed since they were written. `what` names them."""
@@ -88,6 +102,10 @@ class StateFile:
 
     def close(self) -> None:
         """Close the file. Further calls do nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.checkpoints.close()
         with self.translate_errors():
             self.connection.close()
+        seal_database(self.path)

@@ -37,7 +37,7 @@ class SqliteStore:
 
     async def read(self, claim: Claim, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         with self._file.transaction() as connection:
-            self._check(connection, claim)
+            self._require_claim(connection, claim)
             return self._values(connection, claim.shard, keys)
 
     async def commit(
@@ -49,7 +49,7 @@ class SqliteStore:
         written = [(shard, key, add_checksum(key, value)) for key, value in writes.items() if value is not None]
         deleted = [(shard, key) for key, value in writes.items() if value is None]
         with self._file.transaction() as connection:
-            self._check(connection, claim)
+            self._require_claim(connection, claim)
             connection.executemany(
                 "INSERT OR REPLACE INTO entries (shard, key, value) VALUES (?, ?, ?)", sorted(written)
             )
@@ -63,7 +63,7 @@ class SqliteStore:
 
     async def outbox(self, claim: Claim) -> Sequence[Emission]:
         with self._file.transaction() as connection:
-            self._check(connection, claim)
+            self._require_claim(connection, claim)
             rows: list[tuple[bytes]] = connection.execute(
                 "SELECT events FROM outbox WHERE shard = ? AND last_oseq > ? ORDER BY last_oseq",
                 (claim.shard, claim.trimmed),
@@ -79,7 +79,7 @@ class SqliteStore:
         if up_to >= claim.next_oseq:
             raise ValueError(f"Event {up_to} does not exist yet.")
         with self._file.transaction() as connection:
-            self._check(connection, claim)
+            self._require_claim(connection, claim)
             trimmed = max(up_to, claim.trimmed)
             connection.execute("DELETE FROM outbox WHERE shard = ? AND last_oseq <= ?", (claim.shard, trimmed))
             return self._put(connection, replace(claim, trimmed=trimmed))
@@ -117,7 +117,7 @@ class SqliteStore:
             raise self._file.damage_error(f"The row of shard {shard}")
         return claim
 
-    def _check(self, connection: sqlite3.Connection, claim: Claim) -> None:
+    def _require_claim(self, connection: sqlite3.Connection, claim: Claim) -> None:
         current = self._current(connection, claim.shard)
         if current != claim:
             why = "another worker took it" if current and current.owner != claim.owner else "it has moved since"

@@ -26,6 +26,7 @@ const CAUSES = {
 };
 const RESETS = {
   cursor_expired: "Some changes were missed while the connection was down.",
+  cursor_log: "The service has other data than before. Later changes are of that data.",
   cursor_generation: "The rules have changed. Later changes follow the new rules.",
   generation: "The rules have changed. Later changes follow the new rules.",
 };

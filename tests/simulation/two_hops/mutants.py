@@ -225,43 +225,43 @@ class NeverDoubts(ManyShardsSource):
 class CutsAtTheLast(ManyShardsSource):
     """The cut is what the last shard read had heard, not the least of all."""
 
-    def _note_headers(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _lower_cut(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         self._cut = []
-        super()._note_headers(replies)
+        super()._lower_cut(replies)
 
 
 class IgnoresRevisions(ManyShardsSource):
     """What is known of an id is not compared with the cut."""
 
-    def _note(self, place: ShardId, value: Value) -> None:
+    def _record_applied(self, place: ShardId, value: Value) -> None:
         if not isinstance(value, StoredDocument):
-            super()._note(place, value)
+            super()._record_applied(place, value)
 
 
 class IgnoresReleases(ManyShardsSource):
     """A document counts as changed when it was said, not when it was released."""
 
-    def _note(self, place: ShardId, value: Value) -> None:
+    def _record_applied(self, place: ShardId, value: Value) -> None:
         if isinstance(value, StoredDocument):
             self._seen[place.shard] = max(self._seen[place.shard], value.offset)
         else:
-            super()._note(place, value)
+            super()._record_applied(place, value)
 
 
 class IgnoresScopes(ManyShardsSource):
     """What a scope has applied is not compared with the cut."""
 
-    def _note(self, place: ShardId, value: Value) -> None:
+    def _record_applied(self, place: ShardId, value: Value) -> None:
         if not isinstance(value, Scope):
-            super()._note(place, value)
+            super()._record_applied(place, value)
 
 
 class TrustsTheIntake(ManyShardsSource):
     """An intake shard that fell back is believed to know all that the frontiers have heard."""
 
-    def _note_headers(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _lower_cut(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
         ahead = {place: (1 << 40, raw) if place.hop == "intake" else (at, raw) for place, (at, raw) in replies.items()}
-        super()._note_headers(ahead)
+        super()._lower_cut(ahead)
 
 
 MUTANTS: dict[str, Parts] = {

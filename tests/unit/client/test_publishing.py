@@ -89,7 +89,7 @@ def test_documents_of_every_kind_are_sent_as_json() -> None:
 
 
 def test_what_cannot_be_published_is_an_error_before_it_is_sent() -> None:
-    with pytest.raises(StreamCarError, match="Cannot publish a int"):
+    with pytest.raises(StreamCarError, match="Cannot publish an int"):
         list(batches([5]))  # type: ignore[list-item]
     with pytest.raises(InvalidDocument):
         list(batches([{"id": "a", "x": object()}]))

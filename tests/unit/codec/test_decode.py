@@ -332,3 +332,24 @@ def test_an_error_names_the_document_once_its_id_is_known() -> None:
 def test_limits_can_be_set() -> None:
     with pytest.raises(InvalidDocument, match="size"):
         decode(text(text="long"), limits=Limits(text=3))
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "reason"),
+    [
+        (b"{}", "id", "`id` is missing. Send a string of 1 to 256 bytes."),
+        (b'{"id":""}', "id", "`id` must be a string of 1 to 256 bytes."),
+        (
+            b'{"id":"d","type":"t"}',
+            "time",
+            "`time` is missing. Send RFC 3339 such as 2024-01-31T09:30:00Z, or a day alone.",
+        ),
+        (text(time=5), "time", "`time` must be a string. Send RFC 3339 such as 2024-01-31T09:30:00Z, or a day alone."),
+        (b'{"id":"d","time":"2024-01-31"}', "type", "`type` is missing. Send the name of a type of document."),
+    ],
+)
+def test_what_is_missing_is_not_called_wrong(value: bytes, code: str, reason: str) -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        decode(value)
+
+    assert (caught.value.code, caught.value.reason) == (code, reason)

@@ -112,7 +112,7 @@ def test_many_documents_may_come_from_any_iterable() -> None:
 
 
 def test_anything_else_cannot_be_published() -> None:
-    with pytest.raises(StreamCarError, match="Cannot publish a int"):
+    with pytest.raises(StreamCarError, match="Cannot publish an int"):
         encode_document(5)  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from stream_car.ingest.files import input_files
 from stream_car.ingest.ingest import FeedStep, feed
 from stream_car.local.engine import Engine
 from stream_car.rule_packs import load
+from tests.support.damage import change
 from tests.support.feeds import published
 
 
@@ -168,12 +169,12 @@ def test_positions_that_run_ahead_of_the_log_are_forgotten(tmp_path: Path) -> No
         kept.close()
 
 
-def test_damaged_positions_say_what_to_do(engine: Engine, tmp_path: Path) -> None:
+def test_with_damaged_positions_a_feed_is_read_from_its_beginning(engine: Engine, tmp_path: Path) -> None:
     (engine.path / POSITIONS).write_bytes(b"no database" * 1000)
     (tmp_path / "history.jsonl").write_text(line(1))
 
-    with pytest.raises(Halted, match="Delete it"):
-        new_in(engine, tmp_path / "history.jsonl")
+    assert len(new_in(engine, tmp_path / "history.jsonl")) == 1
+    assert new_in(engine, tmp_path / "history.jsonl") == []
 
 
 def test_a_file_that_is_gone_is_named_with_a_cure_and_skipped_while_watching(engine: Engine, tmp_path: Path) -> None:
@@ -184,3 +185,25 @@ def test_a_file_that_is_gone_is_named_with_a_cure_and_skipped_while_watching(eng
 
     with pytest.raises(InvalidRequest, match=r"history.jsonl cannot be read: No such file .*\. Check"):
         list(feed(destinations.for_engine(engine), find_format("osv"), [file]))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE kept SET value = X'C1' WHERE name LIKE 'f:%'",
+        "UPDATE kept SET value = X'C1' WHERE name LIKE 'r:%'",
+        "UPDATE kept SET value = 'text' WHERE name LIKE 'f:%'",
+        "UPDATE log SET reached = 'text'",
+    ],
+)
+def test_a_damaged_position_is_an_error_that_names_the_cure(harm: str, engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(line(1))
+    new_in(engine, path)
+    change(engine.path / POSITIONS, harm)
+    path.write_text(line(1) + line(1, summary="another"))
+
+    with pytest.raises(Halted, match="is damaged"):
+        new_in(engine, path)
+    (engine.path / POSITIONS).unlink()
+    assert len(new_in(engine, path)) > 0

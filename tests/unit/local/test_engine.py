@@ -114,7 +114,7 @@ def test_a_second_process_on_one_folder_learns_which_process_has_it(tmp_path: Pa
     with engine(tmp_path) as car:
         car.publish(STATEMENTS)
         second = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
-        with pytest.raises(StreamCarError, match="End that process, or open another folder"):
+        with pytest.raises(StreamCarError, match="If a service has it open, use its --url"):
             engine(tmp_path)
 
     assert second.returncode == 1
@@ -148,7 +148,7 @@ def test_every_form_of_a_document_is_the_same_document(tmp_path: Path) -> None:
     outcomes = [receipt.outcome for receipt in published.receipts]
     assert outcomes == ["accepted", *["duplicate"] * 4, "retracted", "rejected"]
     assert published.outcomes == {"accepted": 1, "duplicate": 4, "rejected": 1, "retracted": 1}
-    with engine(tmp_path) as car, pytest.raises(StreamCarError, match="Cannot publish a int"):
+    with engine(tmp_path) as car, pytest.raises(StreamCarError, match="Cannot publish an int"):
         car.publish([5])  # type: ignore[list-item]
 
 

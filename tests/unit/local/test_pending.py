@@ -7,6 +7,7 @@ import pytest
 from stream_car import Engine, InvalidRequest, PendingDocument
 from stream_car.core.documents import Document
 from stream_car.core.revisions import SKEW
+from stream_car.ports import CLOCK_STEP_MAX
 from tests.support.engines import DAY, NOW, RULESET, StoppedClock, document, engine, on_day
 
 
@@ -130,7 +131,21 @@ def test_how_the_future_is_treated_is_part_of_the_generation(tmp_path: Path) -> 
 
 
 def test_append_times_do_not_go_back_with_the_clock(tmp_path: Path) -> None:
-    with engine(tmp_path, clock=StoppedClock(NOW + 2 * DAY)) as car:
+    with engine(tmp_path, clock=StoppedClock(NOW + DAY)) as car:
         car.publish([document("c", topic="moon")])
-    with engine(tmp_path, clock=StoppedClock(NOW)) as car:
+    with engine(tmp_path, clock=StoppedClock(NOW + DAY - CLOCK_STEP_MAX)) as car:
         assert car.publish([future()]).receipts[0].outcome == "accepted"
+
+
+def test_a_leap_of_the_clock_ends_when_the_clock_is_set_right() -> None:
+    clock = StoppedClock(NOW + 4000 * DAY)
+    with engine(clock=clock) as car:
+        car.publish([document("c", topic="moon"), future()])
+        assert statuses(car, ["c", "f"]) == ["superseded", "in_force"]
+        clock.time = NOW
+        assert car.directory.clock_lead == 4000 * DAY
+        [receipt] = car.publish(future("g", days=3)).receipts
+        assert receipt.outcome == "pending"
+        assert car.directory.clock_lead == 0
+        clock.time += 4 * DAY
+        assert statuses(car, ["g"]) == ["in_force"]

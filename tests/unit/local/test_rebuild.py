@@ -11,8 +11,9 @@ from stream_car.local.rebuild import NewGeneration
 from stream_car.queries.answers import Difference, Step
 from stream_car.queries.changes import Position
 from stream_car.rule_packs import load_texts
+from tests.support.damage import change
 from tests.support.data_directories import STATEMENTS, answers
-from tests.support.engines import OTHER_RULESET, RULESET, built_folder, document, engine
+from tests.support.engines import OTHER_RULESET, RULESET, document, engine
 from tests.support.rule_packs import GOOD, written
 
 FACT = {"id": "f1", "type": "fact", "time": "2024-01-01T00:00:00Z", "scope": {"subject": "tea"}}
@@ -169,24 +170,81 @@ def test_what_a_killed_rebuild_left_behind_is_removed(tmp_path: Path) -> None:
         assert [path.name for path in (tmp_path / "built").iterdir()] == ["1"]
 
 
-def test_a_damaged_generation_file_is_an_error_that_names_the_cure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["{", '{"number": 2}', None])
+def test_the_log_decides_which_rules_it_was_built_with(tmp_path: Path, content: str | None) -> None:
     with engine(tmp_path) as car:
         car.publish(STATEMENTS)
-    (tmp_path / "generation.json").write_text("{")
-    with pytest.raises(Halted, match="restore it from a backup, or remove it"):
-        engine(tmp_path)
+        expected = answers(car)
+    copy = tmp_path / "generation.json"
+    original = copy.read_bytes()
+    if content is None:
+        copy.unlink()
+    else:
+        copy.write_text(content)
+    with engine(tmp_path, ruleset=None) as car:
+        assert answers(car) == expected
+    assert copy.read_bytes() == original
 
 
-def test_a_folder_that_lost_its_generation_file_is_built_with_the_rules_it_is_opened_with(tmp_path: Path) -> None:
+def test_a_folder_of_an_older_release_gets_its_rules_from_the_file_once(tmp_path: Path) -> None:
     with engine(tmp_path) as car:
         car.publish(STATEMENTS)
-        first = answers(car)
-        with car.directory.rebuild(ruleset=RULESET) as rebuild:
-            rebuild.switch()
+        expected = answers(car)
+    change(tmp_path / "documents.sqlite", "DROP TABLE rules")
+    change(tmp_path / "documents.sqlite", "DELETE FROM about WHERE name = 'rules'")
+    with engine(tmp_path, ruleset=None) as car:
+        assert answers(car) == expected
     (tmp_path / "generation.json").unlink()
+    with engine(tmp_path, ruleset=None) as car:
+        assert answers(car) == expected
+
+
+def test_a_folder_whose_rules_are_lost_does_not_open_with_others(tmp_path: Path) -> None:
     with engine(tmp_path) as car:
-        assert answers(car) == first
-        assert built_folder(tmp_path).is_dir()
+        car.publish(STATEMENTS)
+        expected = answers(car)
+    change(tmp_path / "documents.sqlite", "DROP TABLE rules")
+    with pytest.raises(Halted, match=r"The rules in documents\.sqlite are missing"):
+        engine(tmp_path, ruleset=None)
+    change(tmp_path / "documents.sqlite", "DELETE FROM about WHERE name = 'rules'")
+    (tmp_path / "generation.json").unlink()
+    with pytest.raises(InvalidRequest, match=r"are not known\. Give them with --rules") as caught:
+        engine(tmp_path, ruleset=None)
+    assert caught.value.code == "rules"
+    with engine(tmp_path) as car:
+        assert answers(car) == expected
+
+
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        "UPDATE rules SET value = replace(value, 'denial', 'claim')",
+        "UPDATE rules SET value = CAST(replace(value, 'denial', 'claim') AS BLOB)",
+        "UPDATE rules SET next_offset = next_offset + 1",
+        "UPDATE rules SET number = 2 WHERE number = 1",
+        "UPDATE rules SET hash = zeroblob(32)",
+        "DELETE FROM rules WHERE number = 1",
+    ],
+)
+def test_rules_that_were_altered_in_the_log_are_never_taken(tmp_path: Path, alteration: str) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+        with car.directory.rebuild(ruleset=OTHER_RULESET) as rebuild:
+            finish(rebuild).switch()
+    change(tmp_path / "documents.sqlite", alteration)
+    with pytest.raises(Halted, match=r"The rules in documents\.sqlite") as caught:
+        engine(tmp_path, ruleset=None)
+    assert caught.value.code == "damaged"
+
+
+def test_a_folder_without_its_log_does_not_open_as_if_it_were_new(tmp_path: Path) -> None:
+    with engine(tmp_path) as car:
+        car.publish(STATEMENTS)
+    (tmp_path / "documents.sqlite").unlink()
+    with pytest.raises(Halted, match=r"documents\.sqlite is missing.*Restore a backup") as caught:
+        engine(tmp_path)
+    assert caught.value.code == "lost_history"
+    assert not (tmp_path / "documents.sqlite").exists()
 
 
 def test_the_generation_file_is_readable_by_people(tmp_path: Path) -> None:

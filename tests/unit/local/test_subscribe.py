@@ -17,6 +17,7 @@ from stream_car import (
     SnapshotScope,
 )
 from stream_car.core.revisions import SKEW
+from stream_car.local.backup import copy
 from tests.support.engines import DAY, OTHER_RULESET, StoppedClock, document, engine
 
 CLAIM = document("claim", topic="tea")
@@ -161,15 +162,42 @@ def test_after_a_rebuild_a_subscription_resets_and_begins_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "code"), [("nonsense", "cursor"), ("{}:1.1", "cursor"), ("{}:99", "cursor_ahead"), ("{}:-1", "cursor")]
+    ("after", "code"), [("nonsense", "cursor"), ("{}:1.1", "cursor"), ("{}:99@{}", "cursor_ahead"), ("{}:-1", "cursor")]
 )
 def test_a_cursor_that_cannot_be_continued_is_rejected(after: str, code: str) -> None:
     with engine() as car:
         car.publish(CLAIM)
         with pytest.raises(InvalidRequest) as caught:
-            list(car.subscribe(after=after.format(car.status().generation)))
+            list(car.subscribe(after=after.format(car.status().generation, car.directory.marks.mark())))
 
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("after", ["{}:1", "{}:1@1-abcdefabcdef", "{}:1@99-{}", "{}:1@x", "{}:1@"])
+def test_a_cursor_of_another_log_is_answered_with_a_snapshot_of_now(after: str) -> None:
+    with engine() as car:
+        car.publish([CLAIM, DENIAL])
+        digest = car.directory.marks.mark().partition("-")[2]
+        [reset, *events] = car.subscribe(after=after.format(car.status().generation, digest))
+
+        assert isinstance(reset, Reset)
+        assert (reset.reason, kinds(events)[0]) == ("cursor_log", SnapshotBegin)
+
+
+def test_a_cursor_from_before_a_restore_is_reset_however_long_the_restored_log_grows(tmp_path: Path) -> None:
+    with engine(tmp_path / "data") as car:
+        car.publish([document(f"before-{n}", topic="tea") for n in range(5)])
+        kept = car.status().cursor
+        copy(tmp_path / "data", tmp_path / "backup")
+        car.publish([document(f"lost-{n}", topic="tea") for n in range(5)])
+        lost = car.status().cursor
+    with engine(tmp_path / "backup") as car:
+        car.publish([document(f"after-{n}", topic="tea") for n in range(30)])
+        [reset, *_] = car.subscribe(after=lost)
+        assert isinstance(reset, Reset)
+        assert reset.reason == "cursor_log"
+        changed = [event.id for event in car.subscribe(after=kept) if isinstance(event, DocumentChange)]
+        assert changed == [f"after-{n}" for n in range(30)]
 
 
 def test_a_subscription_that_was_not_finished_counts_until_it_is_closed() -> None:

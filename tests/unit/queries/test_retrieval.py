@@ -99,5 +99,5 @@ def test_coverage_grows_with_the_budget() -> None:
 
 
 def test_a_budget_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="at least 1"):
+    with pytest.raises(InvalidRequest, match="`budget` must be an integer from 1 to"):
         answer_to(claims(1), budget=0)

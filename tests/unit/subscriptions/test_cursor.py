@@ -18,6 +18,8 @@ def test_a_cursor_survives_its_text(generation: str, numbers: tuple[int, ...]) -
 
 def test_a_cursor_has_one_number_per_shard() -> None:
     assert str(Cursor("5ab-3", (7,))) == "5ab-3:7"
+    assert str(Cursor("5ab-3", (7,), "9-abc")) == "5ab-3:7@9-abc"
+    assert Cursor.parse("5ab-3:7@9-abc") == Cursor("5ab-3", (7,), "9-abc")
     assert Cursor.parse("5ab-3-2x3:4.0.12") == Cursor("5ab-3-2x3", (4, 0, 12))
 
 

@@ -156,7 +156,7 @@ async def test_memory_is_bounded_without_a_single_search(tmp_path: Path, monkeyp
         await index.apply([entry], (), n + 1)
         assert len(index._uncommitted) <= 100
 
-    assert index._statistics.position >= 50
+    assert index.committed >= 50
     index.close()
 
 
@@ -170,7 +170,7 @@ async def test_few_long_documents_are_committed_as_soon_as_many_short_ones(
         await index.apply([indexed(f"d{n}", "word " * 1000)], (), n + 1)
         assert len(index._uncommitted) <= 8
 
-    assert index._statistics.position >= 30
+    assert index.committed >= 30
     index.close()
 
 
@@ -195,7 +195,7 @@ async def test_what_comes_replaces_or_goes_during_a_commit_is_found_at_once_and_
     assert await hits_and_documents() == wanted
     let_go.set()
     index._end_commit()
-    assert (index._committed, len(index._uncommitted)) == (41, 3)
+    assert (index.committed, len(index._uncommitted)) == (41, 3)
     assert await hits_and_documents() == wanted
     index.close()
 

