@@ -34,7 +34,7 @@ STATUS = {
 TITLES = {
     400: "Invalid request",
     401: "Token required",
-    403: "Only available with a token",
+    403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
     408: "Body too slow",
