@@ -146,7 +146,7 @@ class TantivyIndex:
             self._index.reload()
             searcher = self._index.searcher()
             statistics = read_statistics(self._schema, searcher)
-        self._disk = CommittedDocuments(self._schema, searcher)
+        self._disk = CommittedDocuments(self._schema, searcher, statistics.documents)
         self._committed = statistics
 
     async def apply(
