@@ -31,11 +31,6 @@ class Record(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=
 CLOCK_STEP_MAX = 3_600_000_000  # microseconds; a clock that is set back further is believed
 
 
-def later_time(last: int, now: int) -> int:
-    """Return the time that follows `last` at `now`, both in microseconds UTC: see `Log`."""
-    return now if last - now > CLOCK_STEP_MAX else max(last, now)
-
-
 class Log(Protocol):
     """Partitions of records with consecutive offsets from 0.
 

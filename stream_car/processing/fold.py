@@ -20,7 +20,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Entry, Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.errors import InvalidDocument
-from stream_car.ports import Emission, Record, later_time
+from stream_car.ports import CLOCK_STEP_MAX, Emission, Record
 from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, PENDING, State
@@ -121,7 +121,8 @@ class Fold:
         if HEADER not in state.others:
             yield [HEADER]
         header = _header(state)
-        header.clock = later_time(header.clock, at.append_time)
+        if at.append_time > header.clock or header.clock - at.append_time > CLOCK_STEP_MAX:
+            header.clock = at.append_time
         effects = Effects("control", [], [HEADER])
         if header.pending:
             yield from self._release(state, header, at, effects)

@@ -29,7 +29,7 @@ from stream_car.adapters.sqlite.hash_chain import (
 )
 from stream_car.errors import Halted
 from stream_car.files.lock import FileLock
-from stream_car.ports import Clock, Message, Record, later_time
+from stream_car.ports import CLOCK_STEP_MAX, Clock, Message, Record
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -106,7 +106,8 @@ class SqliteLog:
         tip = self._tips[partition]
         if not messages:
             return tip.end
-        append_time = later_time(tip.append_time, self._clock.now())
+        now = self._clock.now()
+        append_time = now if tip.append_time - now > CLOCK_STEP_MAX else max(tip.append_time, now)
         rows, last_hash = [], tip.hash
         base = partition << PARTITION_BITS
         for offset, message in enumerate(messages, tip.end):
