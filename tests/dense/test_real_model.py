@@ -90,7 +90,8 @@ def test_the_command_line_finds_by_meaning_where_an_encoder_is_named(folder: Pat
 
     assert run("publish", str(tmp_path / "documents.jsonl")).exit_code == 0
     assert run("query", QUESTION).exit_code == 1
-    for result in (run("query", QUESTION, "--encoder", str(folder)), run("query", QUESTION, encoder=str(folder))):
+    verbose = ("query", QUESTION, "--verbose")
+    for result in (run(*verbose, "--encoder", str(folder)), run(*verbose, encoder=str(folder))):
         assert result.exit_code == 0, result.output
         assert "label ──" in result.stdout and "▶ recall" in result.stdout
 
