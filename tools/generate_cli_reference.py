@@ -5,18 +5,15 @@ are described once.
 """
 
 import inspect
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 import click
 
 from stream_car.cli import main as program
 from stream_car.cli.main import CommandPath, iterate_commands
+from tools.generated import write_or_check
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reference" / "cli.md"
 SHARED_MIN = 3  # commands that have an option in common
 INTRODUCTION = """# Command line
 
@@ -89,16 +86,5 @@ def _help(command: click.Command) -> str:
     return inspect.cleandoc(command.help or "")
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Write the page, or with --check exit with 1 if it is not up to date."""
-    page = generate()
-    is_current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page
-    if "--check" in arguments and not is_current:
-        sys.exit(f"{PAGE.relative_to(ROOT)} is not up to date. Run: python -m tools.generate_cli_reference")
-    if not is_current:
-        PAGE.write_text(page, encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)}: written")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write_or_check({"docs/reference/cli.md": generate()}, "tools.generate_cli_reference")

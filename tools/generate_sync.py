@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.generated import ROOT, write_or_check
+
 PAIRS = {
     "stream_car/api/calls_aio.py": "stream_car/api/calls.py",
     "stream_car/client/aio.py": "stream_car/client/sync.py",
@@ -51,20 +52,5 @@ def generate(source: Path) -> str:
     return text
 
 
-def main() -> None:
-    """Write the twins, or with --check exit with 1 if one is not up to date."""
-    outdated = []
-    for source, target in PAIRS.items():
-        text = generate(ROOT / source)
-        path = ROOT / target
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            outdated.append(target)
-            if "--check" not in sys.argv:
-                path.write_text(text, encoding="utf-8")
-    for target in outdated:
-        print(f"{target}: {'not up to date' if '--check' in sys.argv else 'written'}")
-    sys.exit("--check" in sys.argv and bool(outdated))
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check({target: generate(ROOT / source) for source, target in PAIRS.items()}, "tools.generate_sync")

@@ -7,7 +7,7 @@ second per gigabyte.
 
 import zlib
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from stream_car.files.atomic import sync_folder
 
@@ -18,7 +18,7 @@ Verdict = Literal["intact", "changed", "none"]  # none: there is no seal
 
 def seal(path: Path) -> None:
     """Write the seal of a file that nobody writes to. Without one, the next opening takes longer."""
-    seal_path(path).write_text(_checksum(path))
+    seal_path(path).write_text(_seal_of(path))
 
 
 def break_seal(path: Path) -> Verdict:
@@ -36,7 +36,7 @@ def compare_with_seal(path: Path) -> Verdict:
         expected = seal_path(path).read_bytes()
     except FileNotFoundError:
         return "none"
-    return "intact" if path.is_file() and _checksum(path).encode() == expected else "changed"
+    return "intact" if path.is_file() and _seal_of(path).encode() == expected else "changed"
 
 
 def seal_path(path: Path) -> Path:
@@ -44,10 +44,16 @@ def seal_path(path: Path) -> Path:
     return path.with_name(path.name + ".seal")
 
 
-def _checksum(path: Path) -> str:
+def checksum(file: BinaryIO, limit: int | None = None) -> tuple[int, int]:
+    """Return the CRC-32 and the number of the next `limit` bytes of a file, or of all that follow."""
     crc = size = 0
-    with path.open("rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            crc = zlib.crc32(chunk, crc)
-            size += len(chunk)
+    while chunk := file.read(_CHUNK_BYTES if limit is None else min(_CHUNK_BYTES, limit - size)):
+        crc = zlib.crc32(chunk, crc)
+        size += len(chunk)
+    return crc, size
+
+
+def _seal_of(path: Path) -> str:
+    with path.open("rb") as file:
+        crc, size = checksum(file)
     return f"{crc:08x} {size}\n"

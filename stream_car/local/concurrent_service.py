@@ -17,14 +17,12 @@ from stream_car.local.data_directory import DataDirectory
 from stream_car.local.group_commit import GroupCommit
 from stream_car.local.long_queries import LongQueries
 from stream_car.local.projection import Projection
-from stream_car.local.rebuild import NewGeneration
 from stream_car.local.service import LocalService, not_visible
 from stream_car.ports import Message
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.fair_scheduling import SpareTime, Turns
 from stream_car.queries.read_options import MinRevision, ReadOptions, StageTimer, no_timer
-from stream_car.rule_packs import load_texts
 from stream_car.subscriptions.hub import SubscriptionHub
 
 DELETE_S = 10.0  # between two looks for changes that are older than what is kept
@@ -43,6 +41,8 @@ class _Switched(Exception):
 
 class ConcurrentService(LocalService):
     """Implements `api.service.Service` for many callers. Use it as an asynchronous context manager."""
+
+    accepts_paths = False
 
     def __init__(
         self,
@@ -149,13 +149,6 @@ class ConcurrentService(LocalService):
             missing = self.invisible(missing)
 
     # Rebuilds
-
-    def begin_rebuild(self, request: r.Rebuild) -> NewGeneration:
-        if not request.rules:
-            return self.directory.rebuild(future=request.future)
-        names = [pack for pack in request.rules if isinstance(pack, str)]  # shipped ones: a caller names no files here
-        texts = {pack.name: pack.text for pack in request.rules if isinstance(pack, r.RuleText)}
-        return self.directory.rebuild(names, ruleset=load_texts(names, texts), future=request.future)
 
     @answers(r.Rebuild)
     async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus:

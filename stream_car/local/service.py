@@ -30,6 +30,8 @@ T = TypeVar("T")
 class LocalService(BaseService):
     """Implements `api.service.Service` for one caller at a time."""
 
+    accepts_paths = True  # of rule packs, in a rebuild: its caller may read the files of this process
+
     def __init__(self, directory: DataDirectory) -> None:
         self.directory = directory
         self.broadcast = Broadcast()
@@ -103,7 +105,7 @@ class LocalService(BaseService):
     def begin_rebuild(self, request: r.Rebuild) -> NewGeneration:
         names = [pack for pack in request.rules if isinstance(pack, str)]
         texts = {pack.name: pack.text for pack in request.rules if isinstance(pack, r.RuleText)}
-        ruleset = load_texts(names, texts) if texts else None
+        ruleset = load_texts(names, texts) if texts or (names and not self.accepts_paths) else None
         return self.directory.rebuild(names or None, ruleset=ruleset, future=request.future)
 
     @answers(r.GetRebuildStatus)

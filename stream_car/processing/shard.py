@@ -98,11 +98,6 @@ class Shard(Generic[R, E]):
         return self._claim.next_offset if self._claim is not None else 0
 
     @property
-    def is_started(self) -> bool:
-        """Whether the shard has a claim, as far as this worker knows. A failure drops the claim."""
-        return self._claim is not None
-
-    @property
     def published_offset(self) -> int | None:
         """The next offset, or `None` if some emission before it is not published or the shard has no claim."""
         claim = self._claim

@@ -4,15 +4,15 @@ Tantivy ends each segment file with a checksum but does not verify it when it re
 give wrong answers. Cost: one read of the index, about a second per gigabyte.
 """
 
-import zlib
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from stream_car.files.seals import checksum
+
 _MAGIC = 1337
 _SUFFIXES = frozenset({".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term"})
-_CHUNK_BYTES = 1 << 20
 
 
 class _Deletes(Struct):
@@ -61,8 +61,4 @@ def _is_file_intact(file: Path) -> bool:
         handle.seek(body)
         footer = msgspec.json.decode(handle.read(length), type=_Footer)
         handle.seek(0)
-        crc, remaining = 0, body
-        while remaining and (chunk := handle.read(min(_CHUNK_BYTES, remaining))):
-            crc = zlib.crc32(chunk, crc)
-            remaining -= len(chunk)
-    return not remaining and crc == footer.crc
+        return checksum(handle, body) == (footer.crc, body)

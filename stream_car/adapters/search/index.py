@@ -12,7 +12,7 @@ at 10^5 documents; its work is bounded however long the query is and however man
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -41,7 +41,7 @@ from stream_car.adapters.search.writer import Writer, translate_read_errors, tra
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.lock import FileLock
-from stream_car.files.seals import break_seal, compare_with_seal, seal
+from stream_car.files.seals import Verdict, break_seal, compare_with_seal, seal
 from stream_car.ports import IndexedDocument, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import QueryWeights
@@ -66,11 +66,16 @@ def find_index_fault(folder: Path) -> str:
             return f"The file {name} is missing."
         if fault := find_fault(folder / name, compare_with_seal(folder / name)):
             return f"The file {name} {fault}."
-    if any(compare_with_seal(words / name) == "changed" for name in META) or not is_intact(words):
+    if not _are_words_whole(words, compare_with_seal):
         return "Its files are missing or have been changed."
     if not (folder / "format").is_file() or not (folder / "format").read_text("utf-8", "replace").startswith(FORMAT):
         return "It has another format."
     return ""
+
+
+def _are_words_whole(words: Path, compare: Callable[[Path], Verdict]) -> bool:
+    verdicts = [compare(words / name) for name in META]
+    return "changed" not in verdicts and is_intact(words)
 
 
 class TantivyIndex:
@@ -130,8 +135,7 @@ class TantivyIndex:
         """Return whether what is on disk is whole, unchanged, and analysed as these settings want it."""
         if not marker.exists() or marker.read_bytes() != index_format(self._settings).encode():
             return False
-        verdicts = [break_seal(words / name) for name in META]
-        return "changed" not in verdicts and is_intact(words) and all((self._folder / name).exists() for name in FILES)
+        return _are_words_whole(words, break_seal) and all((self._folder / name).exists() for name in FILES)
 
     def _wipe(self) -> None:
         """Delete the files that this class writes, and no others that may be in the folder."""

@@ -21,7 +21,6 @@ class TermCounts:
         self.documents: dict[str, DocumentTerms] = {}
         self.terms: dict[str, set[str]] = {}
         self.frequencies: dict[str, int] = {}
-        self.tokens = 0
 
     def add(self, document_id: str, document: DocumentTerms) -> None:
         terms = set(document.text.split())
@@ -30,12 +29,11 @@ class TermCounts:
         for term in terms:
             frequencies[term] = frequencies.get(term, 0) + 1
         self.documents[document_id], self.terms[document_id] = document, terms
-        self.tokens += document.length
 
     def remove(self, document_id: str) -> None:
         for term in self.terms.pop(document_id):
             self.frequencies[term] -= 1
-        self.tokens -= self.documents.pop(document_id).length
+        del self.documents[document_id]
 
 
 class Tail:
@@ -78,10 +76,6 @@ class Tail:
     def document_frequency(self, term: str) -> int:
         """Return the number of documents that have the term."""
         return self._sealed.frequencies.get(term, 0) + self._open.frequencies.get(term, 0)
-
-    def tokens(self) -> int:
-        """Return the number of terms of all documents, counting repeats."""
-        return self._sealed.tokens + self._open.tokens
 
     def best(
         self, weights: Mapping[str, float], average_length: float, count: int, is_anchor: Callable[[str], bool]

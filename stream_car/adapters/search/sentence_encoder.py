@@ -8,7 +8,7 @@ PyTorch takes seconds.
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy
 from numpy.typing import NDArray
@@ -22,7 +22,13 @@ class Model(Protocol):
     """The part of `sentence_transformers.SentenceTransformer` that is used here."""
 
     def encode(
-        self, sentences: list[str], *, normalize_embeddings: bool, convert_to_numpy: bool, show_progress_bar: bool
+        self,
+        sentences: list[str],
+        /,
+        *,
+        normalize_embeddings: bool,
+        convert_to_numpy: Literal[True],
+        show_progress_bar: bool,
     ) -> NDArray[numpy.float32]:
         """Return one row per text."""
         ...

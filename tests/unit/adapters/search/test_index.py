@@ -49,7 +49,7 @@ def test_a_tail_forgets_what_is_removed() -> None:
     tail.remove("a")
     tail.remove("never")
 
-    assert (len(tail), tail.tokens()) == (1, 1)
+    assert len(tail) == 1
     assert [tail.document_frequency(term) for term in ("x", "y", name_term("n"))] == [0, 1, 0]
     assert tail.best({"x": 1.0, "y": 1.0, name_term("n"): 1.0}, 1.0, 9, {"a", "b"}.__contains__) == ["b"]
 
@@ -61,11 +61,11 @@ def test_what_was_sealed_is_found_until_it_is_forgotten_together() -> None:
     tail.seal()
     tail.add("c", analyse("x"))
     tail.remove("a")
-    assert (len(tail), tail.document_frequency("x"), tail.tokens()) == (2, 2, 2)
+    assert (len(tail), tail.document_frequency("x")) == (2, 2)
     assert sorted(tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__)) == ["b", "c"]
 
     tail.forget_sealed()
-    assert (len(tail), tail.document_frequency("x"), tail.tokens()) == (1, 1, 1)
+    assert (len(tail), tail.document_frequency("x")) == (1, 1)
     assert tail.best({"x": 1.0}, 1.0, 9, set("abc").__contains__) == ["c"]
 
 
