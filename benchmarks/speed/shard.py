@@ -6,7 +6,7 @@ from time import perf_counter
 
 from benchmarks.speed.event_stream import Arrival
 from stream_car.core.revisions import Input
-from stream_car.core.thresholds import holds, threshold_of
+from stream_car.core.thresholds import no_rule_supersedes, threshold_of
 from stream_car.core.timeline import all_members
 from stream_car.processing.effects import Effects
 from stream_car.processing.fold import Fold
@@ -65,6 +65,6 @@ def active_members(fold: Fold, state: State) -> set[tuple[str, str]]:
         if scope is not None:
             for member in all_members(scope, state.pages):
                 type_rules = fold.ruleset.type_rules(scope.name, member.type)
-                if holds(member, threshold_of(scope, state.pages, type_rules, fold.ruleset), type_rules):
+                if no_rule_supersedes(member, threshold_of(scope, state.pages, type_rules, fold.ruleset), type_rules):
                     members.add((scope.name, member.id))
     return members

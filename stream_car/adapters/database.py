@@ -19,7 +19,8 @@ from stream_car.files.seals import Verdict, break_seal, seal, seal_path
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _IN_USE = "is in use by another program. Close that program."
 _ADVICE = {
-    sqlite3.SQLITE_FULL: "cannot be written: the disk is full. Free some space and try again; nothing was stored.",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full. Free some space, then publish again whatever has no "
+    "receipt; what was stored already is recognized.",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk failed. See the system log, then restart.",
     sqlite3.SQLITE_READONLY: "cannot be written. Check its permissions.",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened. Check that its folder exists and is writable.",

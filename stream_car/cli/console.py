@@ -4,6 +4,7 @@ Promise: colours appear only on a terminal and never with NO_COLOR. Nothing that
 change a colour or reverse the direction of text in a terminal.
 """
 
+import json
 import sys
 from io import TextIOWrapper
 from typing import TextIO
@@ -47,8 +48,13 @@ def note(text: Text | str, style: str = "dim") -> None:
 
 
 def emit(text: str) -> None:
-    """Print a line for programs on standard output, unchanged."""
-    click.echo(text)
+    """Print a line of JSON on standard output. On a terminal, characters that it might obey or hide are escaped."""
+    click.echo(text if text.isprintable() or not sys.stdout.isatty() else "".join(map(_escaped, text)))
+
+
+def _escaped(char: str) -> str:
+    """Return a character as JSON escapes it unless it is visible: outside ASCII, as one or two units of UTF-16."""
+    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def words(text: str, style: str = "") -> Text:

@@ -18,7 +18,7 @@ from stream_car.core.revisions import Placement
 from stream_car.core.rules import NO_RULES, Clause, RulesByType, Ruleset, TypeRules
 from stream_car.core.scope_names import AMENDED, keys_of, scope_parts
 from stream_car.core.stored import LOWEST, Compared, EditablePages, Entry, Pages, Scope, SortKey
-from stream_car.core.thresholds import Interval, Threshold, holds, intervals, threshold_with
+from stream_car.core.thresholds import Interval, Threshold, intervals, no_rule_supersedes, threshold_with
 from stream_car.core.timeline import (
     StateContradiction,
     count_between,
@@ -193,12 +193,12 @@ def _insert_plain(
     left: list[Member] = []
     left_runs: list[Run] = []
     for clause in type_rules.supersedes:
-        threshold = _plain_threshold(greatest, rules_by_type[clause.type])
+        threshold = _supersession_threshold(greatest, rules_by_type[clause.type])
         if threshold < precedence and threshold <= greatest.get(clause.type, LOWEST):
             members, runs = _voided_members(scope, pages, clause, threshold, precedence)
             left += members
             left_runs += runs
-    entry_holds = precedence >= _plain_threshold(greatest, type_rules)
+    entry_holds = precedence >= _supersession_threshold(greatest, type_rules)
     if not (entry_holds or left or left_runs):
         return None
     entered = (to_member(entry, "holds", _amending_rule(scope, entry, type_rules)),) if entry_holds else ()
@@ -227,7 +227,7 @@ def _voided_members(
     return [to_member(member, "voided", clause.rule) for member in members], []
 
 
-def _plain_threshold(greatest: GreatestByType, type_rules: TypeRules) -> Precedence:
+def _supersession_threshold(greatest: GreatestByType, type_rules: TypeRules) -> Precedence:
     """Return the greatest precedence of the types that void this one by a rule without `differ_on`."""
     threshold = LOWEST
     for clause in type_rules.superseded_by:
@@ -251,11 +251,11 @@ def _replace(
     if edit.old is not None:
         threshold = _threshold_before(scope, pages, edit.old_rules, ruleset, greatest_before)
         former = _former_entry(scope, pages, *edit.old)
-        if holds(former, threshold, edit.old_rules):
+        if no_rule_supersedes(former, threshold, edit.old_rules):
             left.append(to_member(former, _reason_for_leaving(placement.cause, entry)))
     if entry is not None:
         threshold = _threshold_after(scope, pages, edit.new_rules, ruleset, greatest_after, edit)
-        if holds(entry, threshold, edit.new_rules):
+        if no_rule_supersedes(entry, threshold, edit.new_rules):
             entered.append(to_member(entry, "holds", _amending_rule(scope, entry, edit.new_rules)))
     for type_name, (old_rule, new_rule) in _affected_types(edit).items():
         type_rules = rules_by_type[type_name]
@@ -300,13 +300,13 @@ def _greatest_after(scope: Scope, pages: Pages, greatest_before: GreatestByType,
 def _threshold_before(
     scope: Scope, pages: Pages, type_rules: TypeRules, ruleset: Ruleset, greatest_before: GreatestByType
 ) -> Threshold:
-    return threshold_with(scope, pages, type_rules, ruleset, _plain_threshold(greatest_before, type_rules))
+    return threshold_with(scope, pages, type_rules, ruleset, _supersession_threshold(greatest_before, type_rules))
 
 
 def _threshold_after(
     scope: Scope, pages: Pages, type_rules: TypeRules, ruleset: Ruleset, greatest_after: GreatestByType, edit: Edit
 ) -> Threshold:
-    plain = _plain_threshold(greatest_after, type_rules)
+    plain = _supersession_threshold(greatest_after, type_rules)
     return threshold_with(scope, pages, type_rules, ruleset, plain, without=edit.removed, extra=edit.entry)
 
 

@@ -69,7 +69,7 @@ def greatest_up_to(scope: Scope, pages: Pages, type_name: str, up_to: int) -> Pr
     return in_time[-1] if in_time else LOWEST
 
 
-def holds(entry: Entry, threshold: Threshold, type_rules: TypeRules) -> bool:
+def no_rule_supersedes(entry: Entry, threshold: Threshold, type_rules: TypeRules) -> bool:
     """Return whether no rule voids a member in its scope."""
     if not threshold.names:
         return entry.precedence >= threshold.plain

@@ -20,7 +20,7 @@ from stream_car.core.revisions import document_key, entry_of
 from stream_car.core.rules import Clause, Ruleset, TypeRules
 from stream_car.core.scope_names import link_scope, record_scope
 from stream_car.core.stored import LOWEST, Compared, Entry, Page, Pages, Scope, StoredDocument
-from stream_car.core.thresholds import Threshold, holds, threshold_of
+from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_of
 from stream_car.core.timeline import (
     MissingPages,
     all_members,
@@ -384,7 +384,7 @@ class Walk:
     def _is_active(self, node: Node) -> Reads[bool]:
         for scope, entry in self._memberships(node):
             type_rules, threshold = yield from self._threshold(scope, entry.type)
-            if type_rules.superseded_by and not holds(entry, threshold, type_rules):
+            if type_rules.superseded_by and not no_rule_supersedes(entry, threshold, type_rules):
                 return False
         return not self._is_void_by_link(node)
 

@@ -15,7 +15,7 @@ from stream_car.core.differ_on import values_of
 from stream_car.core.revisions import entry_of
 from stream_car.core.scope_names import RESERVED_KEYS, scope_name
 from stream_car.core.stored import LOWEST, Entry, Scope
-from stream_car.core.thresholds import Threshold, holds, threshold_of
+from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_of
 from stream_car.core.timeline import all_members, members_between, size, types
 from stream_car.core.walk import WalkResult, pages_of
 from stream_car.errors import InvalidRequest
@@ -297,7 +297,8 @@ def active_members(scope: Scope, snapshot: Snapshot) -> list[Entry]:
         entries += [
             entry
             for entry in members_between(scope, pages, kind, low, None)
-            if (snapshot.as_of is None or entry.time <= snapshot.as_of) and holds(entry, threshold, type_rules)
+            if (snapshot.as_of is None or entry.time <= snapshot.as_of)
+            and no_rule_supersedes(entry, threshold, type_rules)
         ]
     return sorted(entries, key=lambda e: (-e.time, -e.order, e.id))
 

@@ -13,7 +13,7 @@ from stream_car.core.revisions import Input, decide, document_key
 from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import LOWEST, Page, Scope, StoredDocument
-from stream_car.core.thresholds import holds, threshold_of
+from stream_car.core.thresholds import no_rule_supersedes, threshold_of
 from stream_car.core.timeline import members_between, scope_key, types
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class CoreShard:
             type_rules = self.ruleset.type_rules(name, type_name)
             threshold = threshold_of(scope, self.pages, type_rules, self.ruleset)
             members = members_between(scope, self.pages, type_name, LOWEST, None)
-            active.update(member.id for member in members if holds(member, threshold, type_rules))
+            active.update(member.id for member in members if no_rule_supersedes(member, threshold, type_rules))
         return active
 
     def stored_values(self) -> dict[bytes, object]:

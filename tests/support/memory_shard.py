@@ -8,7 +8,7 @@ from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
 from stream_car.core.revisions import Input
 from stream_car.core.stored import LOWEST
-from stream_car.core.thresholds import holds, threshold_of
+from stream_car.core.thresholds import no_rule_supersedes, threshold_of
 from stream_car.core.timeline import members_between, types
 from stream_car.errors import InvalidDocument
 from stream_car.processing.effects import Effects
@@ -67,6 +67,6 @@ class Memory:
             type_rules = ruleset.type_rules(name, kind)
             threshold = threshold_of(scope, stored, type_rules, ruleset, up_to=as_of)
             for entry in members_between(scope, stored, kind, LOWEST, None):
-                if (as_of is None or entry.time <= as_of) and holds(entry, threshold, type_rules):
+                if (as_of is None or entry.time <= as_of) and no_rule_supersedes(entry, threshold, type_rules):
                     frontier.add((entry.id, entry.revision))
         return frontier
