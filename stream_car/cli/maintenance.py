@@ -82,9 +82,10 @@ def verify(session: Session, folder: Path) -> None:
       stream-car verify ./backups/2024-05-01 --json
     """
     from stream_car.local import backup as copies
+    from stream_car.local.generation import LOG
 
-    if not (folder / copies.LOG).is_file():
-        raise InvalidRequest("no_data", f"{folder} has no log. Name a folder that contains {copies.LOG}.")
+    if not (folder / LOG).is_file():
+        raise InvalidRequest("no_data", f"{folder} has no log. Name a folder that contains {LOG}.")
     try:
         records = copies.verify(folder)
     except Busy as busy:

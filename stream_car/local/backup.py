@@ -17,9 +17,8 @@ from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.system_clock import SystemClock
 from stream_car.errors import InvalidRequest
 from stream_car.files.atomic import sync_folder
-from stream_car.local.generation import FILE
+from stream_car.local.generation import FILE, LOG
 
-LOG = "documents.sqlite"
 PARTIAL = ".partial"
 
 

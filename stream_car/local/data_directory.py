@@ -22,7 +22,7 @@ from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import first_time
 from stream_car.errors import Halted, InvalidRequest
 from stream_car.local import generation as generations
-from stream_car.local.generation import Generation
+from stream_car.local.generation import LOG, Generation
 from stream_car.local.projection import Projection
 from stream_car.local.rebuild import NewGeneration
 from stream_car.local.replay import plan_replay, rejected_offsets
@@ -38,8 +38,6 @@ from stream_car.queries.cache import BYTES_MAX, AnswerCache
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.subscriptions.events import Notice, Selection
 from stream_car.subscriptions.subscription import SubscriptionReader
-
-LOG = "documents.sqlite"
 
 T = TypeVar("T")
 

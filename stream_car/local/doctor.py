@@ -27,14 +27,13 @@ from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
 from stream_car.files.seals import compare_with_seal
-from stream_car.local.generation import BUILT, FILE, Generation, has_copy, read_generation, successor
+from stream_car.local.generation import BUILT, FILE, LOG, Generation, has_copy, read_generation, successor
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import CLOCK_STEP_MAX
 from stream_car.processing.fold import Fold
 from stream_car.processing.shard import BATCH_MAX, Shard
 from stream_car.processing.state import decode_value
 
-LOG = "documents.sqlite"
 RESTORE = "Restore a backup: stream-car restore FOLDER"
 REBUILD = "Remove the folder `built`. The next command builds it from the log."
 DISK_FACTOR = 2  # times the size of the log: what a rebuild needs on disk

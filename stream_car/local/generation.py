@@ -23,6 +23,7 @@ from stream_car.files.atomic import replace_file
 from stream_car.processing.effects import Future
 
 FORMAT = 1
+LOG = "documents.sqlite"
 FILE = "generation.json"
 BUILT = "built"
 

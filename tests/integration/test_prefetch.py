@@ -15,8 +15,8 @@ from stream_car.codec import encode_mapping
 from stream_car.core.documents import Document
 from stream_car.errors import Halted
 from stream_car.local import prefetch, projection
-from stream_car.local.data_directory import LOG
 from stream_car.local.engine import Engine
+from stream_car.local.generation import LOG
 from stream_car.local.prefetch import Prefetch, Task, begin_prefetch, parcels
 from stream_car.local.rebuild import NewGeneration
 from stream_car.local.run_sync import run_sync
