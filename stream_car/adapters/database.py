@@ -38,8 +38,10 @@ def translate_errors(path: Path, cure: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGE:
+        code = getattr(error, "sqlite_errorcode", None)  # Python's own errors have none: text that is not UTF-8
+        is_undecodable = code is None and isinstance(error, sqlite3.OperationalError)
+        code = (code or 0) & 0xFF
+        if code in _DAMAGE or is_undecodable:
             raise Halted("damaged", f"The file {path.name} is damaged ({error}). {cure}") from error
         advice = _ADVICE.get(code, f"cannot be used: {str(error).rstrip('.')}.")
         raise StreamCarError(f"The file {path.name} {advice}") from error
