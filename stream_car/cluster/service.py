@@ -137,7 +137,6 @@ class ClusterService(BaseService):
         self._publisher = Publisher(connections, snapshots, self.indexer)
         self._snapshots = snapshots
         self.began_at: list[int] = []  # what a stored index had of each partition
-        self._has_caught_up = False
         self._failure: Halted | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -166,9 +165,6 @@ class ClusterService(BaseService):
         """Catch up, then keep up; a server that is away is waited for, other rules end it."""
         while True:
             try:
-                while await self.indexer.catch_up():
-                    pass
-                self._has_caught_up = True
                 await self.indexer.run()
             except (Unavailable, ShardMoved):
                 await asyncio.sleep(RETRY_S)
@@ -184,7 +180,9 @@ class ClusterService(BaseService):
     @property
     def is_ready(self) -> bool:
         """Whether the index has caught up and changes arrive."""
-        return self._has_caught_up and self.change_tail.is_open and self._failure is None and not self.indexer.is_ahead
+        indexer = self.indexer
+        is_complete = indexer.has_caught_up and indexer.is_proven and not indexer.is_ahead
+        return is_complete and self.change_tail.is_open and self._failure is None
 
     async def require_ready(self) -> None:
         """Raise `Unavailable` until the index has caught up."""

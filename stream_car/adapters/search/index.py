@@ -224,6 +224,11 @@ class TantivyIndex:
         """The input offset at which indexing continues after a crash."""
         return self._committed.position
 
+    @property
+    def document_count(self) -> int:
+        """The number of documents that there are now."""
+        return self._documents
+
     async def version(self) -> int:
         return self._version
 
