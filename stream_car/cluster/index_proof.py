@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence, Set
 
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
-from stream_car.codec import content_digest
-from stream_car.core.documents import Document
 from stream_car.core.revisions import document_key
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted
 from stream_car.ports import Log, Record, ShardId, SnapshotReader
 from stream_car.processing.effects import DecodedRecord
-from stream_car.processing.fold import DIGEST_BYTES, TICK
-from stream_car.processing.index_feed import IndexBatch
+from stream_car.processing.fold import TICK
+from stream_car.processing.index_feed import IndexBatch, is_indexed
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import IntakeFold
@@ -69,7 +67,7 @@ class IndexProof:
         names = [key.removeprefix(FIRST_KEY).decode() for key in keys]
         stored = await self._stored(names, indexed)
         documents = await self._index.documents(list(stored))
-        different = [name for name, value in stored.items() if not _is_same(value, documents.get(name))]
+        different = [name for name, value in stored.items() if not is_indexed(value, documents.get(name))]
         if different:
             await self._repair({name: stored[name] for name in different})
         self._after = keys[-1]
@@ -110,10 +108,3 @@ class IndexProof:
                 raise
             record = Record(offset=offset, append_time=0, value=None, headers=(TICK,))
         return self._folds[partition].read(record).decoded
-
-
-def _is_same(stored: StoredDocument | None, document: Document | None) -> bool:
-    """Return whether an index has what the state has of an id."""
-    if stored is None or stored.retracted:
-        return document is None
-    return document is not None and content_digest(document)[:DIGEST_BYTES] == stored.digest

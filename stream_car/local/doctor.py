@@ -31,6 +31,7 @@ from stream_car.local.generation import BUILT, FILE, LOG, Generation, has_copy, 
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import CLOCK_STEP_MAX
 from stream_car.processing.fold import Fold
+from stream_car.processing.index_feed import is_indexed
 from stream_car.processing.shard import BATCH_MAX, Shard
 from stream_car.processing.state import decode_value
 
@@ -213,24 +214,25 @@ def _check_index(folder: Path, copied: Path, state: StateFile, log: SqliteLog) -
 
 def _compare_index(index: TantivyIndex, store: SqliteStore, position: int) -> Finding:
     names = (key[len(document_key("")) :].decode() for key in store.keys(0, document_key("")))
-    count = 0
+    count, is_whole = 0, True
     while batch := list(islice(names, NAMES_MAX)):
         _, values = run_sync(store.peek(0, [document_key(name) for name in batch]))
         documents = run_sync(index.documents(batch))
         scopes: set[str] = set()
         for name in batch:
             stored = decode_value(document_key(name), values.get(document_key(name)))
-            document = documents.get(name)
             if not isinstance(stored, StoredDocument) or stored.offset >= position:
+                is_whole = False
                 continue
-            expected = None if stored.retracted else stored.revision
-            if (document.revision if document is not None else None) != expected:
+            if not is_indexed(stored, documents.get(name)):
                 return _damaged("index", f"It does not have document {name!r} at its current revision.")
             scopes.update(stored.scopes)
-            count += expected is not None
+            count += not stored.retracted
         for scope in scopes:
             if scope not in run_sync(index.scopes(list(scope_parts(scope)), NAMES_MAX)):
                 return _damaged("index", f"It does not have the scope {scope!r}.")
+    if is_whole and index.document_count != count:
+        return _damaged("index", f"It has {index.document_count:,} documents, and the state has {count:,}.")
     return _ok("index", f"It has the current text of {count:,} documents.")
 
 

@@ -6,10 +6,12 @@ statement ever named, so that they stay listed.
 
 from collections.abc import Iterable, Mapping, Set
 
+from stream_car.codec import content_digest
 from stream_car.core.documents import Document, Statement
 from stream_car.core.stored import StoredDocument
 from stream_car.ports import IndexedDocument
 from stream_car.processing.effects import DecodedRecord, Effects
+from stream_car.processing.fold import DIGEST_BYTES
 from stream_car.processing.shard import AppliedRecord
 from stream_car.ranking.bm25 import DocumentTerms
 
@@ -60,3 +62,10 @@ class IndexBatch:
             )
         else:
             self._by_id[statement.id] = None
+
+
+def is_indexed(stored: StoredDocument | None, document: Document | None) -> bool:
+    """Return whether an index that has this document of an id, or none, has what the state has of it."""
+    if stored is None or stored.retracted:
+        return document is None
+    return document is not None and content_digest(document)[:DIGEST_BYTES] == stored.digest

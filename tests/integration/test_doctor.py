@@ -10,9 +10,13 @@ from click.testing import CliRunner
 
 import stream_car
 from stream_car import Retraction, StreamCarError
+from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.system_clock import SystemClock
 from stream_car.cli import main
+from stream_car.core.documents import Document
 from stream_car.local.doctor import Finding, examine
+from stream_car.local.run_sync import run_sync
+from stream_car.ports import IndexedDocument
 from tests.support.damage import change
 from tests.support.data_directories import (
     STATEMENTS,
@@ -85,6 +89,15 @@ def test_an_index_without_a_document_is_damaged(folder: Path, tmp_path: Path) ->
         other.publish([document(f"x{n}", topic="moon") for n in range(len(STATEMENTS) + 4)])
     wipe_index(folder)
     shutil.copytree(built_folder(tmp_path / "other") / "index", built_folder(folder) / "index")
+
+    assert statuses(folder)["index"] == "damaged"
+
+
+@pytest.mark.parametrize("extra", [document("c1", revision=5, topic="mars", text="other words"), document("nowhere")])
+def test_an_index_with_another_text_or_another_document_is_damaged(extra: Document, folder: Path) -> None:
+    index = TantivyIndex(built_folder(folder) / "index")
+    run_sync(index.apply([IndexedDocument(document=extra)], [], run_sync(index.position())))
+    index.close()
 
     assert statuses(folder)["index"] == "damaged"
 
