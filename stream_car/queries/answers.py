@@ -16,7 +16,16 @@ from stream_car.processing.receipts import Receipt
 
 DocumentStatus = Literal["in_force", "superseded", "retracted", "pending", "unknown"]
 Incomplete = Literal[
-    "cycle", "successor_missing", "budget", "in_flight", "pending", "unknown", "retracted", "no_anchor", "limit"
+    "cycle",
+    "successor_missing",
+    "budget",
+    "in_flight",
+    "lost_history",
+    "pending",
+    "unknown",
+    "retracted",
+    "no_anchor",
+    "limit",
 ]
 
 
@@ -389,7 +398,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
     `cursor` is that of the last change, `changes_from` the first change that is surely kept. `outcomes` counts the
     messages of the log by what became of them. `lag` is the number of changes that the slowest subscriber has not
-    received.
+    received. `reasons` tell why documents may be missing.
     """
 
     version: str
@@ -402,6 +411,7 @@ class Status(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, int]
     subscriptions: int = 0
     lag: int = 0
+    reasons: tuple[Incomplete, ...] = ()
 
 
 class Difference(Struct, frozen=True, kw_only=True):

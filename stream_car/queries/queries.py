@@ -47,7 +47,7 @@ from stream_car.queries.read_options import (
     MinRevision,
     ReadOptions,
     invisible_reason,
-    mark_in_flight,
+    mark,
 )
 from stream_car.queries.retrieval import SEARCHED_MAX, Question, retrieve, select, with_probabilities
 from stream_car.queries.shards import ShardMoved, Shards, ValueSource
@@ -338,7 +338,7 @@ def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisio
     """Return the answer marked `in_flight`. Raises `InvalidRequest` if there is no such answer."""
     if retry_reason == "not_visible":
         raise InvalidRequest("not_visible", invisible_reason(min_revisions))
-    marked = mark_in_flight(answer)
+    marked = mark(answer, "in_flight")
     if marked is None:
         raise InvalidRequest("in_flight", "The shards changed faster than they could be read. Try again.")
     return marked

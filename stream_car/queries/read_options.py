@@ -25,7 +25,6 @@ from stream_car.queries.answers import (
 
 REVISION_MAX = 2**53 - 1
 ATTEMPTS = 20
-IN_FLIGHT: Incomplete = "in_flight"
 _NO_TIMER = nullcontext()
 
 StageTimer = Callable[[str], AbstractContextManager[None]]
@@ -83,28 +82,28 @@ class ReadOptions(Struct, frozen=True):
 DEFAULT_OPTIONS = ReadOptions()
 
 
-def mark_in_flight(answer: T | None) -> T | None:
-    """The same answer marked as not exact; `None` if its type has no field for the mark."""
-    marked = _mark(answer)
+def mark(answer: T | None, reason: Incomplete) -> T | None:
+    """The same answer with a reason why it may be incomplete; `None` if its type has no field for it."""
+    marked = _mark(answer, reason)
     return marked if isinstance(marked, type(answer)) else None
 
 
-def _mark(answer: object) -> object:
+def _mark(answer: object, reason: Incomplete) -> object:
     if isinstance(answer, Answer):
-        return replace(answer, certificate=_mark_incomplete(answer.certificate))
+        return replace(answer, certificate=_mark_incomplete(answer.certificate, reason))
     if isinstance(answer, Audit) and answer.certificate is not None:
-        return replace(answer, holds=False, certificate=_mark_incomplete(answer.certificate))
+        return replace(answer, holds=False, certificate=_mark_incomplete(answer.certificate, reason))
     if isinstance(answer, Frontier):
-        return _mark_incomplete(answer)
+        return _mark_incomplete(answer, reason)
     if isinstance(answer, History):
-        return _mark_incomplete(answer)
+        return _mark_incomplete(answer, reason)
     if isinstance(answer, Resolution | Explanation):
-        return replace(answer, reasons=(*answer.reasons, IN_FLIGHT))
+        return replace(answer, reasons=(*answer.reasons, reason))
     if isinstance(answer, tuple) and answer:
-        items = tuple(_mark(item) for item in answer)
+        items = tuple(_mark(item, reason) for item in answer)
         return items if all(item is not None for item in items) else None
     return None
 
 
-def _mark_incomplete(answer: Markable) -> Markable:
-    return replace(answer, complete=False, reasons=(*answer.reasons, IN_FLIGHT))
+def _mark_incomplete(answer: Markable, reason: Incomplete) -> Markable:
+    return replace(answer, complete=False, reasons=(*answer.reasons, reason))

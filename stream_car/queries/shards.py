@@ -3,7 +3,8 @@
 Promise: if `is_exact` holds for a source, its values are the state after exactly the inputs before its `cut`; the
 cut has one offset per intake shard. One shard is always exact; if it moves between two rounds, `ShardMoved` is
 raised. Of many shards, each has applied the input of an intake shard up to some offset; the cut is the lowest of
-these. The read is exact iff no value read has applied an input at or beyond the cut; otherwise the caller reads again.
+these, over the shards that were read. The read is exact iff no value read has applied an input at or beyond the cut,
+the cut includes what every answer must have seen, and no shard has fallen back; otherwise the caller reads again.
 Cost: one exchange per round, with all shards that the round touches.
 """
 
@@ -155,21 +156,41 @@ class OneShardSource:
 
 
 class ManyShards:
-    """Implements `Shards` for the two-hop form."""
+    """Implements `Shards` for the two-hop form.
+
+    `required` has, for each intake shard, the offset before which every exact answer must have seen all input.
+    """
 
     def __init__(self, views: SnapshotReader, partitions: Partitions) -> None:
         self.views = views
         self.partitions = partitions
+        self.required: tuple[int, ...] = (0,) * partitions.intakes
+        self._highest: dict[ShardId, tuple[int, ...]] = {}  # how far shards were when they were read
 
-    def source(self) -> ValueSource:
-        return ManyShardsSource(self.views, self.partitions)
+    def require(self, up_to: Mapping[int, int]) -> None:
+        """From now on, require all input of these intake shards before these offsets."""
+        self.required = tuple(max(offset, up_to.get(shard, 0)) for shard, offset in enumerate(self.required))
+
+    def has_fallen_back(self, shard_id: ShardId, applied: Sequence[int]) -> bool:
+        """Return whether a shard has applied less than when it was read before. If not, note how far it is."""
+        if any(map(int.__gt__, self._highest.get(shard_id, ()), applied)):
+            return True
+        self._highest[shard_id] = tuple(applied)
+        return False
+
+    def source(self, required: Sequence[int] = ()) -> ValueSource:
+        """Return a source. `required` replaces that of the moment, for a question that began earlier."""
+        return ManyShardsSource(self, required or self.required)
 
     def pending_sources(self) -> Sequence[Callable[[], ValueSource]]:
         return [partial(self._one_shard, ShardId("intake", shard)) for shard in range(self.partitions.intakes)]
 
     def _one_shard(self, shard_id: ShardId) -> ValueSource:
         async def peek(keys: Sequence[bytes]) -> tuple[int, Mapping[bytes, bytes]]:
-            return (await self.views.peek({shard_id: keys}))[shard_id]
+            next_offset, values = (await self.views.peek({shard_id: keys}))[shard_id]
+            if next_offset < self.required[shard_id.shard] or self.has_fallen_back(shard_id, [next_offset]):
+                raise ShardMoved("A shard has lost its state and is being rebuilt. Try again.")
+            return next_offset, values
 
         return OneShardSource(peek)
 
@@ -192,22 +213,40 @@ class StoreViews:
 class ManyShardsSource:
     """Implements `ValueSource` over many shards, each of which is read at a moment of its own."""
 
-    def __init__(self, views: SnapshotReader, partitions: Partitions) -> None:
-        self.views = views
-        self.partitions = partitions
+    def __init__(self, shards: ManyShards, required: Sequence[int]) -> None:
+        self.views = shards.views
+        self.partitions = shards.partitions
+        self._shards = shards
+        self._required = required
+        self._has_fallen_back = False
         self._overview: Overview | None = None
         self._reached: Reached | None = None
-        self._cut: list[int] = []
+        self._cut: list[int] = []  # the lowest of the shards whose values were read
+        self._lowest: list[int] = []  # of all shards, at the first read
         self._versions: dict[str, int] = {}  # of the scopes read
-        self._seen = [-1] * partitions.intakes  # for each intake shard, the last input that a value read has applied
+        self._seen = [
+            -1
+        ] * self.partitions.intakes  # for each intake shard, the last input that a value read has applied
 
     @property
     def cut(self) -> tuple[int, ...]:
-        return tuple(self._cut)
+        """For each intake shard, the lowest offset of the shards whose values were read.
+
+        If no link between documents is known, a shard that was not read may yet hold one that was removed since. So the
+        other shards count too, unless what was read is as far as the intake shards, which count the links.
+        """
+        reached = self._reached
+        if reached is None or reached.applied == tuple(self._cut) or (self._overview and self._overview.has_links):
+            return tuple(self._cut)
+        return tuple(map(min, self._cut, self._lowest))
 
     @property
     def is_exact(self) -> bool:
-        return not self._cut or all(seen < cut for seen, cut in zip(self._seen, self._cut, strict=True))
+        cut = self.cut
+        if not cut:
+            return True
+        has_seen_required = not self._has_fallen_back and not any(map(int.__lt__, cut, self._required))
+        return has_seen_required and all(map(int.__lt__, self._seen, cut))
 
     @property
     def reached(self) -> Reached | None:
@@ -231,7 +270,7 @@ class ManyShardsSource:
                 for shard_id, shard_keys in wanted.items()
             }
         )
-        self._lower_cut(replies)
+        self._lower_cut(wanted, replies)
         values: dict[bytes, Value] = {}
         for shard_id, shard_keys in wanted.items():
             _, raw = replies[shard_id]
@@ -254,17 +293,25 @@ class ManyShardsSource:
         scope = key[2:] if key[:1] == b"s" else key.split(b":", 2)[2]
         return ShardId("frontier", self.partitions.of_scope(scope))
 
-    def _lower_cut(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _lower_cut(
+        self,
+        wanted: Mapping[ShardId, Sequence[bytes]],
+        replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]],
+    ) -> None:
         """Lower the cut to what these shards had applied. Raises `ShardMoved` if one of them fell back."""
         has_links, pending = False, 0
         zeros = [0] * self.partitions.intakes
         changes = list(self._reached.changes) if self._reached is not None else [0] * self.partitions.frontiers
         cut = self._cut or [1 << 62] * self.partitions.intakes
+        lowest = cut
         for shard_id, (next_offset, raw) in replies.items():
             if shard_id.hop == "intake":
                 value = decode_value(HEADER, raw.get(HEADER))
-                pending += value.pending if isinstance(value, Header) else 0
+                if isinstance(value, Header):
+                    pending += value.pending
+                    has_links = has_links or value.links > 0
                 cut[shard_id.shard] = min(cut[shard_id.shard], next_offset)
+                applied = [next_offset]
             else:
                 value = decode_value(FRONTIER, raw.get(FRONTIER))
                 header = value if isinstance(value, FrontierHeader) else FrontierHeader(zeros, zeros)
@@ -272,12 +319,18 @@ class ManyShardsSource:
                 if header.changes < changes[shard_id.shard]:
                     raise ShardMoved("A shard has lost its state and is being rebuilt. Try again.")
                 changes[shard_id.shard] = header.changes
-                cut = [min(pair) for pair in zip(cut, header.watermarks, strict=True)]
+                applied = header.watermarks
+                lowest = list(map(min, lowest, applied))
+                if wanted[shard_id]:
+                    cut = list(map(min, cut, applied))
+            if self._shards.has_fallen_back(shard_id, applied) and (wanted[shard_id] or shard_id.hop == "intake"):
+                self._has_fallen_back = True
         self._cut = cut
         if self._overview is None:
             self._overview = Overview(has_links, pending)
-            applied = tuple(replies[ShardId("intake", shard)][0] for shard in range(self.partitions.intakes))
-            self._reached = Reached(applied, tuple(changes))
+            applied_by_intakes = tuple(replies[ShardId("intake", shard)][0] for shard in range(self.partitions.intakes))
+            self._reached = Reached(applied_by_intakes, tuple(changes))
+            self._lowest = list(map(min, lowest, applied_by_intakes))
 
     def _record_applied(self, shard_id: ShardId, value: Value) -> None:
         """Raise `_seen` to the last inputs that this value has applied."""

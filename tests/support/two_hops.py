@@ -76,6 +76,12 @@ class TwoHops:
             while run_sync(self.frontier[shard].run_once()):
                 pass
 
+    def lose_state(self, hop: int) -> None:
+        """Delete the state of a hop, 0 or 1. Its shards start again when they are run."""
+        self.files[hop].reset()
+        for shard in (self.intake, self.frontier)[hop]:
+            shard._release()
+
     def emit_watermarks(self) -> None:
         """Let both intake shards report how far they are."""
         for emitter in self.emitters:

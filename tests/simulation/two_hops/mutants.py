@@ -214,6 +214,10 @@ class LosesAPartition(IntakeOutbox):
         await super().publish(shard, events[:-1] if len(events) > 2 else events)
 
 
+Wanted = Mapping[ShardId, Sequence[bytes]]
+Replies = Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]
+
+
 class NeverDoubts(ManyShardsSource):
     """Every read is called exact."""
 
@@ -225,9 +229,9 @@ class NeverDoubts(ManyShardsSource):
 class CutsAtTheLast(ManyShardsSource):
     """The cut is what the last shard read had heard, not the least of all."""
 
-    def _lower_cut(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _lower_cut(self, wanted: Wanted, replies: Replies) -> None:
         self._cut = []
-        super()._lower_cut(replies)
+        super()._lower_cut(wanted, replies)
 
 
 class IgnoresRevisions(ManyShardsSource):
@@ -259,9 +263,9 @@ class IgnoresScopes(ManyShardsSource):
 class TrustsTheIntake(ManyShardsSource):
     """An intake shard that fell back is believed to know all that the frontiers have heard."""
 
-    def _lower_cut(self, replies: Mapping[ShardId, tuple[int, Mapping[bytes, bytes]]]) -> None:
+    def _lower_cut(self, wanted: Wanted, replies: Replies) -> None:
         ahead = {place: (1 << 40, raw) if place.hop == "intake" else (at, raw) for place, (at, raw) in replies.items()}
-        super()._lower_cut(ahead)
+        super()._lower_cut(wanted, ahead)
 
 
 MUTANTS: dict[str, Parts] = {

@@ -8,6 +8,7 @@ See a run again with `python -m tests.simulation.two_hops SEED`.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -223,8 +224,8 @@ class _Sources(ManyShards):
         super().__init__(views, partitions)
         self._kind = kind
 
-    def source(self) -> ValueSource:
-        return self._kind(self.views, self.partitions)
+    def source(self, required: Sequence[int] = ()) -> ValueSource:
+        return self._kind(self, required or self.required)
 
 
 class World:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.core.scope_names import link_scope
 from stream_car.core.timeline import all_members
 from stream_car.core.walk import pages_of
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
@@ -13,7 +14,7 @@ from stream_car.ports import Emission
 from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import ImmediateRetries, MinRevision, ReadOptions
-from stream_car.queries.shards import OneShard
+from stream_car.queries.shards import ManyShards, OneShard
 from stream_car.queries.snapshot import Snapshot
 from tests.support.engines import DAY, NOW, RULESET, document
 from tests.support.plain_index import PlainIndex
@@ -46,23 +47,77 @@ def test_what_was_said_but_not_marked_yet_is_in_flight(hops: TwoHops) -> None:
     assert hops.resolve("c").reasons == ("in_flight",)
 
 
-def test_a_shard_that_is_behind_makes_the_answer_say_in_flight(hops: TwoHops) -> None:
+def test_a_shard_that_lags_does_not_concern_an_answer_that_does_not_read_it(hops: TwoHops) -> None:
+    hops.publish(document("c", topic=topic_in(0)), document("e", topic=topic_in(1)))
+    hops.emit_watermarks()
+    hops.apply(0, 1)
+    hops.publish(document("d", "denial", 1, topic=topic_in(0)), document("f", "denial", 1, topic=topic_in(1)))
+    hops.emit_watermarks()
+    hops.apply(0)
+    after = hops.resolve("c", MinRevision(id="d"))
+
+    assert (controlling(after), after.reasons) == (["d"], ())
+    assert controlling(hops.resolve("e")) == ["e"]
+    with pytest.raises(InvalidRequest) as caught:
+        hops.resolve("e", MinRevision(id="f"))
+
+    assert caught.value.code == "not_visible"
+
+
+def test_a_lagging_shard_may_hold_the_first_link_so_it_concerns_every_answer(hops: TwoHops) -> None:
+    target = next(name for name in map(str, range(40)) if TWO.of_scope(link_scope(name).encode()) == 1)
+    hops.publish(document(target, topic=topic_in(0)))
+    hops.emit_watermarks()
+    hops.apply(0, 1)
+    hops.publish(document("linking", at=1, supersedes=(target,)))
+    hops.emit_watermarks()
+    hops.apply(0)
+    with pytest.raises(InvalidRequest) as caught:
+        hops.resolve(target, MinRevision(id="linking"))
+    hops.apply(1)
+
+    assert caught.value.code == "not_visible"
+    assert controlling(hops.resolve(target, MinRevision(id="linking"))) == ["linking"]
+
+
+def test_an_answer_that_lacks_required_input_is_in_flight(hops: TwoHops) -> None:
     hops.publish(document("c", topic=topic_in(0)))
     hops.emit_watermarks()
     hops.apply(0, 1)
-    hops.publish(document("d", "denial", 1, topic=topic_in(0)))
-    hops.emit_watermarks()
-    hops.apply(0)
-    resolution = hops.resolve("c")
+    shards = hops.queries.shards
+    assert isinstance(shards, ManyShards)
+    shards.required = tuple(2 for _ in range(2))
 
-    assert (controlling(resolution), resolution.reasons) == (["d"], ("in_flight",))
+    assert hops.resolve("c").reasons == ("in_flight",)
+    assert hops.resolve("nobody").reasons == ("in_flight",)
+
+
+@pytest.mark.parametrize("hop", [0, 1])
+def test_answers_from_state_that_was_lost_are_in_flight_until_it_is_back(hops: TwoHops, hop: int) -> None:
+    hops.publish(document("c", topic=topic_in(0)))
+    hops.emit_watermarks()
+    hops.apply(0, 1)
+    before = hops.resolve("c")
+    hops.lose_state(hop)
+    during = [hops.resolve("c"), hops.resolve("nobody")]
+
+    assert before.reasons == ()
+    assert during[0].reasons == ("in_flight",)
+    assert during[1].reasons == ("in_flight",)
+
+    hops.publish()
+    hops.emit_watermarks()
+    hops.apply(0, 1)
+
+    assert hops.resolve("c") == before
 
 
 def test_a_question_that_cannot_say_so_is_not_answered_in_flight(hops: TwoHops) -> None:
+    scope = f"topic={topic_in(0)}"
     hops.publish(document("c", topic=topic_in(0)))
     hops.apply(0, 1)
     with pytest.raises(InvalidRequest) as caught:
-        run_sync(hops.queries.read_consistently(None, lambda snapshot: snapshot.document("c")))
+        run_sync(hops.queries.read_consistently(None, lambda snapshot: snapshot.scope(scope)))
 
     assert caught.value.code == "in_flight"
 
