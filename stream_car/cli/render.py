@@ -44,6 +44,7 @@ REASONS: Mapping[a.Incomplete, str] = {  # why an answer is not complete
     "successor_missing": "a document names a successor that is not published here",
     "budget": "the budget ran out; repeat the question with fewer anchors or a larger budget",
     "in_flight": "documents are still being applied; repeat the question",
+    "lost_history": "Kafka has deleted records that are needed; the operator's runbook has the steps to take",
     "pending": "a document waits for its time",
     "unknown": "no document has that name",
     "retracted": "the document was retracted",

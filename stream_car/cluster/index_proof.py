@@ -54,8 +54,10 @@ class IndexProof:
         self._after = FIRST_KEY
         self._lost = 0
 
-    async def next_page(self, indexed: Sequence[int], limit: int) -> bool:
+    async def next_page(self, indexed: Sequence[int], lost: Set[int], limit: int) -> bool:
         """Compare the next ids, and return whether there are more. `indexed` are the records that the index has.
+
+        Ids of the intake shards that are `lost` are not compared: the index knows more than their state.
 
         Raises `ShardMoved` if the state has lost records that the index has; the pass continues with the next call.
         """
@@ -65,7 +67,7 @@ class IndexProof:
             self.begin()
             return False
         names = [key.removeprefix(FIRST_KEY).decode() for key in keys]
-        stored = await self._stored(names, indexed)
+        stored = await self._stored([name for name in names if self._partitions.of_id(name) not in lost], indexed)
         documents = await self._index.documents(list(stored))
         different = [name for name, value in stored.items() if not is_indexed(value, documents.get(name))]
         if different:

@@ -9,7 +9,7 @@ Cost: about 40 us per document, and one read of the heads of all intake shards e
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from stream_car.adapters.search.index import TantivyIndex
@@ -62,6 +62,7 @@ class Indexer:
     ) -> None:
         self.indexed = [0] * partitions.intakes  # records of each partition that the index has
         self.target = [0] * partitions.intakes  # records that it must have before anything is answered
+        self.lost: Set[int] = frozenset()  # intake shards whose state can never be complete again
         self.is_ahead = False  # of shards that have lost their state and are being rebuilt
         self.is_proven = False  # whether the index has every document of the state, as far as is known
         self.has_lost_history = False  # whether Kafka has deleted records of documents that the index lacks
@@ -94,7 +95,11 @@ class Indexer:
     @property
     def has_caught_up(self) -> bool:
         """Whether the index has what the topic had at the beginning, and whatever it had before it was built again."""
-        return not any(map(int.__lt__, self.indexed, self.target))
+        return not any(
+            self.indexed[partition] < target
+            for partition, target in enumerate(self.target)
+            if partition not in self.lost
+        )
 
     @property
     def repaired(self) -> int:
@@ -140,7 +145,11 @@ class Indexer:
                 await asyncio.sleep(0)
         if lagging:
             self.broadcast.notify()
-        self.is_ahead = any(map(int.__lt__, heads.applied, self.indexed))
+        self.is_ahead = any(
+            up_to < self.indexed[partition]
+            for partition, up_to in enumerate(heads.applied)
+            if partition not in self.lost
+        )
         if self.is_ahead:
             raise ShardMoved(LOST)
         if heads.applied == self.indexed and not lagging:
@@ -187,7 +196,7 @@ class Indexer:
         now = asyncio.get_running_loop().time()
         if self.is_proven and now < self._next_pass_at:
             return
-        if await self._proof.next_page(self.indexed, PAGE if self.is_proven else URGENT_PAGE):
+        if await self._proof.next_page(self.indexed, self.lost, PAGE if self.is_proven else URGENT_PAGE):
             return
         self._next_pass_at = now + PASS_S
         self._is_after_pass = True

@@ -1,9 +1,10 @@
 """Publishing through a query worker: documents go to Kafka, and receipts report what the intake workers decided.
 
 Promise: a publication is answered when Kafka has it on all in-sync replicas, its intake shard has applied it and the
-index has it. The outcomes are those that the worker stored with its state. What is not applied and indexed within
-`APPLIED_S` is `Unavailable`: publish it again, because repeats change nothing. Of a large publication, the next
-`PART_MAX` documents follow once the earlier ones are applied, so that their outcomes are never overwritten unread.
+index has it. The outcomes are those that the worker stored with its state. Every later answer of this process has seen
+it, or says that it has not (`in_flight`). What is not applied and indexed within `APPLIED_S` is `Unavailable`: publish
+it again, because repeats change nothing. Of a large publication, the next `PART_MAX` documents follow once the earlier
+ones are applied, so that their outcomes are never overwritten unread.
 Cost: one batch per partition, and one read of the outcomes, per part.
 """
 
@@ -23,6 +24,7 @@ from stream_car.processing.fold import Fold
 from stream_car.processing.outcomes import OutcomePage, outcome_in, outcome_keys
 from stream_car.processing.receipts import Receipt, receipt_of
 from stream_car.processing.state import decode_value
+from stream_car.queries.shards import ManyShards
 
 APPLIED_S = 10.0
 PART_MAX = 4000  # documents; far fewer than outcomes are stored
@@ -39,13 +41,16 @@ class _Prepared(NamedTuple):
 class Publisher:
     """Publishes for the callers of one query worker."""
 
-    def __init__(self, connections: Connections, snapshots: SnapshotReader, indexer: Indexer) -> None:
+    def __init__(
+        self, connections: Connections, snapshots: SnapshotReader, indexer: Indexer, shards: ManyShards
+    ) -> None:
         self._partitions = connections.partitions
         self._fold = Fold(connections.plan.ruleset)
         self._topic = connections.topic("intake")
         self._sender = connections.sender
         self._snapshots = snapshots
         self._indexer = indexer
+        self._shards = shards
 
     async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
         """Store messages durably, wait until they are applied, and return their receipts in order."""
@@ -79,7 +84,9 @@ class Publisher:
         pages = await self._outcome_pages(
             {partition: [offsets[number] for number in numbers] for partition, numbers in batches.items()}
         )
-        return [self._receipt(offsets[number], item, pages[item.partition]) for number, item in enumerate(prepared)]
+        receipts = [self._receipt(offsets[number], item, pages[item.partition]) for number, item in enumerate(prepared)]
+        self._shards.require({partition: offset + 1 for partition, offset in ends.items()})
+        return receipts
 
     def _receipt(self, offset: int, item: _Prepared, pages: Mapping[bytes, OutcomePage]) -> Receipt:
         outcome, rejection = outcome_in(pages, offset)

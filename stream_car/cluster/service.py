@@ -1,12 +1,15 @@
 """The service of a query worker: documents go to Kafka, answers come from the text index and from Redis.
 
-Promise: every answer is of one cut, or says that it is not. Nothing is answered before the index has caught up.
+Promise: every answer is of one cut, or says that it is not. The cut includes what the topics had when this process
+began, and every publication for which this process has given a receipt. Nothing is answered before the index has caught
+up. If Kafka has deleted records that the state or the index lacks, every answer says so (`lost_history`).
 """
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -18,11 +21,12 @@ from stream_car.api.base_service import BaseService, Question, View, answers
 from stream_car.api.replay_plan import ReplayPlan
 from stream_car.cluster.cancel import cancel
 from stream_car.cluster.change_feed import ChangeTail, ClusterChangeFeed
-from stream_car.cluster.connections import Connections
+from stream_car.cluster.connections import TOPICS, Connections
 from stream_car.cluster.indexer import Indexer
 from stream_car.cluster.publishing import Publisher
 from stream_car.cluster.rejected import RejectedTopic
 from stream_car.cluster.shared_log import KafkaReaders
+from stream_car.cluster.state_check import LOOK_S, StateCheck
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable, Unsupported
 from stream_car.ports import Message, ShardId, SnapshotReader
@@ -32,7 +36,7 @@ from stream_car.processing.state import HEADER, decode_value
 from stream_car.queries import answers as a
 from stream_car.queries.cache import ManyShardsCache
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions
+from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions, mark
 from stream_car.queries.scopes import ScopeQueries
 from stream_car.queries.shards import ManyShards, ShardMoved, ValueSource
 from stream_car.queries.snapshot import Snapshot
@@ -50,24 +54,33 @@ UNSUPPORTED: Mapping[type[Struct], str] = {
 }
 EXACT_S = 0.5  # how long an answer is read again before it is given as not exact
 PAUSE_S = 0.005
+PAUSE_MAX_S = 0.04
 RETRY_S = 0.5
+CATCHING_UP = "State in Redis was lost and is being rebuilt from Kafka; try again later."
+LOST_HISTORY = "Kafka has deleted records that are needed to build the state: deploy/runbook.md has the steps to take."
 
 T = TypeVar("T")
 
 
 class TimedRetries:
-    """Implements `ports.RetryPolicy` by the clock."""
+    """Implements `ports.RetryPolicy` by the clock. Pauses double up to `PAUSE_MAX_S`."""
 
     def __init__(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
+        self._pause_s = PAUSE_S
 
     async def wait(self) -> bool:
-        await asyncio.sleep(PAUSE_S)
-        return time.monotonic() < self.deadline
+        if time.monotonic() >= self.deadline:
+            return False
+        await asyncio.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
+        return True
 
 
 class RetryingQueries(Queries):
     """Questions to shards that move on their own: unless told otherwise, they are read again for a while."""
+
+    exact_s = EXACT_S
 
     async def read_consistently(
         self,
@@ -78,7 +91,11 @@ class RetryingQueries(Queries):
         source: Callable[[], ValueSource] | None = None,
     ) -> T:
         """As in `Queries`; what could not be seen in time is `NotVisible`."""
-        retrying = options if options.retry is not None else ReadOptions(options.min_revisions, TimedRetries(EXACT_S))
+        retrying = options
+        if options.retry is None:
+            retrying = ReadOptions(options.min_revisions, TimedRetries(self.exact_s))
+        if source is None and isinstance(self.shards, ManyShards):  # what is published meanwhile need not be seen
+            source = partial(self.shards.source, self.shards.required)
         try:
             return await super().read_consistently(as_of, ask, retrying, source=source)
         except InvalidRequest as error:
@@ -134,7 +151,9 @@ class ClusterService(BaseService):
             limit=settings.subscriptions_max,
             heartbeat_s=settings.heartbeat_s,
         )
-        self._publisher = Publisher(connections, snapshots, self.indexer)
+        self._shards = shards
+        self._state = StateCheck(shards, {hop: readers.shared(topic) for hop, topic in TOPICS.items()})
+        self._publisher = Publisher(connections, snapshots, self.indexer, shards)
         self._snapshots = snapshots
         self.began_at: list[int] = []  # what a stored index had of each partition
         self._failure: Halted | None = None
@@ -144,18 +163,21 @@ class ClusterService(BaseService):
         """Continue with the stored index. Raises `Halted` (`generation`) if the workers have other rules."""
         await self.indexer.begin()
         self.began_at = list(self.indexer.indexed)
+        await self._state.begin()
+        self._note_lost()
 
     async def __aenter__(self) -> "ClusterService":
-        self._tasks = [asyncio.create_task(self._watch(task)) for task in (self._index(), self.change_tail.run())]
+        tasks = (self._index, self.change_tail.run, self._check_state)
+        self._tasks = [asyncio.create_task(self._watch(task)) for task in tasks]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await cancel(*self._tasks)
 
-    async def _watch(self, task: Coroutine[object, object, None]) -> None:
+    async def _watch(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run a task that answers depend on: if it dies, stop answering and report why."""
         try:
-            await task
+            await task()
         except Halted as halted:
             self._failure = halted
         except Exception as error:
@@ -169,6 +191,25 @@ class ClusterService(BaseService):
             except (Unavailable, ShardMoved):
                 await asyncio.sleep(RETRY_S)
 
+    async def _check_state(self) -> None:
+        """Compare the state with the topics again and again."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._state.look()
+            except Unavailable:
+                continue
+            self._note_lost()
+
+    def _note_lost(self) -> None:
+        self.indexer.lost = {shard.shard for shard in self._state.lost if shard.hop == "intake"}
+        self.queries.exact_s = 0.0 if self.has_lost_history else EXACT_S  # waiting does not bring it back
+
+    @property
+    def has_lost_history(self) -> bool:
+        """Whether Kafka has deleted records of which the state or the index lacks what followed."""
+        return bool(self._state.lost) or self.indexer.has_lost_history
+
     @property
     def ruleset(self) -> Ruleset:
         return self._ruleset
@@ -178,25 +219,36 @@ class ClusterService(BaseService):
         return self.connections.generation
 
     @property
-    def is_ready(self) -> bool:
-        """Whether the index has caught up and changes arrive."""
+    def can_answer(self) -> bool:
+        """Whether the index has caught up and is complete, and changes arrive."""
         indexer = self.indexer
         is_complete = indexer.has_caught_up and indexer.is_proven and not indexer.is_ahead
         return is_complete and self.change_tail.is_open and self._failure is None
 
     async def require_ready(self) -> None:
-        """Raise `Unavailable` until the index has caught up."""
-        self._require_ready()
+        """Raise `Unavailable` unless state, index and changes have what the topics had, and nothing was lost."""
+        self._require_answers()
+        await self._state.look()
+        self._note_lost()
+        if self.has_lost_history:
+            raise Unavailable(LOST_HISTORY, "lost_history")
+        if self._state.fallen_back:
+            raise Unavailable(CATCHING_UP, "catching_up")
+        if self._state.lagging:
+            hop, shard = min(self._state.lagging)
+            raise Unavailable(
+                f"The state is catching up: {hop} shard {shard} has not applied what the topics had when this process "
+                "began. Check that `stream-car worker` is running.",
+                "catching_up",
+            )
         await self.status(r.GetStatus())
 
-    def _require_ready(self) -> None:
+    def _require_answers(self) -> None:
         if self._failure is not None:
             raise Unavailable(str(self._failure), self._failure.code)
         if self.indexer.is_ahead:
-            raise Unavailable(
-                "State in Redis was lost and is being rebuilt from Kafka; try again later.", "catching_up"
-            )
-        if not self.is_ready:
+            raise Unavailable(CATCHING_UP, "catching_up")
+        if not self.can_answer:
             count = sum(self.indexer.indexed)
             raise Unavailable(f"The index is catching up: {count} documents so far; try again later.", "catching_up")
 
@@ -209,11 +261,21 @@ class ClusterService(BaseService):
         is_long: bool = False,
     ) -> T:
         options = await self._wait_until_indexed(min_revisions, timeout_ms)
-        return await question(View(self.queries, self.scopes, options))
+        if not self.has_lost_history:
+            return await question(View(self.queries, self.scopes, options))
+        try:
+            marked = mark(await question(View(self.queries, self.scopes, options)), "lost_history")
+        except InvalidRequest as error:
+            if error.code != "in_flight":
+                raise
+            marked = None
+        if marked is None:  # an answer without a field for it
+            raise Unavailable(LOST_HISTORY, "lost_history")
+        return marked
 
     async def _wait_until_indexed(self, min_revisions: Sequence[MinRevision], timeout_ms: int) -> ReadOptions:
         """Wait until the index has these revisions; what remains to be seen, and in which time. Raises `NotVisible`."""
-        self._require_ready()
+        self._require_answers()
         if not min_revisions:
             return DEFAULT_OPTIONS
         retries = TimedRetries(timeout_ms / 1000)
@@ -233,7 +295,9 @@ class ClusterService(BaseService):
         return options
 
     async def open_subscription(self, request: r.Subscribe) -> Subscriber:
-        self._require_ready()
+        self._require_answers()
+        if self.has_lost_history:
+            raise Unavailable(LOST_HISTORY, "lost_history")
         return await super().open_subscription(request)
 
     async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
@@ -257,9 +321,12 @@ class ClusterService(BaseService):
     @answers(r.GetStatus)
     async def status(self, request: r.GetStatus) -> a.Status:
         """What all intake shards together have applied. Raises `Unavailable`."""
-        self._require_ready()
+        self._require_answers()
         shards = [ShardId("intake", shard) for shard in range(self.connections.partitions.intakes)]
         snapshot = await self._snapshots.peek({shard: [HEADER] for shard in shards})
+        fallen_back = [shard for shard in shards if self._shards.has_fallen_back(shard, [snapshot[shard][0]])]
+        if fallen_back and not self._state.lost:
+            raise Unavailable(CATCHING_UP, "catching_up")
         values = [decode_value(HEADER, snapshot[shard][1].get(HEADER)) for shard in shards]
         headers = [value for value in values if isinstance(value, Header)]
         outcomes: Counter[str] = Counter()
@@ -276,4 +343,5 @@ class ClusterService(BaseService):
             outcomes=dict(sorted(outcomes.items())),
             subscriptions=len(self.hub),
             lag=await self.hub.lag(),
+            reasons=("lost_history",) if self.has_lost_history else (),
         )

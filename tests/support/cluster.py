@@ -6,7 +6,7 @@ Promise: each installation has its own topics and state, which are deleted after
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,9 +103,9 @@ class Installed:
                 await asyncio.sleep(LOOK_S)
             await self.service.indexer.settle()
 
-    async def lose_redis(self) -> None:
-        """Delete the state of both hops."""
-        await _drop(self.connections)
+    async def lose_redis(self, hops: Sequence[Hop] = HOPS) -> None:
+        """Delete the state of these hops."""
+        await _drop(self.connections, hops)
 
     @asynccontextmanager
     async def without_workers(self) -> AsyncIterator[None]:
@@ -114,12 +114,13 @@ class Installed:
         yield
         await self.start_shards()
 
-    async def start_shards(self) -> None:
-        """Run the shards of both hops, without a consumer group."""
-        self._readers = [await Reader.open(self.connections.plan.kafka) for _ in PLACES]
-        self._runners = [
+    async def start_shards(self, places: Sequence[ShardId] = PLACES) -> None:
+        """Run these shards, without a consumer group."""
+        readers = [await Reader.open(self.connections.plan.kafka) for _ in places]
+        self._readers += readers
+        self._runners += [
             self.connections.run_shard(place, reader, _require_progress)
-            for place, reader in zip(PLACES, self._readers, strict=True)
+            for place, reader in zip(places, readers, strict=True)
         ]
 
     async def kill_shards(self) -> None:
@@ -208,7 +209,19 @@ async def settled_calls(kafka: str, redis: str, ruleset: Ruleset) -> AsyncIterat
 async def query_worker(
     connections: Connections, folder: Path, *, settings: ServerSettings = SETTINGS, ranking: Settings = RANKING
 ) -> AsyncIterator[ClusterService]:
-    """Run a query worker within, whose index is in `folder`; it is ready."""
+    """Run a query worker within, whose index is in `folder`; it answers."""
+    async with starting_query_worker(connections, folder, settings=settings, ranking=ranking) as service:
+        async with asyncio.timeout(REST_S):
+            while not service.can_answer:
+                await asyncio.sleep(LOOK_S)
+        yield service
+
+
+@asynccontextmanager
+async def starting_query_worker(
+    connections: Connections, folder: Path, *, settings: ServerSettings = SETTINGS, ranking: Settings = RANKING
+) -> AsyncIterator[ClusterService]:
+    """Run a query worker within, whose index is in `folder`; it need not answer yet."""
     async with AsyncExitStack() as opened:
         readers = await KafkaReaders.open(connections)
         opened.push_async_callback(readers.close)
@@ -220,9 +233,6 @@ async def query_worker(
         service.queries.superseded_bonus = ranking.superseded_bonus
         await service.begin()
         await opened.enter_async_context(service)
-        async with asyncio.timeout(REST_S):
-            while not service.is_ready:
-                await asyncio.sleep(LOOK_S)
         yield service
 
 
@@ -237,6 +247,6 @@ def _require_progress(event: WorkerEvent) -> None:
         raise AssertionError(f"{event.hop} {event.shard} halted: {event.reason}")
 
 
-async def _drop(connections: Connections) -> None:
-    for hop in HOPS:
+async def _drop(connections: Connections, hops: Sequence[Hop] = HOPS) -> None:
+    for hop in hops:
         await connections.plan.store(connections.client, hop).drop(range(max(PARTITIONS)))

@@ -7,6 +7,7 @@ const REASONS = {
   successor_missing: "a successor was never published",
   budget: "the search for what controls them was stopped early",
   in_flight: "documents are still being applied; ask again",
+  lost_history: "records that are needed were deleted; the operator must act",
   pending: "a document waits for its time",
   unknown: "a document is not known",
   retracted: "a document was retracted",

@@ -140,11 +140,11 @@ async def test_a_running_index_that_differs_answers_nothing_until_it_is_repaired
 
         monkeypatch.setattr(service.indexer, "_prove", prove_later)
         await service.index.apply([], ["d3", "d40"], await service.index.position())
-        await until(lambda: not service.is_ready)
+        await until(lambda: not service.can_answer)
         with pytest.raises(Unavailable) as caught:
             await cluster.calls.query("d3")
         may_prove.set()
-        await until(lambda: service.is_ready)
+        await until(lambda: service.can_answer)
 
         assert caught.value.code == "catching_up"
         assert service.indexer.repaired == 2
@@ -166,7 +166,7 @@ async def test_the_index_and_the_state_agree_on_the_number_of_documents_after_an
             for partition, messages in batches.items():
                 await cluster.connections.sender.send(cluster.connections.topic("intake"), partition, messages)
             await cluster.rest()
-            await until(lambda: cluster.service.is_ready)
+            await until(lambda: cluster.service.can_answer)
 
             assert cluster.service.indexer.repaired == 0
             assert cluster.service.index.document_count > 0
