@@ -8,6 +8,7 @@ Cost: the topic, a month of rejected input, is read once from its beginning; abo
 replay reads one record per input.
 """
 
+import re
 from collections.abc import Collection, Mapping
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from stream_car.processing.state import decode_value
 from stream_car.queries.answers import Rejected, text_or_base64
 
 FETCH_MAX = 500
+_POSITION = re.compile(r"[0-9]{1,9}/[0-9]{1,18}", re.ASCII)
 FIELDS = frozenset({"code", "reason", "id", "partition", "offset"})
 
 
@@ -95,10 +97,16 @@ class RejectedTopic:
         return [rejected for record in records if (rejected := self._first_rejection(record)) is not None], following
 
     def _first_rejection(self, record: Record) -> RejectedRecord | None:
-        """Return the record if it is the first rejection of its input."""
+        """Return the record if it is the first rejection of its input. What no worker wrote is ignored."""
         headers = dict(record.headers)  # ours come last, so they win over equal names that a publisher sent
-        fields = {name: headers[OWN_HEADERS + name].decode() for name in FIELDS if OWN_HEADERS + name in headers}
-        if len(fields) < len(FIELDS):
+        fields = {
+            name: headers[OWN_HEADERS + name].decode("utf-8", "replace")
+            for name in FIELDS
+            if OWN_HEADERS + name in headers
+        }
+        if len(fields) < len(FIELDS) or not _POSITION.fullmatch(f"{fields['partition']}/{fields['offset']}"):
+            return None
+        if int(fields["partition"]) >= self._partitions.intakes:
             return None
         rejected = RejectedRecord(record, fields)
         if self._offsets.setdefault(rejected.origin, record.offset) != record.offset:

@@ -16,13 +16,14 @@ import msgspec
 from msgspec.structs import replace
 
 from stream_car.adapters.redis.scripts import ARGUMENTS_MAX, HashFields, RedisClient, ScriptCalls
-from stream_car.errors import ClaimLost, Halted, StreamCarError, Unavailable
+from stream_car.errors import ClaimLost, Halted, Overloaded, StreamCarError, Unavailable
 from stream_car.ports import Claim, Emission
 
 HEAD = b"head"  # owner, next offset, next oseq, trimmed, checksum, stamp of the call: space-separated
 OUTBOX = b"outbox"
 CLAIM_TRIES = 100
 PEEK_TRIES = 20
+COMMIT_BYTES = 256 << 20  # half of what Redis accepts as one value
 SWEEP_AT = 500  # emptied fields that are collected before they are swept
 READ_MAX = ARGUMENTS_MAX - 1
 
@@ -64,7 +65,7 @@ class RedisStore:
     async def commit(
         self, claim: Claim, next_offset: int, writes: Mapping[bytes, bytes | None], outbox: Sequence[Emission]
     ) -> Claim:
-        """Commit as `ports.Store` promises. Raises `Overloaded` beyond about 3,900 values."""
+        """Commit as `ports.Store` promises. Raises `Overloaded` beyond about 3,900 values, or `COMMIT_BYTES`."""
         next_oseq = claim.next_oseq + len(outbox)
         if next_offset < claim.next_offset or [e.oseq for e in outbox] != list(range(claim.next_oseq, next_oseq)):
             raise ValueError("A commit must not go back, and must number its events from the claim's next_oseq on.")
@@ -78,6 +79,8 @@ class RedisStore:
         if outbox:
             older = await self.outbox(claim) if claim.trimmed + 1 < claim.next_oseq else ()
             pairs += (OUTBOX, _encode_events([*older, *outbox]))
+        if (size := sum(map(len, pairs))) > COMMIT_BYTES:
+            raise Overloaded(f"A commit of {size:,} bytes is too large for Redis. Use smaller batches.")
         moved = replace(claim, next_offset=next_offset, next_oseq=next_oseq)
         await self._swap_head(claim, moved, pairs)
         await self._sweep(claim.shard, emptied)
