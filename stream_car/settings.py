@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -34,6 +34,7 @@ SERVERS = frozenset(
 )
 KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, ENCODER_VARIABLE}) | SERVERS
 TOKEN_MIN = 16
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 def data_directory(environment: Mapping[str, str] = os.environ) -> Path:
@@ -56,6 +57,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     subscriptions_max: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     changes_kept: Annotated[int, Meta(ge=1000)] = 1_000_000
     heartbeat_s: Annotated[float, Meta(gt=0, le=300)] = 15.0
+    log_level: LogLevel = "info"
 
 
 def read_settings(path: Path | None) -> ServerSettings:
@@ -73,7 +75,7 @@ def read_settings(path: Path | None) -> ServerSettings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise _invalid(path, "it is not TOML in UTF-8.") from None
     if "token" in values:
-        cure = f"Write the token to another file and name that file as `token_file`, or set ${TOKEN_VARIABLE}."
+        cure = f"Set ${TOKEN_VARIABLE}, or name a file of tokens as `token_file`."
         raise _invalid(path, f"`token` is not allowed here. {cure}")
     try:
         return msgspec.convert(values, ServerSettings)
@@ -81,21 +83,16 @@ def read_settings(path: Path | None) -> ServerSettings:
         raise _invalid(path, f"{error}.") from None
 
 
-def read_token(token_file: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the token that clients must send: from a file, else from the environment, or `None`.
+def read_token(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the token of the environment that clients must send, or `None`.
 
     Raises:
-        InvalidRequest: the file cannot be read, or the token is too weak (`settings`).
+        InvalidRequest: the token is too weak (`settings`).
     """
-    token, source = environment.get(TOKEN_VARIABLE), f"${TOKEN_VARIABLE}"
-    if token_file is not None:
-        source = "The file that `token_file` names"
-        token = _read_secret(token_file, "`token_file`")
-    elif token is None:
-        return None
-    if not _is_token(token):
-        cure = "Create a token with: openssl rand -hex 24"
-        raise _error(f"{source} must hold at least {TOKEN_MIN} ASCII characters without spaces. {cure}")
+    token = environment.get(TOKEN_VARIABLE)
+    if token is not None and not _is_token(token):
+        cure = "Create a token with: openssl rand -hex 32"
+        raise _error(f"${TOKEN_VARIABLE} must hold at least {TOKEN_MIN} ASCII characters without spaces. {cure}")
     return token
 
 

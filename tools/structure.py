@@ -108,7 +108,7 @@ async def _trace_http_query(car: "Engine") -> CallTrace:
     from stream_car.local.concurrent_service import ConcurrentService
 
     async with ConcurrentService(car.directory) as service:
-        transport = httpx.ASGITransport(app=application(service, version="0"))
+        transport = httpx.ASGITransport(app=application(service, version="0", hosts={"localhost"}))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             await client.post("/v1/query", json={"text": "pollution"})
             trace = CallTrace()

@@ -49,12 +49,12 @@ def note(text: Text | str, style: str = "dim") -> None:
 
 def emit(text: str) -> None:
     """Print a line of JSON on standard output. On a terminal, characters that it might obey or hide are escaped."""
-    click.echo(text if text.isprintable() or not sys.stdout.isatty() else "".join(map(_escaped, text)))
+    click.echo(escaped(text) if sys.stdout.isatty() else text)
 
 
-def _escaped(char: str) -> str:
-    """Return a character as JSON escapes it unless it is visible: outside ASCII, as one or two units of UTF-16."""
-    return char if char.isprintable() else json.dumps(char)[1:-1]
+def escaped(text: str) -> str:
+    """Return a line in which JSON's escapes stand for invisible characters, outside ASCII as units of UTF-16."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def words(text: str, style: str = "") -> Text:

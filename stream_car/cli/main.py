@@ -28,6 +28,7 @@ COMMANDS = {  # the modules, and the commands that they define, in the order of 
     "rebuild": ("rebuild",),
     "rejected": ("rejected",),
     "serve": ("serve", "up"),
+    "token": ("token",),
     "maintenance": ("backup", "restore", "verify", "doctor"),
     "topics": ("topics",),
     "worker": ("worker", "query-worker"),

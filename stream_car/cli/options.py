@@ -20,7 +20,7 @@ from stream_car.adapters.kafka.topic_layout import PARTITIONS, PREFIX, Layout
 from stream_car.api import arguments, requests
 from stream_car.api.calls import Calls
 from stream_car.api.json import to_json
-from stream_car.cli.console import emit, err, show
+from stream_car.cli.console import emit, err, note, show
 from stream_car.errors import InvalidRequest
 from stream_car.queries.limits import DEPTH_MAX
 
@@ -125,6 +125,11 @@ class Session:
             namespace=self.namespace,
             single_broker=self.single_broker,
         )
+
+    def note(self, text: str) -> None:
+        """Print a remark for people; a program reads the log."""
+        if not self.as_json:
+            note(text)
 
     def report(self, value: T, draw: Callable[[T], RenderableType]) -> None:
         """Print a value: as a line of JSON, or drawn."""

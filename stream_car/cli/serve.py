@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from stream_car.api.json import to_json
 from stream_car.cli import options
 from stream_car.cli.console import emit, note
+from stream_car.cli.logs import log_level_option, write_logs
 from stream_car.cli.options import FILE, Session, command
-from stream_car.settings import ServerSettings, kafka_variable, read_settings, read_token, require_known_variables
+from stream_car.settings import ServerSettings, kafka_variable, read_settings, require_known_variables
 
 TRY = """\
 Open {url} in a browser, or try:
@@ -34,8 +35,9 @@ T = TypeVar("T")
 
 
 def listener_options(command: Callable[P, T]) -> Callable[P, T]:
-    """`--host`, `--port`, `--host-name`, `--token-file`, `--settings`, as `ServerSettings` names them."""
+    """The options of a service over HTTP, as `ServerSettings` names them, and `--settings`."""
     for option in (
+        log_level_option,
         click.option(
             "--settings",
             "settings_file",
@@ -45,7 +47,8 @@ def listener_options(command: Callable[P, T]) -> Callable[P, T]:
         click.option(
             "--token-file",
             type=click.Path(dir_okay=False),
-            help="The file of the token that clients must send.  [default: $STREAM_CAR_TOKEN]",
+            help="A file of tokens with roles, see `stream-car token`. It is read again when it changes.  "
+            "[default: one token that may do everything, $STREAM_CAR_TOKEN]",
         ),
         click.option(
             "--host-name",
@@ -93,10 +96,12 @@ def serve(session: Session, /, settings_file: Path | None, **typed: object) -> N
       stream-car serve
       stream-car serve --port 9000 --data ./advisories
       STREAM_CAR_TOKEN=$(openssl rand -hex 24) stream-car serve --host 0.0.0.0
+      stream-car serve --host 0.0.0.0 --token-file tokens     several tokens, see: stream-car token
       stream-car serve --settings server.toml
       stream-car serve --encoder ./all-MiniLM-L6-v2     find by meaning too; vectors are made as documents come
     """
     from stream_car.http.server import listen
+    from stream_car.http.tokens import tokens_of
     from stream_car.local.serve import serve as serve_directory
 
     variable = kafka_variable()
@@ -104,9 +109,10 @@ def serve(session: Session, /, settings_file: Path | None, **typed: object) -> N
         raise click.UsageError(f"${variable} is set. {OVER_KAFKA}. To serve files all the same, give --data.")
     settings = server_settings(settings_file, encoder=session.encoder, **typed)
     session.encoder = settings.encoder
-    token = read_token(settings.token_file)
-    with listen(settings, token) as listener:
-        note(f"opening {session.data} ...")
+    write_logs(settings.log_level, as_json=session.as_json)
+    tokens = tokens_of(settings)
+    with listen(settings, tokens) as listener:
+        session.note(f"opening {session.data} ...")
         with session.engine(create=True, rules=session.rules) as engine:
 
             def on_ready(url: str) -> None:
@@ -116,12 +122,12 @@ def serve(session: Session, /, settings_file: Path | None, **typed: object) -> N
                     emit(to_json({"url": url, **facts}))
                     return
                 note(f"listening on {url}, {status.documents:,} documents", "bold")
-                auth = "-H 'Authorization: Bearer ...' " if token is not None else ""
+                auth = "-H 'Authorization: Bearer ...' " if tokens is not None else ""
                 for line in TRY.format(url=url, auth=auth).splitlines():
                     note(line, "")
 
-            asyncio.run(serve_directory(engine.directory, listener, settings, token=token, on_ready=on_ready))
-    note("stopped")
+            asyncio.run(serve_directory(engine.directory, listener, settings, tokens=tokens, on_ready=on_ready))
+    session.note("stopped")
 
 
 up = copy.copy(serve)

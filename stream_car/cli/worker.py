@@ -1,7 +1,6 @@
 """`worker` and `query-worker`: the processes of an installation over Kafka and Redis."""
 
 import asyncio
-import logging
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,9 +11,10 @@ from rich.text import Text
 
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, note, words
+from stream_car.cli.logs import log_level_option, write_logs
 from stream_car.cli.options import FOLDER, Session, command, require
 from stream_car.cli.serve import listener_options, server_settings
-from stream_car.settings import read_token
+from stream_car.settings import LogLevel
 
 if TYPE_CHECKING:
     from stream_car.cluster.connections import Hops
@@ -25,7 +25,8 @@ STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
 
 @command("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
-def worker(session: Session, hops: "Hops") -> None:
+@log_level_option
+def worker(session: Session, hops: "Hops", log_level: LogLevel | None) -> None:
     """Apply the rules to documents in Kafka.
 
     The state is in Redis, which $STREAM_CAR_REDIS names. Start as many workers as you like: they share the partitions,
@@ -41,7 +42,7 @@ def worker(session: Session, hops: "Hops") -> None:
     plan = session.installation()
     from stream_car.cluster.worker import run
 
-    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    write_logs(log_level or "info", as_json=session.as_json)
 
     def report(event: "WorkerEvent") -> None:
         if session.as_json:
@@ -83,9 +84,11 @@ def query_worker(session: Session, /, settings_file: Path | None, index: Path | 
     plan = session.installation()
     from stream_car.cluster.query_worker import run
     from stream_car.http.server import listen
+    from stream_car.http.tokens import tokens_of
 
     settings = server_settings(settings_file, **typed)
-    token = read_token(settings.token_file)
+    write_logs(settings.log_level, as_json=session.as_json)
+    tokens = tokens_of(settings)
 
     def on_ready(url: str, generation: str) -> None:
         if session.as_json:
@@ -95,6 +98,6 @@ def query_worker(session: Session, /, settings_file: Path | None, index: Path | 
             note(f"listening on {url}, over {plan.kafka.address} and {plan.redis.place}")
 
     folder = nullcontext(index) if index else tempfile.TemporaryDirectory(prefix="stream-car-index-")
-    with listen(settings, token) as listener, folder as path:
-        asyncio.run(run(plan, Path(path), listener, settings, token=token, on_ready=on_ready))
-    note("stopped")
+    with listen(settings, tokens) as listener, folder as path:
+        asyncio.run(run(plan, Path(path), listener, settings, tokens=tokens, on_ready=on_ready))
+    session.note("stopped")

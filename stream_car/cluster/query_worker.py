@@ -14,6 +14,7 @@ from stream_car.cluster.connections import Connections, Plan
 from stream_car.cluster.service import ClusterService
 from stream_car.cluster.shared_log import KafkaReaders
 from stream_car.http.server import run_until_signal, serve_http
+from stream_car.http.tokens import Tokens
 from stream_car.settings import ServerSettings
 
 END_S = 20.0
@@ -26,7 +27,7 @@ async def run(
     listener: socket.socket,
     settings: ServerSettings,
     *,
-    token: str | None,
+    tokens: Tokens | None,
     on_ready: Callable[[str, str], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT. The text index is in `folder`.
@@ -54,7 +55,7 @@ async def run(
                 service,
                 listener,
                 settings,
-                token=token,
+                tokens=tokens,
                 on_ready=lambda url: on_ready(url, connections.generation),
                 stop=stop,
                 end_streams=service.hub.end,

@@ -6,7 +6,7 @@ half a millisecond more than the request itself.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from time import perf_counter, thread_time
 
 import msgspec
@@ -20,23 +20,37 @@ from starlette.routing import Route
 
 from stream_car.api import requests as r
 from stream_car.api.json import encode_in_pieces
-from stream_car.api.operations import OPERATIONS, PATH_FIELD, PUBLISH_PATH, SUBSCRIBE_PATH, Operation
+from stream_car.api.operations import (
+    METRICS_ROLE,
+    OPERATIONS,
+    PATH_FIELD,
+    PUBLISH_PATH,
+    PUBLISH_ROLE,
+    SUBSCRIBE_PATH,
+    SUBSCRIBE_ROLE,
+    Operation,
+    Role,
+)
 from stream_car.api.service import Service
 from stream_car.codec import read_parameters, read_request
 from stream_car.errors import Overloaded, StreamCarError
 from stream_car.http import bodies, static
+from stream_car.http.access_log import AccessLog, principal_of
+from stream_car.http.audit_log import call_audited
 from stream_car.http.auth import Guard
 from stream_car.http.metrics import CONTENT_TYPE, Metrics
 from stream_car.http.openapi import describe
 from stream_car.http.problems import HttpError, as_http_error, problem_response
 from stream_car.http.sse import EventStream
+from stream_car.http.tokens import Principal, Tokens
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Published
 from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
 
 TOKENLESS = (
-    "Only available when the service runs with a token: start it with $STREAM_CAR_TOKEN or token_file, and send it."
+    "Only available when the service runs with a token: start it with $STREAM_CAR_TOKEN or --token-file, and send it."
 )
+STALE = "1 if the file of tokens cannot be used, so that the tokens that were read before are in force."
 STREAM_MAX = 1 << 30
 REQUEST_MAX = 4 << 20
 OVERLOADED_S = 0.5  # an overloaded service answers later, so that a client which ignores it cannot ask more often
@@ -47,30 +61,37 @@ def application(
     service: Service,
     *,
     version: str,
+    hosts: Collection[str],
+    any_address: bool = False,
+    tokens: Tokens | None = None,
     metrics: Metrics | None = None,
-    hosts: Collection[str] = (),
-    token: str | None = None,
     spare_time: SpareTime | None = None,
 ) -> Starlette:
-    """Return the ASGI application over a service. Without `hosts`, the Host header is not checked.
+    """Return the ASGI application over a service. `hosts` and `any_address` are those of `Guard`.
 
     Long answers are encoded in `spare_time`; without it, at once.
     """
     turns = Turns(spare_time or SpareTime(lambda: False))
-    api = Api(service, metrics or Metrics(), version, turns, has_token=token is not None)
+    metrics = metrics or Metrics()
+    if tokens is not None:
+        metrics.add_gauge("stream_car_tokens_stale", STALE, lambda: tokens.is_stale)
+    api = Api(service, metrics, version, turns, tokens)
     routes = [
-        Route(PUBLISH_PATH, api.publish, methods=["POST"], name="publish"),
-        *(_route(operation, api.handler(operation)) for operation in OPERATIONS),
-        Route(SUBSCRIBE_PATH, api.subscribe, name="subscribe"),
-        Route("/openapi.json", api.description),
-        Route("/metrics", api.metrics_page),
-        Route("/livez", api.alive),
-        Route("/readyz", api.ready),
-        *static.routes(),
+        _route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
+        *(_route(op.path, api.handler(op), name=op.name, role=op.role, method=op.method) for op in OPERATIONS),
+        _route(SUBSCRIBE_PATH, api.subscribe, name="subscribe", role=SUBSCRIBE_ROLE),
+        _route("/openapi.json", api.description, name="description", role=None),
+        _route("/metrics", api.metrics_page, name="metrics", role=METRICS_ROLE),
+        _route("/livez", api.alive, name="livez", role=None),
+        _route("/readyz", api.ready, name="readyz", role=None),
+        *(_route(path, handler, name="page", role=None) for path, handler in static.handlers().items()),
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts, token=token)],
+        middleware=[
+            Middleware(AccessLog),
+            Middleware(Guard, hosts=hosts, any_address=any_address, tokens=tokens),
+        ],
         exception_handlers={
             HTTPException: _unknown_page,
             HttpError: _http_error,
@@ -89,17 +110,32 @@ class AnythingConvertor(PathConvertor):
 register_url_convertor("anything", AnythingConvertor())
 
 
-def _route(operation: Operation, handler: Handler) -> Route:
-    path = operation.path.replace("}", ":anything}")
-    return Route(path, handler, methods=[operation.method], name=operation.name)
+def _route(path: str, handler: Handler, *, name: str, role: Role | None, method: str = "GET") -> Route:
+    """Return a route for tokens with a role; `None` means for all that pass the guard."""
+
+    async def permitted(http: Request) -> Response:
+        http.scope["operation"] = name
+        if role is not None:
+            _require_role(principal_of(http.scope), role)
+        return await handler(http)
+
+    return Route(path.replace("}", ":anything}"), permitted, methods=[method], name=name)
+
+
+def _require_role(principal: Principal, role: Role) -> None:
+    if role not in principal.roles:
+        problem = f"The token `{principal.name}` does not have the role `{role}`, which this needs."
+        raise HttpError(403, "role", f"{problem} Send a token that has it.")
 
 
 class Api:
     """The handlers."""
 
-    def __init__(self, service: Service, metrics: Metrics, version: str, turns: Turns, *, has_token: bool) -> None:
+    def __init__(
+        self, service: Service, metrics: Metrics, version: str, turns: Turns, tokens: Tokens | None = None
+    ) -> None:
         self.service = service
-        self.has_token = has_token
+        self.tokens = tokens
         self.metrics = metrics
         self.turns = turns
         self._description = msgspec.json.encode(describe(version))
@@ -108,11 +144,14 @@ class Api:
         """Return the handler of one operation."""
 
         async def handle(http: Request) -> Response:
-            if operation.needs_token and not self.has_token:
+            if operation.needs_token and self.tokens is None:
                 raise HttpError(403, "no_token", TOKENLESS)
             request = await _read(http, operation)
             begin = perf_counter()
-            answer = await self.service.call(request)
+            if operation.is_audited:
+                answer = await call_audited(self.service, request, operation=operation.name, scope=http.scope)
+            else:
+                answer = await self.service.call(request)
             response = await as_json(answer, self.turns)
             self.metrics.observe_request(operation.name, perf_counter() - begin)
             return response
@@ -126,22 +165,26 @@ class Api:
         begin = perf_counter()
         kind = bodies.media_type(http)
         if kind == bodies.LINES:
-            response = await self._publish_many(bodies.lines(http, STREAM_MAX))
+            response = await self._publish_many(http, bodies.lines(http, STREAM_MAX))
         elif kind in (bodies.JSON, bodies.EVENT, bodies.EVENTS):
             body = await bodies.whole(http, bodies.ARRAY_MAX)
             is_array = body.lstrip(b" \t\r\n")[:1] == b"["
             if is_array and kind != bodies.EVENT:
-                response = await self._publish_many(bodies.array(body))
+                response = await self._publish_many(http, bodies.array(body))
             else:
-                response = await self._publish_one(body)
+                response = await self._publish_one(http, body)
         else:
             kinds = ", ".join((bodies.JSON, bodies.LINES, bodies.EVENT, bodies.EVENTS))
             raise HttpError(415, "content_type", f"Send documents as one of {kinds}.")
         self.metrics.observe_request("publish", perf_counter() - begin)
         return response
 
-    async def _publish_one(self, body: bytes) -> Response:
-        published = await self.service.call(r.Publish(documents=(body,)))
+    async def _publish(self, http: Request, documents: Sequence[bytes]) -> Published:
+        request = r.Publish(documents=tuple(documents))
+        return await call_audited(self.service, request, operation="publish", scope=http.scope)
+
+    async def _publish_one(self, http: Request, body: bytes) -> Response:
+        published = await self._publish(http, [body])
         [receipt] = published.receipts
         if receipt.outcome == "rejected":
             raise HttpError(
@@ -149,10 +192,10 @@ class Api:
             )
         return await as_json(published, self.turns)
 
-    async def _publish_many(self, slices: AsyncIterator[list[bytes]]) -> Response:
+    async def _publish_many(self, http: Request, slices: AsyncIterator[list[bytes]]) -> Response:
         receipts: list[Receipt] = []
         async for documents in slices:
-            receipts += (await self.service.call(r.Publish(documents=tuple(documents)))).receipts
+            receipts += (await self._publish(http, documents)).receipts
         return await as_json(Published.of(receipts), self.turns)
 
     async def subscribe(self, http: Request) -> Response:
@@ -161,7 +204,12 @@ class Api:
         last = http.headers.get("last-event-id")
         if last:
             request = msgspec.structs.replace(request, after=last)
-        return EventStream(await self.service.subscribe(request))
+        events = await self.service.subscribe(request)
+        return EventStream(events, lambda: self._is_permitted(principal_of(http.scope)))
+
+    def _is_permitted(self, principal: Principal) -> bool:
+        """Return whether a token is still in force: it may be revoked while a subscription goes on."""
+        return self.tokens is None or self.tokens.has(principal)
 
     async def description(self, _: Request) -> Response:
         """Return the OpenAPI description."""

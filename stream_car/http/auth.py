@@ -2,11 +2,11 @@
 
 Promise: a page of another site cannot reach a service on this machine through its visitor's browser, whatever name it
 gives to the address. What is open without a token is decided by the path that the server parsed, never by a header.
-Tokens are compared in constant time.
+A request that passes has a `Principal` as `scope["principal"]`.
 """
 
-import hmac
 from collections.abc import Collection
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stream_car.http.problems import HttpError, problem_response
+from stream_car.http.tokens import ANYBODY, NOBODY, Principal, Tokens
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 OPEN = frozenset({"/livez", "/readyz", "/"})
@@ -29,10 +30,14 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Middleware that passes a request on, or answers it with an error."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] = (), token: str | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str], any_address: bool = False, tokens: Tokens | None = None
+    ) -> None:
+        """Accept requests for `hosts`, and with `any_address` also for IP addresses, which no other site can name."""
         self.app = app
         self.hosts = frozenset(hosts)
-        self.token = token.encode() if token is not None else None
+        self.any_address = any_address
+        self.tokens = tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,16 +48,15 @@ class Guard:
             _check_framing(request)
             self._check_host(request)
             self._check_site(request)
-            self._check_token(request)
+            scope["principal"] = self._principal(request)
         except HttpError as error:
             await problem_response(error)(scope, receive, _with_headers(send))
             return
         await self.app(scope, receive, _with_headers(send))
 
     def _check_host(self, request: Request) -> None:
-        if not self.hosts:
-            return
-        if _host_of(request.headers.get("host", "")) not in self.hosts:
+        host = _host_of(request.headers.get("host", ""))
+        if host not in self.hosts and not (self.any_address and _is_address(host)):
             raise HttpError(
                 421, "host", "The Host header names another host. Start the service with --host-name to accept it."
             )
@@ -67,14 +71,18 @@ class Guard:
         if not is_own or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise HttpError(403, "origin", "A page of another site sent this. Call the service from its own page.")
 
-    def _check_token(self, request: Request) -> None:
-        if self.token is None or _is_open(request):
-            return
+    def _principal(self, request: Request) -> Principal:
+        if self.tokens is None:
+            return ANYBODY
+        if _is_open(request):
+            return NOBODY
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token):
+        principal = self.tokens.find(given.strip()) if scheme.lower() == "bearer" else None
+        if principal is None:
             problem = "The token is wrong." if given else "A token is required."
             detail = f"{problem} Send the header Authorization: Bearer TOKEN."
             raise HttpError(401, "token", detail, headers={"WWW-Authenticate": "Bearer"})
+        return principal
 
 
 def _is_open(request: Request) -> bool:
@@ -87,6 +95,15 @@ def _host_of(named: str) -> str:
     """Return a host in lower case without its port."""
     host, _, port = named.rpartition(":")
     return (host if port.isdecimal() and host else named).lower()
+
+
+def _is_address(host: str) -> bool:
+    """Return whether a host is an IP address."""
+    try:
+        ip_address(host[1:-1] if host.startswith("[") else host)
+    except ValueError:
+        return False
+    return True
 
 
 def _with_headers(send: Send) -> Send:

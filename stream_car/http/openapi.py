@@ -9,7 +9,16 @@ from typing import get_args, get_origin
 import msgspec
 
 from stream_car.api import requests as r
-from stream_car.api.operations import OPERATIONS, PATH_FIELD, PUBLISH_PATH, SUBSCRIBE_PATH, Operation
+from stream_car.api.operations import (
+    OPERATIONS,
+    PATH_FIELD,
+    PUBLISH_PATH,
+    PUBLISH_ROLE,
+    SUBSCRIBE_PATH,
+    SUBSCRIBE_ROLE,
+    Operation,
+    Role,
+)
 from stream_car.http.bodies import EVENT, EVENTS, JSON, LINES
 from stream_car.http.problems import MEDIA_TYPE, TITLES, Problem
 from stream_car.queries.answers import Published
@@ -18,6 +27,7 @@ from stream_car.subscriptions import events as e
 Tree = dict[str, object]
 EVENT_TYPES = get_args(e.Event)
 REF = "#/components/schemas/{name}"
+SECURITY = "A token with the role that the operation names; `admin` includes the others. See docs/reference/http.md."
 DOCUMENT: Tree = {
     "type": "object",
     "description": "A document as its publisher sends it, or a retraction; see docs/concepts.md. A bad one is rejected "
@@ -50,9 +60,8 @@ def describe(version: str) -> Tree:
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": SECURITY}},
         },
-        "security": [{}, {"token": []}],
     }
 
 
@@ -74,6 +83,7 @@ def _operation(operation: Operation) -> Tree:
     tree: Tree = {
         "operationId": operation.name,
         "summary": summary,
+        "security": _security(operation.role, needs_token=operation.needs_token),
         "responses": _responses(r.answer_type(operation.request), operation.statuses),
     }
     if details.strip():
@@ -86,6 +96,12 @@ def _operation(operation: Operation) -> Tree:
     elif parameters := _parameters(operation.request, in_path=operation.has_path_field):
         tree["parameters"] = parameters
     return tree
+
+
+def _security(role: Role, *, needs_token: bool = False) -> list[object]:
+    """Return who may call an operation: a token with the role, and anybody if the service has no tokens."""
+    required: Tree = {"token": [role]}
+    return [required] if needs_token else [{}, required]
 
 
 def _parameters(kind: type[msgspec.Struct], *, in_path: bool = False) -> list[object]:
@@ -118,6 +134,7 @@ def _publish() -> Tree:
     many: Tree = {"type": "array", "items": {"description": "A document; anything else gets a receipt that says so."}}
     return {
         "operationId": "publish",
+        "security": _security(PUBLISH_ROLE),
         "summary": "Store documents durably and apply them; the receipts are in order.",
         "description": "One rejected document answers 422; of many, each has its receipt. Rejected input is kept.",
         "requestBody": {
@@ -155,6 +172,7 @@ def _subscribe() -> Tree:
     }
     return {
         "operationId": "subscribe",
+        "security": _security(SUBSCRIBE_ROLE),
         "summary": "Stream what is in force now, then every change of it, as server-sent events.",
         "parameters": [*_parameters(r.Subscribe), header],
         "responses": {**_responses(Published, (400, 409, 429, 503)), "200": stream},
@@ -164,7 +182,7 @@ def _subscribe() -> Tree:
 def _responses(answer: object, statuses: Sequence[int]) -> Tree:
     return {
         "200": {"description": "The answer.", "content": {JSON: {"schema": _schema(answer)}}},
-        **{str(status): _problem(status) for status in sorted({*statuses, 401, 421})},
+        **{str(status): _problem(status) for status in sorted({*statuses, 401, 403, 421})},
     }
 
 

@@ -20,6 +20,7 @@ from stream_car.http.app import application
 from stream_car.http.auth import LOOPBACK, is_loopback
 from stream_car.http.metrics import Metrics
 from stream_car.http.slow_clients import HttpConnection
+from stream_car.http.tokens import Tokens
 from stream_car.queries.fair_scheduling import SpareTime
 from stream_car.settings import ServerSettings
 from stream_car.version import __version__
@@ -48,18 +49,18 @@ class _Server(uvicorn.Server):
         yield
 
 
-def listen(settings: ServerSettings, token: str | None) -> socket.socket:
+def listen(settings: ServerSettings, tokens: Tokens | None) -> socket.socket:
     """Return the socket to serve on.
 
     Raises:
-        InvalidRequest: other machines can reach the address and there is no token (`settings`).
+        InvalidRequest: other machines can reach the address and there are no tokens (`settings`).
         StreamCarError: the address cannot be used.
     """
-    if not is_loopback(settings.host) and token is None:
+    if not is_loopback(settings.host) and tokens is None:
         raise InvalidRequest(
             "settings",
             f"Other machines can reach {settings.host}, so a token is required. "
-            "Set $STREAM_CAR_TOKEN or token_file, or use 127.0.0.1.",
+            "Set $STREAM_CAR_TOKEN or --token-file, or use 127.0.0.1.",
         )
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # Without the protocol, asyncio does not turn Nagle's algorithm off, and answers wait 40 ms.
@@ -83,7 +84,7 @@ async def serve_http(
     listener: socket.socket,
     settings: ServerSettings,
     *,
-    token: str | None,
+    tokens: Tokens | None,
     on_ready: Callable[[str], None],
     stop: asyncio.Event,
     end_streams: Callable[[], None],
@@ -92,7 +93,13 @@ async def serve_http(
 ) -> None:
     """Serve until `stop` is set. `end_streams` ends the subscriptions, which would not end by themselves."""
     app = application(
-        service, version=__version__, metrics=metrics, hosts=_hosts(settings), token=token, spare_time=spare_time
+        service,
+        version=__version__,
+        hosts=_hosts(settings),
+        any_address=not is_loopback(settings.host),
+        tokens=tokens,
+        metrics=metrics,
+        spare_time=spare_time,
     )
     config = uvicorn.Config(
         app,
@@ -150,11 +157,11 @@ def _connections_max(wanted: int) -> int:
 
 
 def _hosts(settings: ServerSettings) -> frozenset[str]:
-    """Return the accepted Host headers; none means any, on an address that other machines can reach."""
-    names = {name.lower() for name in settings.host_names}
-    if is_loopback(settings.host):
-        return frozenset(names | LOOPBACK | {settings.host.lower()})
-    return frozenset(names | {settings.host.lower()}) if names else frozenset()
+    """Return the accepted Host headers: the given names, this machine, and its name if others can reach it."""
+    names = {*settings.host_names, settings.host}
+    if not is_loopback(settings.host):
+        names.add(socket.gethostname())
+    return LOOPBACK | {name.lower() for name in names}
 
 
 def _url(listener: socket.socket) -> str:

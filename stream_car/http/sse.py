@@ -6,7 +6,7 @@ are queued: the next one is read when the last one has been taken.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -36,9 +36,11 @@ def encode_event(event: Event) -> bytes:
 class EventStream(Response):
     """A response that continues until either side ends it."""
 
-    def __init__(self, events: AsyncIterator[Sequence[Event]]) -> None:
+    def __init__(self, events: AsyncIterator[Sequence[Event]], is_permitted: Callable[[], bool]) -> None:
+        """End when `is_permitted` is false; heartbeats are events too, so it is called again and again."""
         super().__init__()
         self.events = events
+        self.is_permitted = is_permitted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client disconnects or stalls, or there are no more."""
@@ -57,6 +59,8 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await _within(send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True}))
             async for events in self.events:
+                if not self.is_permitted():
+                    break
                 body = b"".join([encode_event(event) for event in events])
                 await _within(send({"type": "http.response.body", "body": body, "more_body": True}))
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -3,11 +3,11 @@
 Promise: the page runs only its own scripts and styles, connects only to this service, and cannot be framed.
 """
 
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -30,13 +30,12 @@ KINDS = {
 HOME = "index.html"
 
 
-def routes() -> list[Route]:
-    """Return the routes of the page and its files."""
+def handlers() -> dict[str, Callable[[Request], Awaitable[Response]]]:
+    """Return the page and its files by their paths."""
     contents = {file.name: file.read_bytes() for file in files("stream_car").joinpath("http", "page").iterdir()}
-    return [
-        Route("/" if name == HOME else f"/static/{name}", _StaticFile(name, body).answer)
-        for name, body in contents.items()
-    ]
+    return {
+        "/" if name == HOME else f"/static/{name}": _StaticFile(name, body).answer for name, body in contents.items()
+    }
 
 
 class _StaticFile:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stream_car.http.metrics import Metrics
 from stream_car.http.server import run_until_signal, serve_http
+from stream_car.http.tokens import Tokens
 from stream_car.local.concurrent_service import ConcurrentService
 from stream_car.local.data_directory import DataDirectory
 from stream_car.queries.cache import AnswerCache
@@ -18,7 +19,7 @@ async def serve(
     listener: socket.socket,
     settings: ServerSettings,
     *,
-    token: str | None = None,
+    tokens: Tokens | None = None,
     on_ready: Callable[[str], None] = lambda url: None,
     stop: asyncio.Event | None = None,
 ) -> None:
@@ -28,7 +29,7 @@ async def serve(
     """
     if stop is None:
         await run_until_signal(
-            lambda stop: serve(directory, listener, settings, token=token, on_ready=on_ready, stop=stop)
+            lambda stop: serve(directory, listener, settings, tokens=tokens, on_ready=on_ready, stop=stop)
         )
         return
     metrics = Metrics()
@@ -44,7 +45,7 @@ async def serve(
             service,
             listener,
             settings,
-            token=token,
+            tokens=tokens,
             on_ready=on_ready,
             stop=stop,
             end_streams=service.hub.end,

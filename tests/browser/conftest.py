@@ -15,6 +15,7 @@ from playwright.async_api import Browser, Page, async_playwright
 
 import stream_car
 from stream_car import demo
+from stream_car.http.tokens import Tokens
 from tests.support.async_tests import pytest_pyfunc_call
 from tests.support.http_service import Running, serving
 from tests.support.repository import ROOT
@@ -64,12 +65,14 @@ class Visit:
 
 
 @asynccontextmanager
-async def visit_service(*, token: str | None = None, with_demo: bool = True) -> AsyncIterator[Visit]:
+async def visit_service(
+    *, token: str | None = None, tokens: Tokens | None = None, with_demo: bool = True
+) -> AsyncIterator[Visit]:
     """Run a service over the demo's feed, and a browser."""
     engine = stream_car.open()
     if with_demo:
         engine.publish(demo.feed())
-    async with serving(engine=engine, token=token) as running, async_playwright() as driver:
+    async with serving(engine=engine, token=token, tokens=tokens) as running, async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             yield Visit(running, browser)

@@ -1,11 +1,13 @@
 """The page at `/` as a visitor sees it."""
 
 import re
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.async_api import Error, Page, Route, expect
 
+from stream_car.http.tokens import TokenFile, make_token
 from tests.browser.conftest import LOOKS, Visit, save_picture, visit_service
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -272,6 +274,24 @@ async def test_a_token_is_requested_once_and_again_after_a_wrong_token() -> None
         await page.goto(f"{visit.running.url}/#/live")
         await expect(page.get_by_text("Connected")).to_be_visible()
         await expect(dialog).to_be_hidden()
+
+
+async def test_a_view_that_the_token_does_not_allow_names_the_role_and_offers_another_token(tmp_path: Path) -> None:
+    (reader, reader_line), (admin, admin_line) = make_token("reader", ["read"]), make_token("operator", ["admin"])
+    (tmp_path / "tokens").write_text(f"{reader_line}\n{admin_line}\n")
+    async with visit_service(tokens=TokenFile(tmp_path / "tokens")) as visit:
+        page = await visit.page("#/ask?q=Log4j")
+        dialog = page.get_by_role("dialog", name="This service requires a token")
+        await dialog.get_by_label("Token").fill(reader)
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".result").first).to_be_visible()
+        await page.goto(f"{visit.running.url}/#/rejected")
+        problem = "The token `reader` does not have the role `admin`, which this needs. Send a token that has it."
+        await expect(page.get_by_role("main").get_by_role("alert")).to_have_text(problem)
+        await page.get_by_role("button", name="Use another token").click()
+        await dialog.get_by_label("Token").fill(admin)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Nothing was rejected.")).to_be_visible()
 
 
 async def test_everything_is_within_reach_of_the_keyboard() -> None:

@@ -34,7 +34,7 @@ CONFIG = """
 expected-statuses = ["2xx", 400, 409, 422, 504{unsupported}]
 
 [checks.negative_data_rejection]
-expected-statuses = [400, 404, 405, 409, 413, 415, 422]
+expected-statuses = [400, 401, 404, 405, 409, 413, 415, 422]
 
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", 504{unsupported}]

@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 import stream_car
 from stream_car.cli import main
 from stream_car.errors import InvalidRequest
+from stream_car.http.tokens import make_token
 from tests.support.server_process import Server
 
 AHEAD = '{"id": "f1", "type": "fact", "time": "2990-01-01T00:00:00Z", "scope": {"subject": "tea"}}\n'
-TOKEN = "the-token-of-these-tests"
 
 
 def run(data: Path, *arguments: str, text: str | None = None) -> Result:
@@ -69,12 +69,12 @@ def test_the_command_publishes_into_it_and_changes_it_back(applied: Path) -> Non
     assert run(applied, "resolve", "f1", "f2", "--json").stdout.count('"pending"') == 2
 
 
-def test_a_service_opens_it_and_changes_it_while_it_runs(applied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STREAM_CAR_TOKEN", TOKEN)
+def test_a_service_opens_it_and_changes_it_while_it_runs(applied: Path) -> None:
     settings = applied.with_name("settings.toml")
-    (applied.with_name("token")).write_text(TOKEN)
-    settings.write_text(f'token_file = "{applied.with_name("token")}"\n')
-    with Server(applied, "--settings", str(settings)) as server, stream_car.connect(server.url, token=TOKEN) as car:
+    token, line = make_token("operator", ["admin"])
+    applied.with_name("tokens").write_text(line)
+    settings.write_text(f'token_file = "{applied.with_name("tokens")}"\n')
+    with Server(applied, "--settings", str(settings)) as server, stream_car.connect(server.url, token=token) as car:
         assert car.resolve(["f1"])[0].status == "in_force"
         assert car.rebuild(future="wait").state == "switched"
         assert car.resolve(["f1"])[0].status == "pending"

@@ -14,6 +14,7 @@ from stream_car.codec import Publishable, encode, encode_document
 from stream_car.core.documents import Retraction
 from stream_car.core.rules import Ruleset
 from stream_car.http import server
+from stream_car.http.tokens import Tokens
 from stream_car.local.engine import Engine
 from stream_car.local.serve import serve
 from stream_car.ranking.settings import SETTINGS, Settings
@@ -165,23 +166,28 @@ async def serving(
     *,
     settings: ServerSettings | None = None,
     token: str | None = None,
+    tokens: Tokens | None = None,
     clock: StoppedClock | None = None,
     engine: Engine | None = None,
     ruleset: Ruleset = RULESET,
     ranking: Settings = SETTINGS,
 ) -> AsyncIterator[Running]:
-    """Serve until the block ends, then stop in order: over an engine, or over the servers of this test."""
+    """Serve until the block ends, then stop in order: over an engine, or over the servers of this test.
+
+    With a `token`, clients send it; it is the only one of the service, unless there are `tokens`.
+    """
+    tokens = tokens or (Tokens.of(token) if token is not None else None)
     chosen = settings or ServerSettings(port=0)
     addresses = servers()
     async with AsyncExitStack() as opened:
-        listener = opened.enter_context(server.listen(chosen, token))
+        listener = opened.enter_context(server.listen(chosen, tokens))
         listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         stop = asyncio.Event()
         car: Engine | Installed
         if addresses is None:
             car = engine or Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), ranking=ranking)
             opened.enter_context(car)
-            run = serve(car.directory, listener, chosen, token=token, on_ready=listening.set_result, stop=stop)
+            run = serve(car.directory, listener, chosen, tokens=tokens, on_ready=listening.set_result, stop=stop)
         else:
             car = await opened.enter_async_context(
                 installed(addresses.kafka, addresses.redis, ruleset=ruleset, settings=chosen, ranking=ranking)
@@ -190,7 +196,7 @@ async def serving(
                 car.service,
                 listener,
                 chosen,
-                token=token,
+                tokens=tokens,
                 on_ready=listening.set_result,
                 stop=stop,
                 end_streams=car.service.hub.end,

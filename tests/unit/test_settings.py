@@ -54,26 +54,17 @@ def test_a_wrong_setting_is_rejected_by_name_and_without_its_value(tmp_path: Pat
     assert SECRET not in str(caught.value)
 
 
-def test_the_token_comes_from_its_file_or_else_from_the_environment(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text(f"{SECRET}\n")
-
-    assert read_token(str(file), {"STREAM_CAR_TOKEN": "x" * 20}) == SECRET
-    assert read_token(None, {"STREAM_CAR_TOKEN": SECRET}) == SECRET
-    assert read_token(None, {}) is None
+def test_the_token_comes_from_the_environment() -> None:
+    assert read_token({"STREAM_CAR_TOKEN": SECRET}) == SECRET
+    assert read_token({}) is None
 
 
 @pytest.mark.parametrize("weak", ["", "short", "with spaces in between them", "ünïcode-ünïcode-ünïcode"])
 def test_a_weak_token_is_rejected_and_not_printed(weak: str) -> None:
     with pytest.raises(InvalidRequest, match="STREAM_CAR_TOKEN") as caught:
-        read_token(None, {"STREAM_CAR_TOKEN": weak})
+        read_token({"STREAM_CAR_TOKEN": weak})
 
     assert not weak or weak not in str(caught.value)
-
-
-def test_a_missing_token_file_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="token_file"):
-        read_token(str(tmp_path / "none"), {})
 
 
 def test_a_misspelt_variable_is_rejected_by_name() -> None:

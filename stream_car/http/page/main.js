@@ -1,6 +1,6 @@
 // The page: which view is shown, and the switch between light and dark.
 import { clean, count, el, fill } from "./dom.js";
-import { get } from "./service.js";
+import { forgetToken, get } from "./service.js";
 import * as ask from "./ask.js";
 import * as live from "./live.js";
 import * as rejected from "./rejected.js";
@@ -36,7 +36,13 @@ async function show() {
     if (ending.signal.aborted) return;
     for (const line of view.querySelectorAll(".waiting, .state")) line.remove();
     view.append(el("p", { class: "wrong", role: "alert" }, clean(error.message)));
+    if (error.code === "role") view.append(el("button", { type: "button", onclick: useOtherToken }, "Use another token"));
   }
+}
+
+function useOtherToken() {
+  forgetToken();
+  show();
 }
 
 async function showStatus() {

@@ -50,6 +50,11 @@ async function send(path, request = {}) {
   }
 }
 
+/** Forget the token, so that the next request asks for another one. */
+export function forgetToken() {
+  sessionStorage.removeItem(TOKEN_KEY);
+}
+
 let tokenRequest = null;
 
 /** Show one dialog, however many requests wait for it. */

@@ -19,6 +19,7 @@ from stream_car.api.bookmark import Bookmark
 from stream_car.api.operations import OPERATIONS
 from stream_car.client.operations import parts
 from stream_car.http.app import application
+from stream_car.http.tokens import Tokens
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Explanation, Published
 from stream_car.subscriptions.events import Event, Heartbeat
@@ -62,7 +63,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.service = Recorder()
-        app = application(self.service, version="1", token=TOKEN)
+        app = application(self.service, version="1", hosts={"127.0.0.1"}, tokens=Tokens.of(TOKEN))
         self.client = AsyncClient("http://127.0.0.1", token=TOKEN)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         self.client._http = httpx.AsyncClient(
