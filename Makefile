@@ -13,6 +13,7 @@
 #   make native   a wheel whose core is compiled to machine code, in build/native, and its tests (needs a C compiler)
 #   make both     the tests of engine and service over Kafka and Redis, all of them
 #   make contract  500 generated requests of every operation of the service, with every check
+#   make lowest   the contract tests with the lowest versions of all dependencies, in a virtual environment of its own
 #   make kills    200 kills of a server and 200 of a client during load
 #   make attack   2,200 cases of damage to the files of a data directory, and all answers compared, half an hour
 #   make slow     the long suites
@@ -27,8 +28,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests benchmarks tools deploy topics
 NATIVE := build/native
+LOWEST := build/lowest
 
-.PHONY: demo test check lint format servers stack chaos contract kills dense sentence-transformers native simulate attack both slow bench bench-native clean
+.PHONY: demo test check lint format servers stack chaos contract lowest kills dense sentence-transformers native simulate attack both slow bench bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -81,6 +83,14 @@ bench-native: native $(VENV)/.installed-bench
 
 contract: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow tests/contracts/test_http.py --durations=0
+
+lowest: $(VENV)/bin/python
+	rm -rf $(LOWEST) && $(BIN)/python -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install uv
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST)/bin/uv pip install --quiet --resolution lowest-direct --editable '.[servers]'
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST)/bin/uv pip freeze --exclude-editable > $(LOWEST)/versions.txt
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST)/bin/uv pip install --quiet --constraint $(LOWEST)/versions.txt --editable '.[dev]'
+	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider tests/contracts
 
 kills: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m slow tests/integration/test_service_kill.py tests/integration/test_client_kill.py
