@@ -36,6 +36,7 @@ SECTIONS = {
     "Answers": (
         *("Answer", "Group", "Evidence", "DocumentStatus", "Controlling", "Amendment", "Step", "Certificate"),
         *("Incomplete", "PlausibleScope", "Resolution", "Audit", "Violation", "Explanation", "Membership"),
+        *("Lookup", "PublishedDocument", "OriginalDocument"),
     ),
     "Scopes and changes": (
         *("Frontier", "Blocked", "History", "TimelineMember", "Ending", "Change", "ChangeCause", "ChangedMember"),

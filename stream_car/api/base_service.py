@@ -167,6 +167,15 @@ class BaseService(ABC):
             is_long=len(request.names) > LONG_NAMES,
         )
 
+    @answers(r.GetDocuments)
+    async def documents(self, request: r.GetDocuments) -> tuple[a.Lookup, ...]:
+        return await self.read(
+            lambda view: view.scopes.documents(request.names, options=view.options),
+            min_revisions=request.min_revisions,
+            timeout_ms=request.timeout_ms,
+            is_long=len(request.names) > LONG_NAMES,
+        )
+
     @answers(r.Check)
     async def check(self, request: r.Check) -> a.Audit:
         as_of = _micros(request.as_of)

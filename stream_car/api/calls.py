@@ -113,6 +113,21 @@ class Calls(ABC):
             )
         )
 
+    def get(
+        self, names: Sequence[str], *, min_revisions: Revisions = (), timeout_ms: int = r.TIMEOUT_MS
+    ) -> tuple[a.Lookup, ...]:
+        """Return documents as they were published, by id, chunk or record, with their status now.
+
+        Of a record, the editions in force are returned; if there are none, the latest one.
+        """
+        return self.call(
+            r.GetDocuments(
+                names=arguments.names(names),
+                min_revisions=arguments.revisions(min_revisions),
+                timeout_ms=timeout_ms,
+            )
+        )
+
     def check(
         self,
         ids: Sequence[str],

@@ -70,6 +70,7 @@ OPERATIONS = (
     _post("query", r.Query, *WAITING),
     _post("search", r.Search),
     _post("resolve", r.Resolve, *WAITING),
+    _post("get", r.GetDocuments, *WAITING),
     _post("check", r.Check, *WAITING),
     _get("frontier", r.GetFrontier),
     _get("history", r.GetHistory),

@@ -20,6 +20,7 @@ from stream_car.subscriptions.events import View
 
 TEXT_MAX = 10_000
 NAMES_MAX = 1_000
+DOCUMENTS_MAX = 100  # names whose documents are returned whole
 REVISIONS_MAX = 100
 K_MAX = 100
 DEPTH_MAX = 200
@@ -131,6 +132,17 @@ class Resolve(Request[tuple[a.Resolution, ...]], frozen=True, kw_only=True):
 
     names: Names
     as_of: Time | None = None
+    min_revisions: MinRevisions = ()
+    timeout_ms: Timeout = TIMEOUT_MS
+
+
+class GetDocuments(Request[tuple[a.Lookup, ...]], frozen=True, kw_only=True):
+    """Return documents as they were published, by id, chunk (`document#chunk`) or record, with their status now.
+
+    Of a record, the editions in force are returned; if there are none, the latest one.
+    """
+
+    names: Annotated[tuple[Name, ...], Meta(max_length=DOCUMENTS_MAX, extra={IN_LIBRARY: limits.NAMES_MAX})]
     min_revisions: MinRevisions = ()
     timeout_ms: Timeout = TIMEOUT_MS
 

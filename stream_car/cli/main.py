@@ -20,7 +20,7 @@ COMMANDS = {  # the modules, and the commands that they define, in the order of 
     "demo": ("demo",),
     "publish": ("publish", "retract"),
     "feeds": ("follow", "convert", "formats"),
-    "query": ("query", "search", "resolve", "check", "explain"),
+    "query": ("query", "search", "resolve", "get", "check", "explain"),
     "scopes": ("frontier", "history", "changes", "pending"),
     "watch": ("watch",),
     "status": ("status",),

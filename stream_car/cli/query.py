@@ -1,4 +1,4 @@
-"""`query`, `search`, `resolve`, `check` and `explain`: what is in force, by question or by id."""
+"""`query`, `search`, `resolve`, `get`, `check` and `explain`: what is in force, by question or by id."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from stream_car.api.calls import Calls
-from stream_car.cli import hints, options, render
+from stream_car.cli import hints, options, render, render_originals
 from stream_car.cli.options import Session, command, require
 from stream_car.core.rules import Ruleset
 from stream_car.pictures.answer import draw_answer
@@ -107,6 +107,25 @@ def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> Non
             hints.note_unknown_types(calls)
     session.report_each(resolutions, render.resolution)
     require(is_known)
+
+
+@command("data", "rules", "url")
+@IDS
+def get(session: Session, ids: Sequence[str]) -> None:
+    """Show documents as they were published, by id.
+
+    IDs are those of documents, chunks (`document#chunk`) or records. Of a record, the editions in force are shown; if
+    there are none, the latest one. With --json, `document` is what was published: publishing it again changes nothing.
+    Exit code 1 if none of them has a document.
+
+    Examples:
+      stream-car get GHSA-jf85-cpcp-j695
+      stream-car get advisory-17#chunk-3 advisory-18 --json | jq '.documents[].document.attributes'
+    """
+    with session.open() as calls:
+        lookups = calls.get(ids)
+    session.report_each(lookups, render_originals.lookup)
+    require(any(lookup.documents for lookup in lookups))
 
 
 @command("data", "rules", "url", "verbose")

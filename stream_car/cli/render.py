@@ -248,10 +248,14 @@ def _ranked(document: a.Evidence) -> Text:
 
 def resolution(resolution: a.Resolution) -> RenderableType:
     """Draw what a name means now."""
-    head = Text.assemble(words(resolution.name, "bold"), " is ", status_text(resolution.status))
-    if resolution.via in ("chunk", "record"):
-        head.append(f" (it names a {resolution.via})", FAINT)
-    return Lines(head, controlled(resolution.groups)) if resolution.groups else head
+    line = head(resolution)
+    return Lines(line, controlled(resolution.groups)) if resolution.groups else line
+
+
+def head(named: a.Resolution | a.Lookup) -> Text:
+    """Return a name, its status, and what it names if that is not a document."""
+    line = Text.assemble(words(named.name, "bold"), " is ", status_text(named.status))
+    return line.append(f" (it names a {named.via})", FAINT) if named.via in ("chunk", "record") else line
 
 
 def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> RenderableType:

@@ -17,7 +17,7 @@ from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls_aio import AsyncCalls
 from stream_car.client import transport
-from stream_car.client.operations import encode, next_page, parts
+from stream_car.client.operations import Divisible, encode, next_page, parts
 from stream_car.client.publishing import batches
 from stream_car.client.retries import (
     HttpRequest,
@@ -64,7 +64,7 @@ class AsyncClient(AsyncCalls):
 
     async def call(self, request: r.Request[A]) -> A:
         request = check_request(request)
-        if isinstance(request, r.Resolve | r.Replay):
+        if isinstance(request, Divisible):
             return cast(A, await self._call_in_parts(request))
         if isinstance(request, r.GetChanges | r.GetRejected):
             return cast(A, await self._call_by_pages(request))
@@ -73,8 +73,8 @@ class AsyncClient(AsyncCalls):
     async def _call(self, request: r.Request[A]) -> A:
         return read_answer(await self._request(encode(request)), r.answer_type(type(request)))
 
-    async def _call_in_parts(self, request: r.Resolve | r.Replay) -> tuple[a.Resolution | a.Replayed, ...]:
-        answers: tuple[a.Resolution | a.Replayed, ...] = ()
+    async def _call_in_parts(self, request: Divisible) -> tuple[a.Resolution | a.Lookup | a.Replayed, ...]:
+        answers: tuple[a.Resolution | a.Lookup | a.Replayed, ...] = ()
         for part in parts(request):
             answers += await self._call(part)
         return answers

@@ -16,13 +16,15 @@ from stream_car.queries import answers as a
 CORRECTED_BYTES = 1 << 20  # of corrected input sent at once
 
 A = TypeVar("A")
+Divisible = r.Resolve | r.GetDocuments | r.Replay
 
 
-def parts(request: r.Resolve | r.Replay) -> Iterator[r.Resolve | r.Replay]:
+def parts(request: Divisible) -> Iterator[Divisible]:
     """Yield requests that the service accepts. Their answers together are that of the request."""
-    if isinstance(request, r.Resolve):
-        for start in range(0, max(len(request.names), 1), r.NAMES_MAX):
-            yield replace(request, names=request.names[start : start + r.NAMES_MAX])
+    if not isinstance(request, r.Replay):
+        limit = r.NAMES_MAX if isinstance(request, r.Resolve) else r.DOCUMENTS_MAX
+        for start in range(0, max(len(request.names), 1), limit):
+            yield replace(request, names=request.names[start : start + limit])
         return
     for start in range(0, len(request.offsets), r.PAGE_MAX):
         yield replace(request, offsets=request.offsets[start : start + r.PAGE_MAX], corrected=())

@@ -17,7 +17,7 @@ from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
 from stream_car.client import transport
-from stream_car.client.operations import encode, next_page, parts
+from stream_car.client.operations import Divisible, encode, next_page, parts
 from stream_car.client.publishing import batches
 from stream_car.client.retries import (
     HttpRequest,
@@ -64,7 +64,7 @@ class Client(Calls):
 
     def call(self, request: r.Request[A]) -> A:
         request = check_request(request)
-        if isinstance(request, r.Resolve | r.Replay):
+        if isinstance(request, Divisible):
             return cast(A, self._call_in_parts(request))
         if isinstance(request, r.GetChanges | r.GetRejected):
             return cast(A, self._call_by_pages(request))
@@ -73,8 +73,8 @@ class Client(Calls):
     def _call(self, request: r.Request[A]) -> A:
         return read_answer(self._request(encode(request)), r.answer_type(type(request)))
 
-    def _call_in_parts(self, request: r.Resolve | r.Replay) -> tuple[a.Resolution | a.Replayed, ...]:
-        answers: tuple[a.Resolution | a.Replayed, ...] = ()
+    def _call_in_parts(self, request: Divisible) -> tuple[a.Resolution | a.Lookup | a.Replayed, ...]:
+        answers: tuple[a.Resolution | a.Lookup | a.Replayed, ...] = ()
         for part in parts(request):
             answers += self._call(part)
         return answers

@@ -132,7 +132,7 @@ class ClusterService(BaseService):
             readers.shared("rejected"), readers.shared("documents"), snapshots, self._ruleset, partitions
         )
         self.scopes = ScopeQueries(
-            self.queries, change_log=self.change_tail, log=readers.shared("rejected"), partitions=partitions
+            self.queries, change_log=self.change_tail, log=readers.shared("documents"), partitions=partitions
         )
         sources = SubscriptionSources(
             shards=shards,

@@ -6,14 +6,16 @@ Promise: times are aware `datetime`s in UTC; as JSON they are RFC 3339, and ever
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
+from stream_car.codec.publishable import NewDocument
 from stream_car.core.rule_pack import RulePack
 from stream_car.processing.effects import Outcome
 from stream_car.processing.receipts import Receipt
 
+JsonValue = Annotated[object, Meta(extra_json_schema={"description": "Any JSON value."})]
 DocumentStatus = Literal["in_force", "superseded", "retracted", "pending", "unknown"]
 Incomplete = Literal[
     "cycle",
@@ -153,6 +155,38 @@ class Resolution(Struct, frozen=True, kw_only=True):
     status: DocumentStatus
     via: Literal["id", "chunk", "record", ""] = ""
     groups: tuple[Group, ...] = ()
+    reasons: tuple[Incomplete, ...] = ()
+
+
+class OriginalDocument(NewDocument, frozen=True, kw_only=True, omit_defaults=False):
+    """A document as it was published, as data. Publishing it again changes nothing."""
+
+    time: datetime
+    scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    supersedes: tuple[str, ...] = ()
+    superseded_by: tuple[str, ...] = ()
+    amends: tuple[str, ...] = ()
+    attributes: Mapping[str, JsonValue] = {}
+
+
+class PublishedDocument(Struct, frozen=True, kw_only=True):
+    """A document as it was published, its status now, and the records of which it is an edition."""
+
+    document: OriginalDocument
+    status: DocumentStatus
+    records: tuple[str, ...] = ()
+
+
+class Lookup(Struct, frozen=True, kw_only=True):
+    """The documents that a name refers to, as they were published. `via` tells how the name was read.
+
+    A document that was retracted is not returned. `reasons` tell why these may not be all.
+    """
+
+    name: str
+    status: DocumentStatus
+    via: Literal["id", "chunk", "record", ""] = ""
+    documents: tuple[PublishedDocument, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
 
 

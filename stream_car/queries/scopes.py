@@ -19,7 +19,7 @@ from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_
 from stream_car.core.timeline import all_members, members_between, size, types
 from stream_car.core.walk import WalkResult, pages_of
 from stream_car.errors import InvalidRequest
-from stream_car.ports import ChangeLogReader, Log
+from stream_car.ports import ChangeLogReader, Log, Record
 from stream_car.processing.fold import CHANGES, REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import PENDING
@@ -30,6 +30,7 @@ from stream_car.queries.answers import (
     Explanation,
     Frontier,
     History,
+    Lookup,
     Membership,
     PendingDocument,
     Rejected,
@@ -39,6 +40,7 @@ from stream_car.queries.answers import (
 )
 from stream_car.queries.assembly import evidence_of, groups_of, with_limited_list
 from stream_car.queries.changes import Position, listed_change
+from stream_car.queries.originals import look_up
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions
 from stream_car.queries.snapshot import Snapshot
@@ -203,6 +205,17 @@ class ScopeQueries:
                 "after", "This position belongs to other rules. Omit it to start with the first change."
             )
         return position
+
+    async def documents(self, names: Sequence[str], *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Lookup, ...]:
+        """The documents that these names refer to, as they were published."""
+        return await self.queries.read_consistently(
+            None, lambda snapshot: look_up(snapshot, names, self.queries, self._record), options
+        )
+
+    async def _record(self, name: str, offset: int) -> Record | None:
+        """The record of the log at an offset of the partition of an id."""
+        records = await self.log.fetch(self.queries.shards.intake_of(name), offset, 1)
+        return records[0] if records else None
 
     async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
         """Rejected input with its bytes, oldest first, after the rejection with the number `after`."""

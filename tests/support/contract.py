@@ -233,6 +233,8 @@ REQUESTS: dict[str, r.Request[object]] = {
     "one plain tea": r.Search(text="tea", k=1),
     "every name": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown")),
     "every name, then": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown"), as_of=AS_OF),
+    "originals": r.GetDocuments(names=(*NAMES, CHUNK, "edition", "unknown")),
+    "originals, not seen": r.GetDocuments(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
     "a name, not seen": r.Resolve(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
     "an unsafe set": r.Check(ids=("claim-1", "denial-1", "orphan", "pending", "draft-2", "unknown")),
     "a safe set": r.Check(ids=(LAST, "doubt-1")),
