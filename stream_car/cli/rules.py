@@ -1,7 +1,7 @@
 """`rules show` and `rules check`: what rule packs say, what is wrong with one, and which documents it would connect."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -15,7 +15,7 @@ from stream_car.cli.options import BROKEN, EXISTING_FILE, Session, command, is_t
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, arrow, counted
 from stream_car.codec import decode
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import Rule, RulePack
+from stream_car.core.rule_pack import REPLACED, REVISED, Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidDocument, InvalidRules
 from stream_car.ingest.files import read_documents
@@ -108,8 +108,9 @@ def _draw_pack(pack: RulePack) -> RenderableType:
     others = [kind for kind in pack.types if not pack.type_descriptions.get(kind)]
     if others:
         lines.append(words(f"  types: {', '.join(others)}"))
-    columns = ("rule", "later", "", "earlier", "in a scope of", "if they differ on")
-    notes = [words(f"  key {text}") for text in _keys(pack)]
+    columns = ("rule", "later", "", "earlier", "in a scope of", "if they differ on", "outcome")
+    notes = [words(f"  state {text}") for text in _states(pack.states, pack.ending_states)]
+    notes += [words(f"  key {text}") for text in _keys(pack)]
     if pack.anchor_types:
         notes.append(words(f"  anchors: {', '.join(pack.anchor_types)}"))
     return Lines(*lines, Rows(columns, map(_row, pack.rules)), *notes, Text())
@@ -124,7 +125,23 @@ def _row(rule: Rule) -> tuple[Text, ...]:
         words(rule.superseded_type, VOID if supersedes else ""),
         words(", ".join(rule.scope_keys)),
         words(", ".join(rule.differ_on)),
+        words(_outcome(rule)),
     )
+
+
+def _outcome(rule: Rule) -> str:
+    """Return what becomes of the earlier document, in the pack's word."""
+    if rule.effect == "amend":
+        return ""
+    other = f", or {REVISED} if {', '.join(rule.material)} is the same" if rule.material else ""
+    return (rule.outcome or REPLACED) + other
+
+
+def _states(states: Mapping[str, str], ending_states: Sequence[str]) -> Iterator[str]:
+    """Yield each state with the types that give it to their record."""
+    for state in dict.fromkeys(states.values()):
+        ending = " (the record no longer holds)" if state in ending_states else ""
+        yield f"{state}{ending}: {', '.join(kind for kind, other in states.items() if other == state)}"
 
 
 def _keys(pack: RulePack) -> Iterator[str]:
@@ -143,6 +160,7 @@ def _draw_report(report: Report, rejected: Counter[str]) -> Iterator[Text]:
     yield from map(_connection, report.connections[:SHOWN_MAX])
     if len(report.connections) > SHOWN_MAX:
         yield Text(f"  and {len(report.connections) - SHOWN_MAX:,} more; --json lists all", FAINT)
+    yield from (words(text) for text in _labels(report))
     if report.idle:
         yield words(f"Rules that connect nothing here: {', '.join(report.idle)}", WARN)
     if report.unknown:
@@ -154,6 +172,19 @@ def _draw_report(report: Report, rejected: Counter[str]) -> Iterator[Text]:
         yield words(f"{counted(count, kind)} without the key {key}", WARN)
     for code, count in rejected.most_common():
         yield words(f"{counted(count, 'document of the sample', 'documents of the sample')} rejected ({code})", BAD)
+
+
+def _labels(report: Report) -> Iterator[str]:
+    """Yield the outcomes of the rules and the states of the types."""
+    rules: dict[str, list[str]] = {}
+    for rule, outcome in report.outcomes.items():
+        rules.setdefault(outcome, []).append(rule)
+    if rules:
+        yield "What becomes of a superseded document:"
+        yield from (f"  {outcome}: {', '.join(names)}" for outcome, names in rules.items())
+    if report.states:
+        yield "What a document says of its record:"
+        yield from (f"  {text}" for text in _states(report.states, report.ending_states))
 
 
 def _connection(pair: RuleConnection) -> Text:

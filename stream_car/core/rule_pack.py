@@ -12,9 +12,18 @@ from msgspec import Struct
 Keys = tuple[str, ...]
 CaseFold = Literal["none", "lower", "upper"]
 
+REPLACED = "replaced"  # the outcome under a link, or under a rule that names none
+UPDATED = "updated"  # the outcome of an edition whose state is the same
+REVISED = "revised"  # the outcome of an edition that changes nothing material
+
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Later documents of one type void (or amend) earlier documents of another in the same scope."""
+    """Later documents of one type void (or amend) earlier documents of another in the same scope.
+
+    `outcome` is the domain's word for what became of the earlier document, such as `fixed`. If the attributes in
+    `material` are the same in both documents, and at least one is there, the outcome is `REVISED` instead. Neither
+    field decides what voids what.
+    """
 
     name: str
     superseding_type: str
@@ -22,6 +31,8 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope_keys: Keys
     effect: Literal["supersede", "amend"] = "supersede"
     differ_on: tuple[str, ...] = ()
+    outcome: str = ""
+    material: tuple[str, ...] = ()
 
 
 class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +43,11 @@ class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RulePack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A set of types and rules. Folding, renaming and fixed values apply to the types that it declares."""
+    """A set of types and rules. Folding, renaming and fixed values apply to the types that it declares.
+
+    `states` has for a type what its documents say of their record, such as `withdrawn`. A state of `ending_states`
+    means that the record no longer holds, although the document that says so is in force.
+    """
 
     name: str
     types: tuple[str, ...]
@@ -42,3 +57,5 @@ class RulePack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fixed: Mapping[str, Mapping[str, tuple[str, ...]]] = {}  # type -> key -> values
     description: str = ""
     type_descriptions: Mapping[str, str] = {}
+    states: Mapping[str, str] = {}  # type -> state
+    ending_states: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from itertools import islice, product
 import msgspec
 
 from stream_car.core.documents import Document, ScopeMap, Value
-from stream_car.core.rule_pack import CaseFold, Keys, Rule, RulePack
+from stream_car.core.rule_pack import REPLACED, UPDATED, CaseFold, Keys, Rule, RulePack
 from stream_car.core.scope_names import RECORD, keys_of, part_name
 from stream_car.errors import InvalidDocument
 
@@ -72,6 +72,23 @@ class Ruleset:
         self.amendable_types = {name for name in self.pack_of if any(r.amended_by for r in self._all_rules(name))}
         self.digest = _digest(self.packs)
         self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
+
+    def outcome_of(self, rule_name: str) -> str:
+        """Return what becomes of a document that a rule (or `link`) voids, if something material has changed."""
+        rule = self.rules.get(rule_name)
+        if rule is None:
+            return REPLACED
+        return rule.outcome or (UPDATED if rule.scope_keys == (RECORD,) else REPLACED)
+
+    def state_of(self, type_name: str) -> str:
+        """Return what documents of this type say of their record; empty if its pack names no state."""
+        pack = self.pack_of.get(type_name)
+        return pack.states.get(type_name, "") if pack is not None else ""
+
+    def ends_record(self, type_name: str) -> bool:
+        """Return whether documents of this type say that their record no longer holds."""
+        pack = self.pack_of.get(type_name)
+        return pack is not None and pack.states.get(type_name) in pack.ending_states
 
     def _key_sets(self, type_name: str) -> tuple[Keys, ...]:
         key_sets = {
@@ -277,7 +294,8 @@ def _digest(packs: Sequence[RulePack]) -> str:
     """Return the digest that names a rule set in cursors, in Redis and in Kafka, so its form must never change.
 
     The names are spelled out here, so that a field can be renamed without a new digest. A field that is added later
-    must be left out at its default value.
+    must be left out at its default value. Outcomes and states are left out altogether: they are words for what rules
+    decide, so data stays as it is when they change.
     """
     form = [
         {

@@ -3,7 +3,7 @@
 Promise: the log records the rules, tied to its chain, and they alone decide: they cannot be lost or changed apart from
 the records, and a crash while something else is being built leaves the old generation as it was. `generation.json` is a
 copy for people to read. Packs are kept as they were read, so that neither an edited file nor a new
-release of a shipped pack changes answers on its own.
+release of a shipped pack changes what supersedes what on its own. Outcomes and states are words, which may change.
 """
 
 import shutil
@@ -54,7 +54,7 @@ class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def ruleset(self) -> Ruleset:
         """The rules, compiled."""
-        return Ruleset(self.packs)
+        return Ruleset(map(rule_packs.with_shipped_words, self.packs))
 
     def decides_like(self, other: "Generation") -> bool:
         """Whether both decide alike."""
@@ -167,9 +167,11 @@ def choose(known: Generation | None, requested: Generation | None, *, is_empty: 
         raise InvalidRequest("rules", f"The rules that this data directory was built with are not known. {cure}")
     if known is None or (is_empty and requested is not None):
         return requested if requested is not None else read_rules(())
-    if requested is not None and not requested.decides_like(known):
+    if requested is None:
+        return known
+    if not requested.decides_like(known):
         raise InvalidRequest("rules", _difference(known, requested))
-    return known
+    return replace(known, packs=requested.packs)  # the same rules, perhaps with other outcomes and states
 
 
 def _difference(known: Generation, requested: Generation) -> str:

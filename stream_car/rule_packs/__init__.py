@@ -4,7 +4,7 @@ Promise: what loads is free of contradictions, and what does not load reports ev
 once. Rules are data: no expressions, no code. Cost: reading a few small files.
 """
 
-from stream_car.rule_packs.loader import load, load_texts, read_pack, shipped_names
+from stream_car.rule_packs.loader import load, load_texts, read_pack, shipped_names, with_shipped_words
 from stream_car.rule_packs.report import Report, RuleConnection, examine_pack, invent_documents
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "load_texts",
     "read_pack",
     "shipped_names",
+    "with_shipped_words",
 ]

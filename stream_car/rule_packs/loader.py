@@ -63,6 +63,17 @@ def read_packs(names_or_paths: Iterable[str | Path]) -> tuple[tuple[RulePack, ..
     return _combine([_read(name) for name in dict.fromkeys(names_or_paths)])
 
 
+def with_shipped_words(pack: RulePack) -> RulePack:
+    """Return a shipped pack that an earlier release stored without outcomes and states as it ships now, with them.
+
+    Any other pack, and one whose rules have changed since, is returned as it is.
+    """
+    if pack.states or any(rule.outcome for rule in pack.rules) or pack.name not in shipped_names():
+        return pack
+    shipped, _ = _read_shipped(pack.name)
+    return shipped if shipped is not None and Ruleset([shipped]).digest == Ruleset([pack]).digest else pack
+
+
 def _ruleset(parsed: Sequence[ParsedPack]) -> Ruleset:
     packs, problems = _combine(parsed)
     if problems:

@@ -5,12 +5,12 @@ that can only be judged together with other packs are left to `consistency`.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Literal, cast
 from unicodedata import is_normalized
 
-from stream_car.core.rule_pack import CaseFold, Key, Rule, RulePack
+from stream_car.core.rule_pack import UPDATED, CaseFold, Key, Rule, RulePack
 from stream_car.core.rules import fold_case
 from stream_car.core.scope_names import RECORD, RESERVED_KEYS
 from stream_car.suggest import did_you_mean, join_names
@@ -18,9 +18,22 @@ from stream_car.suggest import did_you_mean, join_names
 Table = Mapping[str, object]
 ParsedPack = tuple[RulePack | None, tuple[str, ...]]  # the pack, if there is one, and the problems
 
-_PACK_FIELDS = ("name", "description", "anchor_types", "editions", "types", "keys", "rules", "fixed")
+_PACK_FIELDS = (
+    "name",
+    "description",
+    "anchor_types",
+    "editions",
+    "edition_outcomes",
+    "ending_states",
+    "material",
+    "types",
+    "states",
+    "keys",
+    "rules",
+    "fixed",
+)
 _KEY_FIELDS = ("fold", "rename")
-_RULE_FIELDS = ("name", "superseding", "superseded", "scope", "effect", "differ_on")
+_RULE_FIELDS = ("name", "superseding", "superseded", "scope", "effect", "differ_on", "outcome", "material")
 _FOLDS = ("none", "lower", "upper")
 _EFFECTS = ("supersede", "amend")
 _FORBIDDEN_CHARACTERS = frozenset('=,"\\')
@@ -56,7 +69,8 @@ class _Parser:
         name = self.name(table, "the pack", "pack")
         types = self.types(table)
         keys = self.keys(self.table(table, "keys", "[keys.NAME]"))
-        rules = (*self.rules(table, keys), *self.editions(table, tuple(types)))
+        states = self.states(self.table(table, "states", "[states]"), types)
+        rules = (*self.rules(table, keys), *self.editions(table, tuple(types), states))
         if not types and not rules:
             self.report("the pack has neither types nor rules. Declare types under [types], or add [[rules]].")
         anchor_types = self.strings(table, "anchor_types", "`anchor_types`", default=())
@@ -73,6 +87,8 @@ class _Parser:
             fixed=fixed,
             description=self.text(table, "description", "the pack", required=False),
             type_descriptions=types,
+            states=states,
+            ending_states=self.ending_states(table, states),
         )
 
     def types(self, table: Table) -> dict[str, str]:
@@ -83,6 +99,26 @@ class _Parser:
                 self.report(f'the type {name!r} needs a description of one sentence. Write {name} = "...".')
             descriptions[name] = description if isinstance(description, str) else ""
         return descriptions
+
+    def states(self, table: Table, types: Iterable[str]) -> dict[str, str]:
+        for name in table:
+            self.check_type(name, "[states] names", types)
+        return {name: self.label(table, name, "[states]") for name in table}
+
+    def ending_states(self, table: Table, states: Mapping[str, str]) -> tuple[str, ...]:
+        names = self.strings(table, "ending_states", "`ending_states`", default=())
+        for name in names:
+            if name not in states.values():
+                hint = did_you_mean(name, states.values())
+                self.report(f"`ending_states` names {name!r}, which [states] gives to no type.{hint}")
+        return names
+
+    def label(self, table: Table, field: str, owner: str) -> str:
+        """Return a state or an outcome: one word, so that programs can compare it."""
+        value = self.text(table, field, owner)
+        if value:
+            self.check_name(value, "state" if owner == "[states]" else "outcome")
+        return value
 
     def keys(self, table: Table) -> dict[str, Key]:
         keys = {}
@@ -147,6 +183,8 @@ class _Parser:
         differ_on = self.strings(row, "differ_on", f"`differ_on` of {label}", default=())
         if effect == "amend" and differ_on:
             self.report(f"{label} amends, so `differ_on` would have no effect. Remove `differ_on` or `effect`.")
+        if effect == "amend" and ("outcome" in row or "material" in row):
+            self.report(f"{label} amends, so nothing becomes of the earlier document. Remove `outcome` and `material`.")
         return Rule(
             name=name,
             superseding_type=self.text(row, "superseding", label),
@@ -154,6 +192,8 @@ class _Parser:
             scope_keys=tuple(sorted(set(scope))),
             effect=effect,
             differ_on=tuple(sorted(set(differ_on))),
+            outcome=self.label(row, "outcome", label) if "outcome" in row else "",
+            material=self.strings(row, "material", f"`material` of {label}", default=()),
         )
 
     def check_key_use(self, key: str, user: str, keys: Mapping[str, Key]) -> None:
@@ -175,10 +215,10 @@ class _Parser:
             hint = did_you_mean(key, keys)
             self.report(f"{', '.join(names)} {verb} the key {key!r}, which is not declared. Add [keys.{key}].{hint}")
 
-    def editions(self, table: Table, types: Sequence[str]) -> tuple[Rule, ...]:
+    def editions(self, table: Table, types: Sequence[str], states: Mapping[str, str]) -> tuple[Rule, ...]:
         """Return the rules of the groups of editions: every ordered pair of a group voids over `record`.
 
-        A flat list is one group.
+        A flat list is one group. The outcome of an edition is the state that it brings.
         """
         groups = table.get("editions", [])
         if isinstance(groups, list) and all(isinstance(item, str) for item in groups):
@@ -193,7 +233,26 @@ class _Parser:
                 self.report(f"`editions` names {name!r} twice. A type belongs to only one group of editions.")
         known = [[name for name in group if name in types] for group in groups]
         pairs = dict.fromkeys(pair for group in known for pair in product(group, repeat=2))
-        return tuple(_edition_rule(later, earlier) for later, earlier in pairs)
+        outcomes = {
+            (later, earlier): states[later] if states.get(later, "") not in ("", states.get(earlier)) else UPDATED
+            for later, earlier in pairs
+        }
+        outcomes |= self.edition_outcomes(self.table(table, "edition_outcomes", "[edition_outcomes.TYPE]"), pairs)
+        material = self.strings(table, "material", "`material`", default=())
+        return tuple(_edition_rule(pair, outcomes[pair], material) for pair in pairs)
+
+    def edition_outcomes(self, table: Table, pairs: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Return the outcomes that are given for pairs of types: `[edition_outcomes.LATER]` has `EARLIER = "..."`."""
+        outcomes = {}
+        for later in table:
+            header = f"[edition_outcomes.{later}]"
+            row = self.table(table, later, header)
+            for earlier in row:
+                if (later, earlier) in pairs:
+                    outcomes[later, earlier] = self.label(row, earlier, header)
+                else:
+                    self.report(f"{header} names {earlier!r}, but `editions` has no group with both. Add them there.")
+        return outcomes
 
     def fixed(
         self, table: Table, types: Sequence[str], keys: Mapping[str, Key]
@@ -283,13 +342,16 @@ class _Parser:
             self.report(f"the {what} {name!r} must be written in Unicode form NFC, as documents are. Type it again.")
 
 
-def _edition_rule(later: str, earlier: str) -> Rule:
+def _edition_rule(pair: tuple[str, str], outcome: str, material: tuple[str, ...]) -> Rule:
     """Return the rule by which a later document of a record voids an earlier one."""
+    later, earlier = pair
     return Rule(
         name=f"edition-{later}" if later == earlier else f"edition-{later}-of-{earlier}",
         superseding_type=later,
         superseded_type=earlier,
         scope_keys=(RECORD,),
+        outcome=outcome,
+        material=material,
     )
 
 

@@ -5,7 +5,7 @@ documents that share a scope, so a sample should have hundreds of documents at m
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from stream_car.core import definitions
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import Rule, RulePack
+from stream_car.core.rule_pack import REPLACED, Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.rule_packs.loader import read_packs
 
@@ -38,6 +38,8 @@ class Report(Struct, frozen=True, kw_only=True):
     `invented` is true if the sample was made up from the rules. `unscoped` are the ids of documents that join no
     scope. `missing_keys` has rows of a type, a key that its rules need, and the number of its documents without that
     key. `unknown` are the types that no loaded pack declares, and `idle` the rules of the pack that connected nothing.
+    `outcomes` has the word for what becomes of a document under each rule that voids, and `states` what types say of
+    their record.
     """
 
     name: str
@@ -50,6 +52,9 @@ class Report(Struct, frozen=True, kw_only=True):
     missing_keys: tuple[tuple[str, str, int], ...] = ()
     unknown: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
+    outcomes: Mapping[str, str] = {}
+    states: Mapping[str, str] = {}
+    ending_states: tuple[str, ...] = ()
 
 
 def examine_pack(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequence[str | Path] = ()) -> Report:
@@ -76,6 +81,9 @@ def examine_pack(path: str | Path, sample: Iterable[Document] = (), *, beside: S
         missing_keys=_missing_keys(known, rules),
         unknown=tuple(sorted({document.type for document in documents if not rules.knows(document.type)})),
         idle=tuple(rule.name for rule in pack.rules if rule.name not in used),
+        outcomes={rule.name: rule.outcome or REPLACED for rule in pack.rules if rule.effect == "supersede"},
+        states=pack.states,
+        ending_states=pack.ending_states,
     )
 
 

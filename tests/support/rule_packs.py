@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from stream_car.core.rule_pack import RulePack
 from stream_car.errors import InvalidRules
 from stream_car.rule_packs import load
 
@@ -34,6 +36,12 @@ def wrong(*packs: str | Path) -> tuple[str, ...]:
     with pytest.raises(InvalidRules) as caught:
         load(packs)
     return caught.value.problems
+
+
+def without_words(pack: RulePack) -> RulePack:
+    """Return a pack as releases before outcomes and states stored it."""
+    rules = tuple(replace(rule, outcome="", material=()) for rule in pack.rules)
+    return replace(pack, rules=rules, states={}, ending_states=())
 
 
 def rule(name: str, superseding: str = "denial", superseded: str = "claim", more: str = "") -> str:

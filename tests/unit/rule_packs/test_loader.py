@@ -7,15 +7,16 @@ from pathlib import Path
 from runpy import run_path
 
 import pytest
+from msgspec.structs import replace
 
 from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Key, Rule
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD
-from stream_car.rule_packs import RuleConnection, examine_pack, load, read_pack, shipped_names
+from stream_car.rule_packs import RuleConnection, examine_pack, load, read_pack, shipped_names, with_shipped_words
 from tests.support.repository import DATA, ROOT
-from tests.support.rule_packs import GOOD, rule, written
+from tests.support.rule_packs import GOOD, rule, without_words, written
 
 PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 
@@ -84,6 +85,48 @@ def test_editions_expand_to_every_ordered_pair_of_a_group(tmp_path: Path) -> Non
 
     pairs = {(r.superseding_type, r.superseded_type) for r in domain.rules if r.scope_keys == (RECORD,)}
     assert pairs == {(a, b) for a in domain.types for b in domain.types}
+
+
+def test_the_outcome_of_an_edition_is_the_state_that_it_brings(tmp_path: Path) -> None:
+    text = (
+        'editions = ["claim", "denial"]\nmaterial = ["place"]\nending_states = ["denied"]\n'
+        + GOOD
+        + 'outcome = "refuted"\n'
+        '[states]\nclaim = "open"\ndenial = "denied"\n[edition_outcomes.claim]\ndenial = "reinstated"\n'
+    )
+
+    rules = load([written(tmp_path, text)])
+
+    assert {name: rule.outcome for name, rule in rules.rules.items()} == {
+        "denial-voids-claim": "refuted",
+        "edition-claim": "updated",
+        "edition-claim-of-denial": "reinstated",
+        "edition-denial-of-claim": "denied",
+        "edition-denial": "updated",
+    }
+    assert {rule.material for rule in rules.rules.values() if rule.scope_keys == (RECORD,)} == {("place",)}
+    assert (rules.state_of("claim"), rules.ends_record("claim")) == ("open", False)
+    assert (rules.state_of("denial"), rules.ends_record("denial")) == ("denied", True)
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_outcomes_and_states_are_no_part_of_the_digest(name: str) -> None:
+    [pack] = load([name]).packs
+    bare = without_words(pack)
+
+    assert Ruleset([bare]).digest == Ruleset([pack]).digest
+    assert with_shipped_words(bare) == pack
+
+
+def test_a_pack_of_the_same_name_with_other_rules_gets_no_words_of_the_shipped_one() -> None:
+    [pack] = load(["security"]).packs
+    bare = without_words(replace(pack, rules=pack.rules[1:]))
+
+    assert with_shipped_words(bare) == bare
+
+
+def test_every_rule_of_a_shipped_pack_that_voids_names_its_outcome() -> None:
+    assert [rule.name for rule in load().rules.values() if rule.effect == "supersede" and not rule.outcome] == []
 
 
 def test_groups_of_editions_leave_one_another_alone(tmp_path: Path) -> None:

@@ -218,6 +218,41 @@ PROBLEMS = [
         r"`rules` must be a list of tables. Begin every rule with \[\[rules\]\]\.",
     ),
     (
+        "state of no type",
+        GOOD + '[states]\nclam = "open"\n',
+        r"\[states\] names 'clam', which \[types\] does not declare. Did you mean 'claim'\?",
+    ),
+    (
+        "state of two words",
+        GOOD + '[states]\nclaim = "wide open"\n',
+        r"The state 'wide open' may not contain spaces.*",
+    ),
+    (
+        "ending state that no type has",
+        'ending_states = ["denid"]\n' + GOOD + '[states]\ndenial = "denied"\n',
+        r"`ending_states` names 'denid', which \[states\] gives to no type. Did you mean 'denied'\?",
+    ),
+    (
+        "outcome of two words",
+        GOOD + 'outcome = "no longer so"\n',
+        r"The outcome 'no longer so' may not contain spaces.*",
+    ),
+    (
+        "outcome of an amendment",
+        GOOD + 'effect = "amend"\noutcome = "denied"\n',
+        r"The rule 'denial-voids-claim' amends, so nothing becomes .* Remove `outcome` and `material`\.",
+    ),
+    (
+        "outcome of no editions",
+        'editions = ["claim"]\n' + GOOD + '[edition_outcomes.denial]\nclaim = "denied"\n',
+        r"\[edition_outcomes.denial\] names 'claim', but `editions` has no group with both. Add them there\.",
+    ),
+    (
+        "material as text",
+        'material = "topic"\neditions = ["claim"]\n' + GOOD,
+        r"`material` must be a list of names. Write material = .*",
+    ),
+    (
         "nothing at all",
         'name = "news"\n',
         r"The pack has neither types nor rules. Declare types under \[types\], or add \[\[rules\]\]\.",
