@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from stream_car.adapters.kafka.journal import TYPES
-from stream_car.adapters.kafka.topic_layout import Layout, Topic
+from stream_car.adapters.kafka.topic_layout import KEYS, Layout, Topic
 from stream_car.codec.json_scan import DEFAULT_LIMITS, GREATEST
 from stream_car.codec.placements import PlacementRecord, WatermarkRecord
 from stream_car.core.changes import FrontierChange
@@ -139,6 +139,8 @@ def _channel(layout: Layout, topic: Topic) -> Json:
 
 
 def _message(topic: Topic) -> Json:
+    if topic.name == KEYS:
+        return {"summary": "Stream-CAR's own. The first record counts.", "contentType": "application/json"}
     if topic.name == "rejected":
         return {"summary": "The bytes as they were received.", "headers": {"type": "object", "properties": _REJECTED}}
     message: Json = {

@@ -25,6 +25,7 @@ from stream_car.ports import Emission, Message, Record
 from stream_car.processing.outbox import IntakeOutbox
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
+from stream_car.processing.signatures import KEY_BYTES, Signatures
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.rule_packs import load
 
@@ -32,6 +33,7 @@ BATCH = 100  # as in workers
 BYTES = 600  # per document
 DOCUMENTS = 50_000
 SINGLE = Partitions(intakes=1, frontiers=1)
+SIGNATURES = Signatures(key=bytes(KEY_BYTES))
 
 
 class ListLog:
@@ -87,20 +89,22 @@ async def measure(redis: Redis, documents: int) -> int:
     client = await connect(RedisServer(url=redis.url))
     monitor = RedisClient.from_url(redis.url)
     ruleset = load(["compliance"])
-    outbox = IntakeOutbox(SINGLE, placements=placements, documents=documents_log, rejected=rejected)
+    outbox = IntakeOutbox(
+        SINGLE, signatures=SIGNATURES, placements=placements, documents=documents_log, rejected=rejected
+    )
     intake = Shard(
         shard=0,
         log=documents_log,
         store=RedisStore(client, "intake"),
         event_sink=outbox,
-        fold=IntakeFold(ruleset, SINGLE, shard=0),
+        fold=IntakeFold(ruleset, SINGLE, shard=0, signatures=SIGNATURES),
     )
     frontier = Shard(
         shard=0,
         log=placements,
         store=RedisStore(client, "frontier"),
         event_sink=changes,
-        fold=FrontierFold(ruleset, SINGLE, shard=0),
+        fold=FrontierFold(ruleset, SINGLE, shard=0, signatures=SIGNATURES),
     )
     figures = await _run("intake", intake, documents_log, monitor)
     figures += await _run("frontier", frontier, placements, monitor)

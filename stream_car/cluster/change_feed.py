@@ -34,7 +34,7 @@ class ChangeTail:
         self.is_open = False
         self._kafka = connections.plan.kafka
         self._log = log
-        self._change_log = KafkaJournal({CHANGES: log}, connections.generation)
+        self._change_log = KafkaJournal({CHANGES: log}, connections.generation, connections.signatures)
         self._broadcast = broadcast
         self._last = [0 for _ in self.shards]
         self._recent: list[list[Emission]] = [[] for _ in self.shards]

@@ -16,18 +16,20 @@ from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.settings import KafkaServer
-from stream_car.adapters.kafka.topic_layout import PREFIX, Layout
+from stream_car.adapters.kafka.topic_layout import KEYS, PREFIX, Layout
 from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.scripts import RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cluster.shard_runner import FETCH_WAIT_MS, InterruptibleLog, Report, ShardRunner
 from stream_car.core.rules import Ruleset
-from stream_car.ports import Hop, ShardId
+from stream_car.errors import StreamCarError
+from stream_car.ports import Hop, Log, ShardId
 from stream_car.processing.fold import CHANGES
 from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
+from stream_car.processing.signatures import Signatures, decode_signatures
 from stream_car.processing.two_hop import FrontierFold, IntakeFold, generation_of
 
 Hops = Literal["intake", "frontier", "all"]
@@ -57,8 +59,17 @@ class Plan(Struct, frozen=True, kw_only=True):
 class Connections:
     """Open connections, and the shards that use them. Close it."""
 
-    def __init__(self, plan: Plan, layout: Layout, client: RedisClient, reader: Reader, sender: Sender) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        layout: Layout,
+        signatures: Signatures,
+        client: RedisClient,
+        reader: Reader,
+        sender: Sender,
+    ) -> None:
         self.plan = plan
+        self.signatures = signatures
         self.layout = layout
         self.partitions = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
         self.generation = generation_of(plan.ruleset, self.partitions)
@@ -70,13 +81,14 @@ class Connections:
     async def open(cls, plan: Plan) -> "Connections":
         """Connect and check. Raises `UnsafeSettings`, `Unavailable` or `StreamCarError`."""
         layout = await asyncio.to_thread(topics.read_layout, plan.kafka, plan.prefix, single_broker=plan.single_broker)
-        reader = await Reader.open(plan.kafka)
+        reader, sender = await Reader.open(plan.kafka), Sender(plan.kafka)
         try:
+            signatures = await read_signatures(KafkaLog(reader, sender, layout.full_name(KEYS)))
             client = await connect(plan.redis)
         except BaseException:
             await reader.close()
             raise
-        return cls(plan, layout, client, reader, Sender(plan.kafka))
+        return cls(plan, layout, signatures, client, reader, sender)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -99,11 +111,12 @@ class Connections:
 
     def journal(self) -> KafkaJournal:
         """Return the change log of this generation."""
-        return KafkaJournal({CHANGES: self.log("changes")}, self.generation)
+        return KafkaJournal({CHANGES: self.log("changes")}, self.generation, self.signatures)
 
     def _intake(self, place: ShardId, log: InterruptibleLog, report: Report) -> ShardRunner:
         outbox = IntakeOutbox(
             self.partitions,
+            signatures=self.signatures,
             placements=self.log("placements"),
             documents=self.log("documents"),
             rejected=self.log("rejected"),
@@ -114,7 +127,7 @@ class Connections:
             log=log,
             store=self.plan.store(self.client, "intake"),
             event_sink=outbox,
-            fold=IntakeFold(self.plan.ruleset, self.partitions, shard=place.shard),
+            fold=IntakeFold(self.plan.ruleset, self.partitions, shard=place.shard, signatures=self.signatures),
         )
         return ShardRunner(place, shard, log, WatermarkEmitter(shard, outbox), report)
 
@@ -124,9 +137,17 @@ class Connections:
             log=log,
             store=self.plan.store(self.client, "frontier"),
             event_sink=self.journal(),
-            fold=FrontierFold(self.plan.ruleset, self.partitions, shard=place.shard),
+            fold=FrontierFold(self.plan.ruleset, self.partitions, shard=place.shard, signatures=self.signatures),
         )
         return ShardRunner(place, shard, log, None, report)
+
+
+async def read_signatures(keys: Log) -> Signatures:
+    """Return what signs the records of an installation. Raises `StreamCarError` if its key was never made."""
+    records = await keys.fetch(0, 0, 1)
+    if not records:
+        raise StreamCarError("The topic of keys is empty. Make the key with `stream-car topics apply`.")
+    return decode_signatures(records[0].value)
 
 
 async def concurrently(*requests: Callable[[], Awaitable[object]]) -> None:

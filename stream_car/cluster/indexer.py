@@ -27,6 +27,7 @@ from stream_car.processing.headers import Header
 from stream_car.processing.index_feed import IndexBatch
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import GENERATION
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.state import HEADER, decode_value
 from stream_car.processing.two_hop import IntakeFold
 from stream_car.queries.shards import ShardMoved
@@ -59,6 +60,7 @@ class Indexer:
         documents: Log,
         ruleset: Ruleset,
         partitions: Partitions,
+        signatures: Signatures,
     ) -> None:
         self.indexed = [0] * partitions.intakes  # records of each partition that the index has
         self.target = [0] * partitions.intakes  # records that it must have before anything is answered
@@ -72,7 +74,9 @@ class Indexer:
         self._snapshots = snapshots
         self._documents = documents
         self._anchor_types = ruleset.anchor_types()
-        self._folds = [IntakeFold(ruleset, partitions, shard=shard) for shard in range(partitions.intakes)]
+        self._folds = [
+            IntakeFold(ruleset, partitions, shard=shard, signatures=signatures) for shard in range(partitions.intakes)
+        ]
         self._shards = [ShardId("intake", shard) for shard in range(partitions.intakes)]
         self._proof = IndexProof(index, keys, snapshots, documents, self._folds, self._anchor_types, partitions)
         self._is_after_pass = self._was_built_again = False

@@ -121,7 +121,8 @@ class ClusterService(BaseService):
         self.broadcast = Broadcast()
         self._ruleset = connections.plan.ruleset
         partitions = connections.partitions
-        self.indexer = Indexer(index, keys, snapshots, readers.dedicated("documents"), self._ruleset, partitions)
+        documents, signatures = readers.dedicated("documents"), connections.signatures
+        self.indexer = Indexer(index, keys, snapshots, documents, self._ruleset, partitions, signatures)
         self.change_tail = ChangeTail(connections, readers.shared("changes"), self.broadcast)
         shards = ManyShards(snapshots, partitions)
         self.cache = ManyShardsCache()

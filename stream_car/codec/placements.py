@@ -1,12 +1,14 @@
 """The records between the two hops: placements and watermarks, as JSON with their own format version.
 
-Promise: decoding an encoded record gives an equal record, and equal records have equal bytes. A reader of this
-version rejects every other version, because it cannot know which fields it would miss. Cost: about 2 microseconds
-per record.
+Promise: decoding an encoded record gives an equal record, and equal records have equal bytes. Numbers are within the
+bounds that their writer keeps. A reader of this version rejects every other version, because it cannot know which
+fields it would miss. Cost: about 2 microseconds per record.
 """
 
+from typing import Annotated
+
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from stream_car.core.changes import Cause
 from stream_car.core.revisions import Placement
@@ -14,6 +16,8 @@ from stream_car.core.stored import Entry
 from stream_car.errors import Halted
 
 VERSION = 1
+
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class PlacementRecord(
@@ -34,9 +38,9 @@ class PlacementRecord(
 
     v: int
     generation: str
-    shard: int
-    oseq: int
-    offset: int
+    shard: Number
+    oseq: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+    offset: Number
     scope: str
     id: str
     cause: Cause
@@ -64,17 +68,18 @@ class WatermarkRecord(
 
     v: int
     generation: str
-    shard: int
-    next: int
+    shard: Number
+    next: Number
 
 
-class _Version(Struct, gc=False):
-    v: int = 0
+class _Heading(Struct, gc=False):
+    v: int
+    generation: str
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(PlacementRecord | WatermarkRecord).decode
-_version = msgspec.json.Decoder(_Version).decode
+_heading = msgspec.json.Decoder(_Heading).decode
 
 
 def encode_placement(placement: Placement, *, generation: str, shard: int, oseq: int) -> bytes:
@@ -101,33 +106,37 @@ def encode_watermark(*, generation: str, shard: int, next_offset: int) -> bytes:
     return _encode(WatermarkRecord(v=VERSION, generation=generation, shard=shard, next=next_offset))
 
 
-def decode_placement(value: bytes | None) -> PlacementRecord | WatermarkRecord:
-    """Return a record of the placements log.
-
-    Only Stream-CAR writes to this log, so a record that cannot be read is never skipped.
+def decode_placement(value: bytes | None, generation: str) -> PlacementRecord | WatermarkRecord | None:
+    """Return a record of the placements log, or `None` if it is of another generation or of another program.
 
     Raises:
-        Halted: the record has another version (`format`), or it cannot be read (`damaged`).
+        Halted: the record has another version (`format`).
+        ValueError: a record of this generation has values that no release writes.
     """
     try:
-        if value is None:
-            raise ValueError("its value is null")
-        record: PlacementRecord | WatermarkRecord = _decode(value)
-    except ValueError as error:
-        _require_version(value)
-        raise Halted(
-            "damaged", f"A record of the placements log cannot be read: {error}. Only Stream-CAR may write to this log."
-        ) from error
+        record: PlacementRecord | WatermarkRecord = _decode(value or b"")
+    except ValueError:
+        if _is_of(value, generation):
+            raise
+        return None
+    if record.generation != generation:
+        return None
     if record.v != VERSION:
-        _require_version(value)
+        raise _other_version(record.v)
     return record
 
 
-def _require_version(value: bytes | None) -> None:
+def _is_of(value: bytes | None, generation: str) -> bool:
+    """Return whether a record that cannot be decoded names this generation. Raises `Halted` for another version."""
     try:
-        version = _version(value or b"").v
-    except msgspec.DecodeError:
-        return
-    if version != VERSION:
-        reason = f"Placements have version {version}, but this worker reads version {VERSION}. Run a matching worker."
-        raise Halted("format", reason)
+        heading = _heading(value or b"")
+    except ValueError:
+        return False
+    if heading.generation == generation and heading.v != VERSION:
+        raise _other_version(heading.v)
+    return heading.generation == generation
+
+
+def _other_version(version: int) -> Halted:
+    reason = f"Placements have version {version}, but this worker reads version {VERSION}. Run a matching worker."
+    return Halted("format", reason)

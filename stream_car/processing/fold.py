@@ -28,6 +28,7 @@ from stream_car.processing.state import HEADER, PENDING, State
 CHANGES = "changes"
 REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
+UNREADABLE = ("stream-car-unreadable", b"1")  # stands for a record that the client of the log cannot read
 DIGEST_BYTES = 8  # tells a repeat from a conflict of one id and revision; more bytes would only cost memory
 FORMAT = 3  # of the stored state of a shard; part of the generation
 
@@ -65,6 +66,9 @@ class Fold:
         at = Input(record.offset, record.append_time)
         if TICK in record.headers:
             return DecodedRecord(None, (), at)
+        if UNREADABLE in record.headers:
+            reason = "The name of a header is not UTF-8, in this record or in one before it that was sent with it."
+            return DecodedRecord(InvalidDocument("encoding", reason), (), at)
         try:
             statement = decode(record.value, key=record.key, headers=record.headers)
             scopes = self.scopes(statement)

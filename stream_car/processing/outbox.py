@@ -1,9 +1,9 @@
 """Publish an intake shard's emissions: placements by scope, forwarded documents by id, rejected records.
 
 Promise: when `publish` returns, every log has acknowledged, and each partition has its records in the order of the
-emissions. A repeat is appended again, and readers drop it by its `oseq` or its origin. A watermark is written only for
-what the shard has published, so it is true no matter which worker writes it and how late. Cost: one append per
-partition that the emissions touch.
+emissions. What shards read is signed. A repeat is appended again, and readers drop it by its `oseq` or its origin. A
+watermark is written only for what the shard has published, so it is true no matter which worker writes it and how late.
+Cost: one append per partition that the emissions touch.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +15,7 @@ from stream_car.processing.effects import Effects
 from stream_car.processing.fold import REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.two_hop import DOCUMENTS, PLACEMENTS, IntakeRecord, emission_message
 
 
@@ -31,12 +32,14 @@ class IntakeOutbox:
         self,
         partitions: Partitions,
         *,
+        signatures: Signatures,
         placements: Log,
         documents: Log,
         rejected: Log,
         concurrently: Concurrency = run_sequentially,
     ) -> None:
         self.partitions = partitions
+        self.signatures = signatures
         self.logs = {PLACEMENTS: placements, DOCUMENTS: documents, REJECTED: rejected}
         self.concurrently = concurrently
 
@@ -44,10 +47,15 @@ class IntakeOutbox:
         """Append each emission to its partition, and return when all are acknowledged."""
         batches: dict[tuple[str, int], list[Message]] = {}
         for event in events:
-            batches.setdefault((event.stream, self._partition(event)), []).append(emission_message(event))
+            batches.setdefault((event.stream, self._partition(event)), []).append(self._message(event))
         await self.concurrently(
             *(partial(self.logs[stream].append, partition, batch) for (stream, partition), batch in batches.items())
         )
+
+    def _message(self, event: Emission) -> Message:
+        """Return the message of an emission, signed if shards read it."""
+        message = emission_message(event)
+        return message if event.stream == REJECTED else self.signatures.sign(event.stream, message)
 
     def _partition(self, event: Emission) -> int:
         if event.stream == PLACEMENTS:
@@ -61,7 +69,7 @@ class IntakeOutbox:
     async def emit_watermark(self, value: bytes) -> None:
         """Append a watermark record to every partition of the placements log."""
         log = self.logs[PLACEMENTS]
-        messages = [Message(value=value)]
+        messages = [self.signatures.sign(PLACEMENTS, Message(value=value))]
         await self.concurrently(
             *(partial(log.append, partition, messages) for partition in range(self.partitions.frontiers))
         )

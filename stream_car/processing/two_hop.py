@@ -6,10 +6,12 @@ placement once, in the order in which its intake shard emitted them, however oft
 and a record of about 300 bytes per document and scope.
 """
 
+import re
 from collections.abc import Generator
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.codec.placements import PlacementRecord, WatermarkRecord, decode_placement, encode_placement
 from stream_car.core.changes import FrontierChange
@@ -23,6 +25,7 @@ from stream_car.processing.fold import CHANGES, FORMAT, REJECTED, Fold, Steps, p
 from stream_car.processing.headers import ForwardedOffsets, FrontierHeader
 from stream_car.processing.outcomes import OutcomePage, outcome_key, page_number
 from stream_car.processing.partitions import Partitions
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.state import State
 
 PLACEMENTS = "placements"
@@ -30,7 +33,14 @@ DOCUMENTS = "documents"
 FORWARDED = "stream-car-rerouted"  # this header holds the partition that a record came from, and its offset there
 FRONTIER = b"f"
 FORWARDED_OFFSETS = b"r"
-REJECTED_MAX = 64 << 10  # bytes of the value of a rejected record; a larger value is not emitted
+FORWARDED_MAX = 1_000_000  # bytes of a record that is forwarded: less than a topic accepts by default
+OFFSET_MAX = 2**63 - 1
+REJECTED_MAX = 64 << 10  # bytes of value, key or headers of a rejected record; what is larger is not emitted
+
+_ORIGIN = re.compile(rb"([0-9]{1,9})/([0-9]{1,19})")
+
+Headers = tuple[tuple[str, bytes], ...]
+FrontierRecord = PlacementRecord | WatermarkRecord | None  # `None`: a foreign record
 
 _encode_message = msgspec.msgpack.Encoder().encode
 _decode_message = msgspec.msgpack.Decoder(Message).decode
@@ -71,20 +81,36 @@ class IntakeFold:
         partitions: Partitions,
         *,
         shard: int,
+        signatures: Signatures,
         future: Future = "wait",
         skew: int = SKEW,
     ) -> None:
         self.partitions = partitions
         self.shard = shard
+        self._signatures = signatures
         self.generation = generation_of(ruleset, partitions, future)
         self._fold = Fold(ruleset, future=future, skew=skew, shard=shard, emits_placements=True)
 
     def read(self, record: Record) -> IntakeRecord:
-        """Decode a record, and find out whether it is in the partition of its id."""
-        decoded = self._fold.read(record)
+        """Decode a record, and find out whether it is in the partition of its id and whether a worker forwarded it."""
+        headers, origin = self._origin(record)
+        decoded = self._fold.read(record if headers is record.headers else replace(record, headers=headers))
         name = decoded.name
-        is_home = name is None or self.partitions.of_id(name) == self.shard
-        return IntakeRecord(record, decoded, is_home, _origin(record, self.partitions.intakes))
+        is_home = name is None or self.partitions.of_id(name) == self.shard or _is_too_large_to_forward(record)
+        return IntakeRecord(record, decoded, is_home, origin)
+
+    def _origin(self, record: Record) -> tuple[Headers, tuple[int, int] | None]:
+        """Return the headers of the original record, and its partition and offset if this is a forwarded copy.
+
+        Anybody may write to this topic. So a copy is only what a worker signed, or what is older than signatures.
+        """
+        headers, intakes = record.headers, self.partitions.intakes
+        if len(headers) > 1 and headers[-2][0] == FORWARDED and self._signatures.is_signed(DOCUMENTS, record):
+            return headers[:-2], _parse_origin(headers[-2][1], intakes)
+        if self._signatures.is_older(DOCUMENTS, self.shard, record.offset):
+            origins = [_parse_origin(value, intakes) for name, value in headers if name == FORWARDED]
+            return headers, next((origin for origin in origins if origin is not None), None)
+        return headers, None
 
     def keys_needed(self, decoded: IntakeRecord) -> list[bytes]:
         """Return the key of the record's id. Scopes belong to the other hop."""
@@ -161,13 +187,13 @@ class IntakeFold:
             rejection = effects.rejection
             facts = [("code", rejection.code), ("reason", rejection.reason), ("id", rejection.id or "")]
             facts += [("partition", str(self.shard)), ("offset", str(record.offset))]
-            is_small = record.value is not None and len(record.value) <= REJECTED_MAX
+            own = tuple((f"stream-car-{name}", text.encode()) for name, text in facts)
             message = Message(
-                value=record.value if is_small else None,
-                key=record.key,
-                headers=(*record.headers, *((f"stream-car-{name}", text.encode()) for name, text in facts)),
+                value=_small(record.value),
+                key=_small(record.key),
+                headers=(*record.headers, *own) if _headers_size(record) <= REJECTED_MAX else own,
             )
-            events.append(_emission(first + len(events), REJECTED, record.key or b"", message))
+            events.append(_emission(first + len(events), REJECTED, message.key or b"", message))
         return events
 
 
@@ -175,17 +201,27 @@ def _emission(oseq: int, stream: str, key: bytes, message: Message) -> Emission:
     return Emission(oseq=oseq, stream=stream, key=key, value=_encode_message(message))
 
 
-def _origin(record: Record, partitions: int) -> tuple[int, int] | None:
-    """Return the first partition and offset of a forwarded record, or `None` if it was not forwarded.
+def _parse_origin(value: bytes, partitions: int) -> tuple[int, int] | None:
+    """Return the partition and offset in the header of a forwarded record, or `None` if it is not well-formed."""
+    match = _ORIGIN.fullmatch(value)
+    if match is None:
+        return None
+    partition, offset = map(int, match.groups())
+    return (partition, offset) if partition < partitions and offset <= OFFSET_MAX else None
 
-    A header that cannot be read was not written by Stream-CAR, and is ignored.
-    """
-    for name, value in record.headers:
-        if name == FORWARDED and len(value) <= 40:
-            partition, slash, offset = value.partition(b"/")
-            if slash and partition.isdigit() and offset.isdigit() and int(partition) < partitions:
-                return int(partition), int(offset)
-    return None
+
+def _is_too_large_to_forward(record: Record) -> bool:
+    """Return whether a record has no room for further headers. It is invalid, and is rejected where it is."""
+    return len(record.value or b"") + len(record.key or b"") + _headers_size(record) > FORWARDED_MAX
+
+
+def _headers_size(record: Record) -> int:
+    return sum(len(name) + len(value) for name, value in record.headers)
+
+
+def _small(content: bytes | None) -> bytes | None:
+    """Return what is emitted of the value or key of a rejected record."""
+    return content if content is not None and len(content) <= REJECTED_MAX else None
 
 
 class FrontierEffects(Struct, gc=False):
@@ -198,40 +234,60 @@ class FrontierEffects(Struct, gc=False):
 class FrontierFold:
     """Implements `shard.FoldProtocol` for one frontier shard: placements, and the progress of each intake shard."""
 
-    def __init__(self, ruleset: Ruleset, partitions: Partitions, *, shard: int, future: Future = "wait") -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        partitions: Partitions,
+        *,
+        shard: int,
+        signatures: Signatures,
+        future: Future = "wait",
+    ) -> None:
         self.ruleset = ruleset
         self.partitions = partitions
         self.shard = shard
         self.generation = generation_of(ruleset, partitions, future)
+        self._signatures = signatures
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
-    def read(self, record: Record) -> PlacementRecord | WatermarkRecord:
-        """Decode a record of the placements log.
+    def read(self, record: Record) -> FrontierRecord:
+        """Decode a record of the placements log. It is `None` if it is foreign: not of this generation, or not signed.
 
         Raises:
-            Halted: the record has another format (`format`), cannot be read (`damaged`), or is in the wrong partition
+            Halted: the record is signed and has another format (`format`), or it is in the wrong partition
                 (`partitions`).
+            ValueError: the record is signed and has values that no worker writes.
         """
-        decoded = decode_placement(record.value)
-        if isinstance(decoded, PlacementRecord) and decoded.generation == self.generation:
+        if self._signatures.is_signed(PLACEMENTS, record):
+            decoded = decode_placement(record.value, self.generation)
+            self._require_home(decoded)
+            return decoded
+        if not self._signatures.is_older(PLACEMENTS, self.shard, record.offset):
+            return None
+        try:
+            decoded = decode_placement(record.value, self.generation)
+            self._require_home(decoded)
+        except (ValueError, Halted):  # an older worker wrote no such record
+            return None
+        return decoded
+
+    def _require_home(self, decoded: FrontierRecord) -> None:
+        if decoded is None:
+            return
+        if decoded.shard >= self.partitions.intakes:
+            raise ValueError(f"There is no intake shard {decoded.shard}.")
+        if isinstance(decoded, PlacementRecord):
             home = self.partitions.of_scope(decoded.scope.encode())
             if home != self.shard:
                 reason = f"A placement in {decoded.scope!r} is in partition {self.shard}, but it belongs in {home}."
                 raise Halted("partitions", reason)
-        return decoded
 
-    def keys_needed(self, decoded: PlacementRecord | WatermarkRecord) -> list[bytes]:
+    def keys_needed(self, decoded: FrontierRecord) -> list[bytes]:
         """Return the key of the placement's scope."""
-        return (
-            [scope_key(decoded.scope)]
-            if isinstance(decoded, PlacementRecord) and decoded.generation == self.generation
-            else []
-        )
+        return [scope_key(decoded.scope)] if isinstance(decoded, PlacementRecord) else []
 
-    def apply(
-        self, state: State, decoded: PlacementRecord | WatermarkRecord
-    ) -> Generator[list[bytes], None, FrontierEffects]:
-        """Apply a placement unless it is a repeat, or advance a watermark. Ignore records of other generations."""
+    def apply(self, state: State, decoded: FrontierRecord) -> Generator[list[bytes], None, FrontierEffects]:
+        """Apply a placement unless it is a repeat, or advance a watermark. Ignore foreign records."""
         effects = FrontierEffects([], [FRONTIER])
         if FRONTIER not in state.others:
             yield [FRONTIER]
@@ -240,7 +296,7 @@ class FrontierFold:
             intakes = self.partitions.intakes
             header = state.others[FRONTIER] = FrontierHeader([0] * intakes, [0] * intakes)
         assert isinstance(header, FrontierHeader)
-        if decoded.generation != self.generation:
+        if decoded is None:
             header.foreign += 1
         elif isinstance(decoded, WatermarkRecord):
             header.watermark_records += 1
@@ -264,7 +320,7 @@ class FrontierFold:
             yield missing
         header.changes += len(effects.changes)
 
-    def emit(self, decoded: PlacementRecord | WatermarkRecord, effects: FrontierEffects, first: int) -> list[Emission]:
+    def emit(self, decoded: FrontierRecord, effects: FrontierEffects, first: int) -> list[Emission]:
         """Return the changes of the frontier as emissions."""
         return [
             Emission(oseq=oseq, stream=CHANGES, key=change.scope.encode(), value=self._encode(change))

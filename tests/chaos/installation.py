@@ -17,12 +17,13 @@ from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.settings import KafkaServer
-from stream_car.adapters.kafka.topic_layout import Layout
+from stream_car.adapters.kafka.topic_layout import KEYS, Layout
 from stream_car.adapters.kafka.topics import apply, delete
 from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
+from stream_car.cluster.connections import read_signatures
 from stream_car.errors import Unavailable
 from stream_car.ports import Hop, Message, Record
 from stream_car.processing.partitions import Partitions
@@ -169,7 +170,8 @@ class Installation:
                 return sum([await store.count_unpublished(shard) for store, shard in shards])
 
             views = RedisViews(intake=intake, frontier=frontier)
-            judge = Judge(self.layout, self.ruleset, views, reader, self.sender, count_unpublished)
+            signatures = await read_signatures(KafkaLog(reader, self.sender, self.layout.full_name(KEYS)))
+            judge = Judge(self.layout, self.ruleset, signatures, views, reader, self.sender, count_unpublished)
             try:
                 await judge.at_rest(timeout_s)
             except Violation as violation:

@@ -19,6 +19,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.errors import Unavailable
 from stream_car.ports import Emission, Log, Message, Record, ShardId, SnapshotReader
 from stream_car.processing.partitions import Partitions
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.two_hop import FrontierFold, generation_of
 from stream_car.queries.queries import Queries
 from stream_car.queries.scopes import active_members
@@ -57,12 +58,14 @@ class Judge:
         self,
         layout: Layout,
         ruleset: Ruleset,
+        signatures: Signatures,
         views: SnapshotReader,
         reader: Reader,
         sender: Sender,
         count_unpublished: Callable[[], Awaitable[int]],
     ) -> None:
         self.ruleset = ruleset
+        self.signatures = signatures
         self._count_unpublished = count_unpublished  # emissions that are committed and still in an outbox
         self.partitions = Partitions(intakes=layout.intakes, frontiers=layout.frontiers)
         self.views = views
@@ -104,7 +107,7 @@ class Judge:
         """Compare everything with the definitions; `acknowledged` is by partition and offset. Raises `Violation`."""
         records = [await read_all(self.logs["documents"], shard) for shard in range(self.partitions.intakes)]
         _require_acknowledged(acknowledged, records)
-        inputs = Inputs(records, self.partitions, self.ruleset)
+        inputs = Inputs(records, self.partitions, self.ruleset, self.signatures)
         if missing := inputs.unforwarded():
             raise Violation(f"never forwarded: {missing}")
         known = inputs.known(inputs.end())
@@ -152,7 +155,8 @@ class Judge:
     async def _events(self, shard: int) -> tuple[list[Emission], int]:
         """Return the changes in order, and how many were repeated. Raises `Violation` if they are not the fold's."""
         reference = Reference(
-            FrontierFold(self.ruleset, self.partitions, shard=shard), await read_all(self.logs["placements"], shard)
+            FrontierFold(self.ruleset, self.partitions, shard=shard, signatures=self.signatures),
+            await read_all(self.logs["placements"], shard),
         )
         last = repeats = 0
         for record in await read_all(self.logs["changes"], shard):

@@ -31,6 +31,7 @@ from stream_car.subscriptions.subscription import SubscriptionReader, Subscripti
 from tests.support.engines import StoppedClock
 from tests.support.followers import Follower, encode_statement, random_selection, take_small_steps, use_small_pages
 from tests.support.streams import random_rules, random_stream
+from tests.support.two_hop_folds import SIGNATURES
 
 PARTS = Partitions(intakes=2, frontiers=3)
 
@@ -80,10 +81,12 @@ class Moving:
         ]
         documents, placements, rejected = self.logs
         stores = [SqliteStore(file) for file in self.files]
-        outlet = IntakeOutbox(PARTS, placements=placements, documents=documents, rejected=rejected)
+        outlet = IntakeOutbox(
+            PARTS, signatures=SIGNATURES, placements=placements, documents=documents, rejected=rejected
+        )
         self.journal = SqliteJournal(self.files[1])
-        intake = [IntakeFold(ruleset, PARTS, shard=q) for q in range(PARTS.intakes)]
-        frontiers = [FrontierFold(ruleset, PARTS, shard=p) for p in range(PARTS.frontiers)]
+        intake = [IntakeFold(ruleset, PARTS, shard=q, signatures=SIGNATURES) for q in range(PARTS.intakes)]
+        frontiers = [FrontierFold(ruleset, PARTS, shard=p, signatures=SIGNATURES) for p in range(PARTS.frontiers)]
         self.shards: list[RunnableShard] = [
             *(Shard(shard=f.shard, log=documents, store=stores[0], event_sink=outlet, fold=f) for f in intake),
             *(
@@ -94,7 +97,7 @@ class Moving:
         self.views = StoreViews(intake=stores[0], frontier=stores[1])
         self.index = TantivyIndex(folder / "index")
         self.keys = SqliteKeys(folder / "keys.sqlite", "test")
-        self.indexer = Indexer(self.index, self.keys, self.views, documents, ruleset, PARTS)
+        self.indexer = Indexer(self.index, self.keys, self.views, documents, ruleset, PARTS, SIGNATURES)
         self.sources = SubscriptionSources(
             shards=ManyShards(self, PARTS),
             listing=self.keys,

@@ -23,6 +23,7 @@ BEFALLS = {
     "rollback",
     "split",
     "another rule set",
+    "forged",
     "exact",
     "in_flight",
 }

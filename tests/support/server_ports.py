@@ -14,6 +14,7 @@ from stream_car.adapters.redis.scripts import RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.ports import AnchorIndex, ChangeLog, Clock, Log, Store
+from tests.support.two_hop_folds import SIGNATURES
 
 SHARDS = range(16)
 
@@ -94,7 +95,7 @@ class KafkaBackend:
         reader, sender = await self._opened("journal")
         topics = {"changes": "changes", "rejected": "documents"}  # the topic of rejected records has one partition
         logs = {stream: KafkaLog(reader, sender, self._journal.full_name(topic)) for stream, topic in topics.items()}
-        return KafkaJournal(logs, "generation")
+        return KafkaJournal(logs, "generation", SIGNATURES)
 
     async def store(self) -> Store:
         """It has none."""

@@ -8,15 +8,17 @@ import msgspec
 from stream_car.codec import encode
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document
-from stream_car.ports import Emission, Record
+from stream_car.ports import Emission, Message, Record
 from stream_car.processing.headers import FrontierHeader
 from stream_car.processing.partitions import Partitions
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.state import State, decode_value, encode_value
-from stream_car.processing.two_hop import FRONTIER, FrontierFold, IntakeFold
+from stream_car.processing.two_hop import FRONTIER, PLACEMENTS, FrontierFold, IntakeFold
 from tests.support.engines import NOW, RULESET
 
 T = TypeVar("T")
 TWO = Partitions(intakes=2, frontiers=2)
+SIGNATURES = Signatures(key=bytes(range(32)))
 LABELS = tuple(map(str, range(40)))
 
 
@@ -56,8 +58,8 @@ def run_fold(state: State, steps: Generator[list[bytes], None, T]) -> T:
 class Intake:
     """An intake shard over a plain dictionary."""
 
-    def __init__(self, shard: int = 0, partitions: Partitions = TWO) -> None:
-        self.fold = IntakeFold(RULESET, partitions, shard=shard)
+    def __init__(self, shard: int = 0, partitions: Partitions = TWO, signatures: Signatures = SIGNATURES) -> None:
+        self.fold = IntakeFold(RULESET, partitions, shard=shard, signatures=signatures)
         self.state = State()
         self.oseq = 0
 
@@ -78,14 +80,16 @@ class Intake:
 class Frontier:
     """A frontier shard over a plain dictionary."""
 
-    def __init__(self, shard: int = 0) -> None:
-        self.fold = FrontierFold(RULESET, TWO, shard=shard)
+    def __init__(self, shard: int = 0, signatures: Signatures = SIGNATURES) -> None:
+        self.fold = FrontierFold(RULESET, TWO, shard=shard, signatures=signatures)
         self.state = State()
         self.offset = 0
 
-    def apply(self, value: bytes | None) -> list[FrontierChange]:
+    def apply(self, value: bytes | None, *, is_signed: bool = True) -> list[FrontierChange]:
         """Apply the next record, and return the changes of frontiers."""
-        decoded = self.fold.read(record(self.offset, value))
+        message = Message(value=value)
+        headers = SIGNATURES.sign(PLACEMENTS, message).headers if is_signed else ()
+        decoded = self.fold.read(record(self.offset, value, headers=headers))
         effects = run_fold(self.state, self.fold.apply(self.state, decoded))
         self.offset += 1
         emissions = self.fold.emit(decoded, effects, 1)

@@ -13,7 +13,6 @@ from stream_car.core.documents import Document
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import Message
 from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
-from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.answers import Resolution
@@ -22,8 +21,7 @@ from stream_car.queries.read_options import ImmediateRetries, MinRevision, ReadO
 from stream_car.queries.shards import ManyShards, StoreViews
 from tests.support.engines import RULESET, StoppedClock
 from tests.support.plain_index import PlainIndex
-
-TWO = Partitions(intakes=2, frontiers=2)
+from tests.support.two_hop_folds import SIGNATURES, TWO
 
 
 class TwoHops:
@@ -36,7 +34,9 @@ class TwoHops:
             SqliteLog(folder / f"{name}.sqlite", self.clock, 2) for name in ("documents", "placements", "rejected")
         ]
         self.documents, self.placements, rejected = self.logs
-        self.outbox = IntakeOutbox(TWO, placements=self.placements, documents=self.documents, rejected=rejected)
+        self.outbox = IntakeOutbox(
+            TWO, signatures=SIGNATURES, placements=self.placements, documents=self.documents, rejected=rejected
+        )
         self.stores = [SqliteStore(file) for file in self.files]
         self.intake = [
             Shard(
@@ -44,7 +44,7 @@ class TwoHops:
                 log=self.documents,
                 store=self.stores[0],
                 event_sink=self.outbox,
-                fold=IntakeFold(RULESET, TWO, shard=number),
+                fold=IntakeFold(RULESET, TWO, shard=number, signatures=SIGNATURES),
             )
             for number in range(2)
         ]
@@ -55,7 +55,7 @@ class TwoHops:
                 log=self.placements,
                 store=self.stores[1],
                 event_sink=SqliteJournal(self.files[1]),
-                fold=FrontierFold(RULESET, TWO, shard=number),
+                fold=FrontierFold(RULESET, TWO, shard=number, signatures=SIGNATURES),
             )
             for number in range(2)
         ]

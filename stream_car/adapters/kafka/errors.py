@@ -33,6 +33,9 @@ def translate_errors(what: str) -> Iterator[None]:
     except _TOO_LARGE as error:
         cure = "Raise that setting, or send smaller records."
         raise StreamCarError(f"A record is larger than max.message.bytes of {what} allows. {cure}") from error
+    except errors.UnsupportedCodecError as error:
+        cure = "Install the codecs: pip install 'stream-car[kafka]'."
+        raise Unavailable(f"A record of {what} is compressed in a way that cannot be read ({error}). {cure}") from error
     except errors.UnknownTopicOrPartitionError as error:
         raise StreamCarError(f"Kafka does not have {what}. Create it with `stream-car topics apply`.") from error
     except (errors.KafkaError, errors.ConsumerStoppedError, OSError, TimeoutError) as error:

@@ -1,8 +1,8 @@
 """A shard's events in topics, one topic per stream, in the partition of the shard: implements `ports.ChangeLog`.
 
 Promise: a repeated event is appended again, and recognised when it is read, so readers see every event once and in
-order. Each record is a CloudEvent in binary mode with the id `generation/shard/oseq`; records of other generations are
-skipped. What the retention of a topic has deleted shows in `deleted_up_to`.
+order. Each record is a CloudEvent in binary mode with the id `generation/shard/oseq`, and is signed; records of other
+generations and of other programs are skipped. What the retention of a topic has deleted shows in `deleted_up_to`.
 Cost: to continue where a read stopped takes one fetch; to start elsewhere takes a binary search over the topic. To find
 the events of one key, all events are read.
 """
@@ -10,18 +10,21 @@ the events of one key, all events are read.
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from stream_car.ports import Emission, Log, Message, Record
+from stream_car.processing.signatures import Signatures
 
 BATCH = 500
 STALE_MAX = 5000  # events that a stalled worker can publish late: as many as an outbox may hold
 TYPES = {"changes": b"streamcar.frontier.changed", "rejected": b"streamcar.document.rejected"}
 RESUME_OFFSETS_MAX = 1000
+NUMBER_DIGITS = 18
 
 
 class KafkaJournal:
     """The events of one generation. `logs` has the topic of each stream."""
 
-    def __init__(self, logs: Mapping[str, Log], generation: str) -> None:
+    def __init__(self, logs: Mapping[str, Log], generation: str, signatures: Signatures) -> None:
         self._logs = logs
+        self._signatures = signatures
         self._generation = generation
         self._resume_offsets: dict[tuple[int, str, int], int] = {}  # where to continue after an event
 
@@ -49,7 +52,7 @@ class KafkaJournal:
 
     def event(self, shard: int, stream: str, record: Record) -> Emission | None:
         """Return the event in a record of a stream's topic; `None` if it is of another generation or shard."""
-        oseq = self._oseq(shard, record)
+        oseq = self._oseq(shard, stream, record)
         return Emission(oseq=oseq, stream=stream, key=record.key or b"", value=record.value or b"") if oseq else None
 
     async def last(self, shard: int) -> int:
@@ -66,7 +69,9 @@ class KafkaJournal:
         for window in (BATCH, STALE_MAX):
             start = max(first, end - window)
             numbers = [
-                oseq async for record in self._records(shard, stream, start) if (oseq := self._oseq(shard, record))
+                oseq
+                async for record in self._records(shard, stream, start)
+                if (oseq := self._oseq(shard, stream, record))
             ]
             if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
                 break
@@ -85,7 +90,7 @@ class KafkaJournal:
                 continue
             last = count = 0
             async for record in self._records(shard, stream, first):
-                oseq = self._oseq(shard, record)
+                oseq = self._oseq(shard, stream, record)
                 if oseq > last:
                     deleted = max(deleted, oseq - 1) if oseq != last + 1 else deleted
                     last = oseq
@@ -126,7 +131,7 @@ class KafkaJournal:
     async def _is_read(self, shard: int, stream: str, offset: int, after: int) -> bool:
         """Return whether the first event of this generation from the offset on has `oseq <= after`."""
         async for record in self._records(shard, stream, offset):
-            oseq = self._oseq(shard, record)
+            oseq = self._oseq(shard, stream, record)
             if oseq:
                 return oseq <= after
         return False
@@ -145,11 +150,13 @@ class KafkaJournal:
             ("ce_type", TYPES.get(event.stream, event.stream.encode())),
             ("content-type", b"application/json"),
         )
-        return Message(value=event.value, key=event.key, headers=headers)
+        return self._signatures.sign(event.stream, Message(value=event.value, key=event.key, headers=headers))
 
-    def _oseq(self, shard: int, record: Record) -> int:
+    def _oseq(self, shard: int, stream: str, record: Record) -> int:
         """Return the number of an event of this generation and shard; 0 for any other record."""
         event_id = next((value for header, value in record.headers if header == "ce_id"), b"")
         prefix = f"{self._generation}/{shard}/".encode()
         number = event_id[len(prefix) :]
-        return int(number) if event_id.startswith(prefix) and number.isdigit() else 0
+        if not (event_id.startswith(prefix) and number.isdigit() and len(number) <= NUMBER_DIGITS):
+            return 0
+        return int(number) if self._signatures.is_genuine(stream, shard, record) else 0

@@ -19,7 +19,7 @@ from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.errors import Halted, Unavailable
 from stream_car.ports import Message, Record
-from stream_car.processing.fold import TICK
+from stream_car.processing.fold import TICK, UNREADABLE
 
 STALL_S = 30.0
 RETRY_WAIT_MS = 200
@@ -55,7 +55,10 @@ class KafkaLog:
             return ()
         source = TopicPartition(self.topic, partition)
         with translate_errors(f"topic {self.topic}"):
-            records, reached = await self._read(source, from_offset, max_records)
+            try:
+                records, reached = await self._read(source, from_offset, max_records)
+            except UnicodeDecodeError:  # the client gives none of the records that it has read
+                return [await self._read_alone(source, from_offset)]
             if (records[0].offset if records else reached) != from_offset:
                 self._reader.forget_position(source)  # read again: was it the client that skipped, or the broker?
                 records, reached = await self._read(source, from_offset, max_records)
@@ -70,6 +73,19 @@ class KafkaLog:
     async def range(self, partition: int) -> tuple[int, int]:
         with translate_errors(f"topic {self.topic}"):
             return await self._reader.range(TopicPartition(self.topic, partition))
+
+    async def _read_alone(self, source: TopicPartition, offset: int) -> Record:
+        """Return one record; if a header's name is not UTF-8, which the client cannot read, one that says so.
+
+        The records after it in its batch, which came from the same publisher, cannot be read either.
+        """
+        self._reader.forget_position(source)
+        try:
+            records, _ = await self._read(source, offset, 1)
+        except UnicodeDecodeError:
+            self._reader.forget_position(source)
+            return Record(offset=offset, append_time=0, value=None, headers=(UNREADABLE,))
+        return to_record(records[0])
 
     async def _read(
         self, source: TopicPartition, from_offset: int, max_records: int
@@ -114,7 +130,7 @@ def to_record(record: ConsumerRecord) -> Record:
         append_time=record.timestamp * 1000,
         value=record.value,
         key=record.key,
-        headers=tuple(record.headers),
+        headers=tuple((name, value if value is not None else b"") for name, value in record.headers),
     )
 
 

@@ -1,8 +1,10 @@
-"""The four topics and the settings that they need. Loads no driver. `topics/` describes them for other programs."""
+"""The topics and the settings that they need. Loads no driver. `topics/` describes them for other programs."""
 
 from msgspec import Struct
 
 PREFIX = "streamcar"
+KEYS = "keys"
+SIGNED = frozenset({"documents", "placements", "changes"})  # of documents, only those that a worker forwarded
 PARTITIONS = 8
 REPLICAS = 3
 IN_SYNC = 2
@@ -37,7 +39,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         return 1 if self.single_broker else REPLICAS
 
     def topics(self) -> tuple[Topic, ...]:
-        """Return the four topics, in the order in which a document passes through them."""
+        """Return the topics, in the order in which a document passes through them, and that of keys."""
         return (
             Topic(
                 name="documents",
@@ -59,6 +61,13 @@ class Layout(Struct, frozen=True, kw_only=True):
                 key="the scope's name",
                 placed="the frontier shard's own partition",
                 partitions=self.frontiers,
+            ),
+            Topic(
+                name=KEYS,
+                about="The key that signs what workers write for workers. Only they may read it, and query workers.",
+                key="none",
+                placed="one partition",
+                partitions=1,
             ),
             Topic(
                 name="rejected",

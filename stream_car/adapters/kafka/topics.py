@@ -1,4 +1,4 @@
-"""Creates the topics, and checks the settings without which a promise would break.
+"""Creates the topics and their key, and checks the settings without which a promise would break.
 
 Promise: `apply` creates missing topics and changes no existing one: none is repartitioned, shrunk or deleted. `check`
 names every setting that would lose, reorder or re-time records. What a topic inherits from its brokers counts as its
@@ -7,16 +7,18 @@ own setting.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from secrets import token_bytes
 from typing import cast
 
-from kafka import KafkaAdminClient, errors as driver
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition, errors as driver
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.adapters.kafka.settings import KafkaServer
-from stream_car.adapters.kafka.topic_layout import REPLICAS, Layout, Topic
+from stream_car.adapters.kafka.topic_layout import KEYS, REPLICAS, SIGNED, Layout, Topic
 from stream_car.errors import StreamCarError, Unavailable, UnsafeSettings
+from stream_car.processing.signatures import KEY_BYTES, Signatures, encode_signatures
 
 
 class ExistingTopic(Struct, frozen=True):
@@ -54,9 +56,31 @@ def apply(server: KafkaServer, layout: Layout) -> tuple[TopicCheck, ...]:
                 wait_for_metadata=True,
             )
             existing = _existing_topics(admin, layout)
-    results = tuple(_check_topic(layout, topic, existing, topic in missing) for topic in layout.topics())
-    _require_safe(results)
+        results = tuple(_check_topic(layout, topic, existing, topic in missing) for topic in layout.topics())
+        _require_safe(results)
+        _make_key(server, admin, layout)
     return results
+
+
+def _make_key(server: KafkaServer, admin: KafkaAdminClient, layout: Layout) -> None:
+    """Make the key of this installation, unless it has one. What is in its topics already is older than the key."""
+    keys = layout.full_name(KEYS)
+    if _end_offsets(admin, keys, 1) != (0,):
+        return
+    ends = {
+        topic.name: _end_offsets(admin, layout.full_name(topic), topic.partitions)
+        for topic in layout.topics()
+        if topic.name in SIGNED
+    }
+    value = encode_signatures(Signatures(key=token_bytes(KEY_BYTES), ends=ends))
+    with closing(KafkaProducer(**server.options(), acks="all", request_timeout_ms=server.timeout_ms)) as producer:
+        producer.send(keys, value=value, partition=0).get(server.timeout_ms / 1000)
+
+
+def _end_offsets(admin: KafkaAdminClient, topic: str, partitions: int) -> tuple[int, ...]:
+    places = [TopicPartition(topic, partition) for partition in range(partitions)]
+    offsets = admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+    return tuple(int(offsets[place].offset) for place in places)
 
 
 def check(server: KafkaServer, layout: Layout) -> tuple[TopicCheck, ...]:

@@ -22,6 +22,7 @@ from tests.golden import documents
 from tests.golden.stored import RELEASES, RecordedLog, hashes, records, values
 from tests.support.plain_index import PlainIndex
 from tests.support.servers import in_one_worker
+from tests.support.two_hop_folds import SIGNATURES
 
 pytestmark = [in_one_worker("kafka"), pytest.mark.parametrize("release", RELEASES)]
 
@@ -63,8 +64,8 @@ async def test_shards_and_queries_continue_with_the_state_in_redis(release: str,
     ruleset = documents.ruleset()
     async with restore(redis, release) as stores:
         logs = {hop: RecordedLog(records(release, topic)) for hop, topic in TOPICS.items()}
-        intake = [IntakeFold(ruleset, partitions, shard=q) for q in range(intakes)]
-        frontier = [FrontierFold(ruleset, partitions, shard=p) for p in range(frontiers)]
+        intake = [IntakeFold(ruleset, partitions, shard=q, signatures=SIGNATURES) for q in range(intakes)]
+        frontier = [FrontierFold(ruleset, partitions, shard=p, signatures=SIGNATURES) for p in range(frontiers)]
         ends = [
             *[await applied_records(logs["intake"], stores["intake"], fold) for fold in intake],
             *[await applied_records(logs["frontier"], stores["frontier"], fold) for fold in frontier],

@@ -25,6 +25,7 @@ from stream_car.processing.fold import TICK
 from tests.support.certificates import Certificates
 from tests.support.kafka_publisher import KafkaPublisher
 from tests.support.servers import in_one_worker
+from tests.support.two_hop_folds import SIGNATURES
 
 pytestmark = in_one_worker("kafka")
 
@@ -159,7 +160,7 @@ async def test_a_journal_reports_which_events_retention_has_deleted(
     connection: Connected, deleted: int, deleted_up_to: int
 ) -> None:
     topic = connection.layout.full_name("changes")
-    journal = KafkaJournal({"changes": KafkaLog(connection.reader, connection.sender, topic)}, "g")
+    journal = KafkaJournal({"changes": KafkaLog(connection.reader, connection.sender, topic)}, "g", SIGNATURES)
     await journal.publish(0, [event(n) for n in range(1, 6)])
     admin = KafkaAdminClient(bootstrap_servers=connection.server.address)
     await asyncio.to_thread(admin.delete_records, {TopicPartition(topic, 0): deleted})
@@ -231,8 +232,8 @@ async def test_what_a_stalled_worker_publishes_late_is_read_once_and_in_order(co
         stream: KafkaLog(connection.reader, connection.sender, connection.layout.full_name("changes"))
         for stream in ("changes",)
     }
-    journal = KafkaJournal(logs, "now")
-    before = KafkaJournal(logs, "before")
+    journal = KafkaJournal(logs, "now", SIGNATURES)
+    before = KafkaJournal(logs, "before", SIGNATURES)
     events = [event(n) for n in range(1, 3001)]
     await before.publish(0, events[:100])
     await journal.publish(0, events[:1000])
@@ -242,7 +243,7 @@ async def test_what_a_stalled_worker_publishes_late_is_read_once_and_in_order(co
     await journal.publish(0, events[2000:2100])
 
     for after in (0, 1, 899, 900, 998, 1500, 1999, 2050, 2999, 3000):
-        read = await KafkaJournal(logs, "now").read(0, "changes", after=after, limit=300)
+        read = await KafkaJournal(logs, "now", SIGNATURES).read(0, "changes", after=after, limit=300)
         assert list(read) == events[after : after + 300]
     assert await journal.last(0) == 3000
     assert await before.last(0) == 100

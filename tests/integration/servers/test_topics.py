@@ -44,9 +44,9 @@ def test_missing_topics_are_created_and_existing_ones_are_left_alone(server: Kaf
 
     assert all("topics apply" in topic.problems[0] for topic in missing)
     assert [(topic.created, topic.partitions, topic.problems) for topic in first] == [
-        (True, n, ()) for n in (2, 3, 3, 1)
+        (True, n, ()) for n in (2, 3, 3, 1, 1)
     ]
-    assert [(topic.created, topic.problems) for topic in second] == [(False, ())] * 4
+    assert [(topic.created, topic.problems) for topic in second] == [(False, ())] * 5
     require(server, layout)
 
 
@@ -83,7 +83,7 @@ def test_settings_that_promise_more_than_is_needed_are_accepted(server: KafkaSer
         "retention.ms": "-1", "max.message.bytes": "2000000",
     })  # fmt: skip
 
-    assert [topic.problems for topic in apply(server, layout)] == [()] * 4
+    assert [topic.problems for topic in apply(server, layout)] == [()] * 5
 
 
 def test_a_topic_with_another_number_of_partitions_is_rejected_and_left_alone(
@@ -118,6 +118,6 @@ def test_topics_are_created_and_checked_from_the_command_line(server: KafkaServe
     again = CliRunner().invoke(main, ["topics", "check", *options])
 
     assert run.exit_code == 0
-    assert [json.loads(line)["created"] for line in run.stdout.splitlines()] == [True] * 4
+    assert [json.loads(line)["created"] for line in run.stdout.splitlines()] == [True] * 5
     assert again.exit_code == 2
     assert "min.insync.replicas" in again.stdout

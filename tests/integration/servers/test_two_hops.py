@@ -26,7 +26,7 @@ from stream_car.ports import Emission, Message
 from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
-from stream_car.processing.two_hop import FrontierFold, IntakeFold
+from stream_car.processing.two_hop import FrontierFold, IntakeFold, generation_of
 from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import ImmediateRetries, ReadOptions
@@ -34,6 +34,7 @@ from stream_car.queries.shards import ManyShards
 from tests.support.kafka_publisher import KafkaPublisher
 from tests.support.plain_index import PlainIndex
 from tests.support.servers import in_one_worker
+from tests.support.two_hop_folds import SIGNATURES
 
 pytestmark = in_one_worker("kafka")
 
@@ -66,6 +67,7 @@ class Hops:
         )
         self.outbox = IntakeOutbox(
             PARTITIONS,
+            signatures=SIGNATURES,
             placements=self.logs["placements"],
             documents=self.logs["documents"],
             rejected=self.logs["rejected"],
@@ -76,7 +78,7 @@ class Hops:
         await self.publisher.publish([Message(value=line, key=decode(line).id.encode()) for line in lines])
 
     def journal(self) -> KafkaJournal:
-        return KafkaJournal({"changes": self.logs["changes"]}, IntakeFold(RULESET, PARTITIONS, shard=0).generation)
+        return KafkaJournal({"changes": self.logs["changes"]}, generation_of(RULESET, PARTITIONS), SIGNATURES)
 
     async def run(self) -> None:
         """Claim every shard and apply its log up to the end, watermarks included."""
@@ -86,7 +88,7 @@ class Hops:
                 log=self.logs["documents"],
                 store=self.stores["intake"],
                 event_sink=self.outbox,
-                fold=IntakeFold(RULESET, PARTITIONS, shard=q),
+                fold=IntakeFold(RULESET, PARTITIONS, shard=q, signatures=SIGNATURES),
             )
             watermarks = WatermarkEmitter(intake, self.outbox)
             while await intake.run_once(37):
@@ -97,7 +99,7 @@ class Hops:
                 log=self.logs["placements"],
                 store=self.stores["frontier"],
                 event_sink=self.journal(),
-                fold=FrontierFold(RULESET, PARTITIONS, shard=p),
+                fold=FrontierFold(RULESET, PARTITIONS, shard=p, signatures=SIGNATURES),
             )
             while await frontier.run_once(23):
                 pass

@@ -4,9 +4,10 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec import structs
 
-from stream_car.codec.placements import PlacementRecord, WatermarkRecord, encode_watermark
+from stream_car.codec.placements import PlacementRecord, decode_placement, encode_watermark
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Emission, Log, Record, ShardId
@@ -14,7 +15,16 @@ from stream_car.processing.headers import FrontierHeader
 from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
 from stream_car.processing.shard import AppliedRecord, HasTouchedKeys, Shard
 from stream_car.processing.state import State, Value
-from stream_car.processing.two_hop import FRONTIER, FrontierEffects, FrontierFold, IntakeFold, IntakeRecord
+from stream_car.processing.two_hop import (
+    DOCUMENTS,
+    FRONTIER,
+    PLACEMENTS,
+    FrontierEffects,
+    FrontierFold,
+    FrontierRecord,
+    IntakeFold,
+    IntakeRecord,
+)
 from stream_car.queries.shards import ManyShardsSource
 from tests.simulation.two_hops.plan import Parts
 from tests.simulation.two_hops.servers import Server, Standing, written
@@ -136,9 +146,7 @@ class NoOutbox(Server):
 class AppliesRepeats(FrontierFold):
     """No `in[q]`: a placement counts as often as it comes."""
 
-    def apply(
-        self, state: State, decoded: PlacementRecord | WatermarkRecord
-    ) -> Generator[list[bytes], None, FrontierEffects]:
+    def apply(self, state: State, decoded: FrontierRecord) -> Generator[list[bytes], None, FrontierEffects]:
         if isinstance(decoded, PlacementRecord) and isinstance(header := state.others.get(FRONTIER), FrontierHeader):
             header.oseqs[decoded.shard] = 0
         return (yield from super().apply(state, decoded))
@@ -147,16 +155,10 @@ class AppliesRepeats(FrontierFold):
 class BoundsBeyond(FrontierFold):
     """A placement is taken for the last of its input: the bound is off by one."""
 
-    def apply(
-        self, state: State, decoded: PlacementRecord | WatermarkRecord
-    ) -> Generator[list[bytes], None, FrontierEffects]:
+    def apply(self, state: State, decoded: FrontierRecord) -> Generator[list[bytes], None, FrontierEffects]:
         effects = yield from super().apply(state, decoded)
         header = state.others[FRONTIER]
-        if (
-            isinstance(decoded, PlacementRecord)
-            and decoded.generation == self.generation
-            and isinstance(header, FrontierHeader)
-        ):
+        if isinstance(decoded, PlacementRecord) and isinstance(header, FrontierHeader):
             header.watermarks[decoded.shard] = max(header.watermarks[decoded.shard], decoded.offset + 1)
         return effects
 
@@ -164,8 +166,11 @@ class BoundsBeyond(FrontierFold):
 class HearsEveryGeneration(FrontierFold):
     """What other rules placed is applied as well."""
 
-    def read(self, record: Record) -> PlacementRecord | WatermarkRecord:
-        return structs.replace(super().read(record), generation=self.generation)
+    def read(self, record: Record) -> FrontierRecord:
+        if not self._signatures.is_signed(PLACEMENTS, record):
+            return None
+        generation = msgspec.json.decode(record.value or b"", type=dict[str, object])["generation"]
+        return decode_placement(record.value, str(generation))
 
 
 class ForwardsForEver(IntakeFold):
@@ -181,6 +186,23 @@ class KeepsStrays(IntakeFold):
 
     def read(self, record: Record) -> IntakeRecord:
         return structs.replace(super().read(record), is_home=True)
+
+
+class BelievesAnyone(IntakeFold):
+    """A forwarded record needs no signature."""
+
+    def read(self, record: Record) -> IntakeRecord:
+        believed = structs.replace(self._signatures, ends={DOCUMENTS: (1 << 60,) * self.partitions.intakes})
+        self._signatures = believed
+        return super().read(record)
+
+
+class BelievesPlacements(FrontierFold):
+    """A placement needs no signature."""
+
+    def read(self, record: Record) -> FrontierRecord:
+        self._signatures = structs.replace(self._signatures, ends={PLACEMENTS: (1 << 60,) * self.partitions.frontiers})
+        return super().read(record)
 
 
 class MarksTooFar(WatermarkEmitter):
@@ -290,6 +312,8 @@ MUTANTS: dict[str, Parts] = {
     "no in[q]": Parts(frontier=AppliesRepeats),
     "other generations are heard": Parts(frontier=HearsEveryGeneration),
     "forwarded records count twice": Parts(intake=ForwardsForEver),
+    "forged origins are believed": Parts(intake=BelievesAnyone),
+    "forged placements are believed": Parts(frontier=BelievesPlacements),
     "strays are kept": Parts(intake=KeepsStrays),
     "mark beyond what is applied": Parts(marks=MarksTooFar),
     "mark before the outbox is empty": Parts(intake_machine=MarkedBeforePublished),

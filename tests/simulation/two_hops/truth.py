@@ -20,8 +20,9 @@ from stream_car.ports import Emission, Record
 from stream_car.processing.fold import TICK
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import GENERATION, LAST, FoldProtocol, HasTouchedKeys, digest_of
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.state import State, encode_value
-from stream_car.processing.two_hop import FORWARDED
+from stream_car.processing.two_hop import DOCUMENTS, FORWARDED
 from tests.simulation.world import SKEW, Violation
 
 R = TypeVar("R")
@@ -110,8 +111,15 @@ class Known:
 class Inputs:
     """The documents as they were published, by partition."""
 
-    def __init__(self, records: Sequence[Sequence[Record]], partitions: Partitions, ruleset: Ruleset) -> None:
+    def __init__(
+        self,
+        records: Sequence[Sequence[Record]],
+        partitions: Partitions,
+        ruleset: Ruleset,
+        signatures: Signatures,
+    ) -> None:
         self.records = records
+        self.signatures = signatures
         self.partitions = partitions
         self.ruleset = ruleset
         self._statements: dict[tuple[int, int], Statement | None] = {}
@@ -141,12 +149,16 @@ class Inputs:
             statement = self.statement_at(partition, offset)
             if statement is None or self.partitions.of_id(statement.id) != partition:
                 continue
-            origin = dict(self.records[partition][offset].headers).get(FORWARDED)
+            origin = self._origin(self.records[partition][offset])
             if origin is None or origin not in seen:
                 statements.append(statement)
             if origin is not None:
                 seen.add(origin)
         return statements
+
+    def _origin(self, record: Record) -> bytes | None:
+        """Where a worker forwarded a record from; whatever a publisher claims does not count."""
+        return dict(record.headers)[FORWARDED] if self.signatures.is_signed(DOCUMENTS, record) else None
 
     def known(self, cut: Cut) -> Known:
         """What follows from exactly the inputs before the cut."""
@@ -181,9 +193,7 @@ class Inputs:
     def unforwarded(self) -> list[tuple[int, int]]:
         """Records in a wrong partition of which no copy came to the right one."""
         copies = {
-            (partition, dict(record.headers).get(FORWARDED))
-            for partition, records in enumerate(self.records)
-            for record in records
+            (partition, self._origin(record)) for partition, records in enumerate(self.records) for record in records
         }
         return [
             (partition, offset)
@@ -191,7 +201,7 @@ class Inputs:
             for offset, record in enumerate(records)
             if (statement := self.statement_at(partition, offset)) is not None
             and (home := self.partitions.of_id(statement.id)) != partition
-            and FORWARDED not in dict(record.headers)
+            and self._origin(record) is None
             and (home, f"{partition}/{offset}".encode()) not in copies
         ]
 

@@ -20,7 +20,7 @@ from stream_car.processing.fold import REJECTED
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import HEADER, decode_value
-from stream_car.processing.two_hop import FRONTIER, emission_message
+from stream_car.processing.two_hop import FRONTIER, emission_message, generation_of
 from stream_car.queries.queries import Queries
 from stream_car.queries.shards import ManyShards, ManyShardsSource, ValueSource
 from tests.simulation.network import Network
@@ -31,6 +31,7 @@ from tests.simulation.two_hops.truth import Inputs, Reference, replayed
 from tests.simulation.world import SKEW, Violation, finish
 from tests.support.plain_index import PlainIndex
 from tests.support.streams import random_rules, remember_the_oracle
+from tests.support.two_hop_folds import SIGNATURES
 
 LIFE = 80  # turns that a zombie has left
 
@@ -55,22 +56,27 @@ class Generation:
         self.logs = logs
         self.partitions = partitions
         self.ruleset = ruleset
+        self.generation = generation_of(ruleset, partitions)
         self.parts = parts
         self.rejected = SimLog(network, 1)
-        self.inputs = Inputs(logs.documents.partitions, partitions, ruleset)
+        self.inputs = Inputs(logs.documents.partitions, partitions, ruleset, SIGNATURES)
         self.references: dict[ShardId, Reference] = {}
         self.servers: dict[ShardId, Server] = {}
         for shard, records in enumerate(logs.documents.partitions):
-            intake = parts.intake(ruleset, partitions, shard=shard, skew=SKEW)
+            intake = parts.intake(ruleset, partitions, shard=shard, skew=SKEW, signatures=SIGNATURES)
             self._add(ShardId("intake", shard), Reference(intake, records))
         for shard, records in enumerate(logs.placements.partitions):
-            frontier = parts.frontier(ruleset, partitions, shard=shard)
+            frontier = parts.frontier(ruleset, partitions, shard=shard, signatures=SIGNATURES)
             self._add(ShardId("frontier", shard), Reference(frontier, records))
         self.changes = {
             place: SimOutlet(network, self.references[place].event) for place in self.servers if place.hop == "frontier"
         }
         self.outlet = parts.outlet(
-            partitions, placements=logs.placements, documents=logs.documents, rejected=self.rejected
+            partitions,
+            signatures=SIGNATURES,
+            placements=logs.placements,
+            documents=logs.documents,
+            rejected=self.rejected,
         )
         shards = _Sources(SimViews(network, self.servers), partitions, parts.source)
         queries = Queries(shards=shards, index=PlainIndex(), ruleset=ruleset, generation="")
@@ -97,7 +103,7 @@ class Generation:
         parts, shard = self.parts, place.shard
         client = Client(self.network, self.servers[place])
         if place.hop == "intake":
-            intake = parts.intake(self.ruleset, self.partitions, shard=shard, skew=SKEW)
+            intake = parts.intake(self.ruleset, self.partitions, shard=shard, skew=SKEW, signatures=SIGNATURES)
             machine = parts.intake_machine(
                 shard=shard, log=self.logs.documents, store=client, event_sink=self.outlet, fold=intake
             )
@@ -107,7 +113,7 @@ class Generation:
             log=self.logs.placements,
             store=client,
             event_sink=self.changes[place],
-            fold=parts.frontier(self.ruleset, self.partitions, shard=shard),
+            fold=parts.frontier(self.ruleset, self.partitions, shard=shard, signatures=SIGNATURES),
         )
         return Worker(self.network.random, client, frontier)
 
@@ -266,6 +272,10 @@ class World:
             publication = self.plan.pop(0)
             self.network.now += publication.pause
             self.logs.documents.write(publication.partition, [publication.message])
+            if publication.forged is not None:
+                partition = self.random.randrange(self.partitions.frontiers)
+                self.logs.placements.write(partition, [publication.forged(self.generations[0].generation)])
+                self.network.seen["forged"] += 1
 
     def settle(self) -> None:
         """Faults have stopped: everything is published, new workers bring all shards to rest."""

@@ -15,7 +15,8 @@ from stream_car.queries.answers import Answer
 from stream_car.queries.cache import ManyShardsCache
 from stream_car.queries.queries import Queries
 from tests.support.engines import RULESET, document
-from tests.support.two_hops import TWO, TwoHops
+from tests.support.two_hop_folds import TWO
+from tests.support.two_hops import TwoHops
 
 WORDS = ("ash", "birch", "cedar", "elm", "fir")
 

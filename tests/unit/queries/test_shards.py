@@ -18,7 +18,8 @@ from stream_car.queries.shards import ManyShards, OneShard
 from stream_car.queries.snapshot import Snapshot
 from tests.support.engines import DAY, NOW, RULESET, document
 from tests.support.plain_index import PlainIndex
-from tests.support.two_hops import TWO, TwoHops, opened_two_hops, topic_in
+from tests.support.two_hop_folds import TWO
+from tests.support.two_hops import TwoHops, opened_two_hops, topic_in
 
 
 @pytest.fixture
