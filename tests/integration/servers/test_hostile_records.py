@@ -123,7 +123,7 @@ async def test_whatever_a_client_can_send_is_read(
         assert await statuses(cluster.calls, sent) == {outcome}
         assert await statuses(cluster.calls, after) == {"in_force"}
         assert [rejected.code for rejected in await cluster.calls.rejected()] == ["encoding"] * (outcome == "unknown")
-        assert cluster.service.is_ready
+        assert cluster.service.can_answer
         assert beginning != (await cluster.calls.status()).cursor
 
 
