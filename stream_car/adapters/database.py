@@ -29,7 +29,7 @@ _ADVICE = {
 }
 _CACHE_KIB = 16 << 10  # of pages, for each file
 _LOG_PAGES = 8000  # of a write-ahead log, before a commit itself makes a checkpoint
-_MAPPED_MAX = 2 << 30  # bytes of a file that are mapped; SQLite reads what lies beyond as usual
+MAPPED_MAX = 2 << 30  # bytes of a file that are mapped; SQLite reads what lies beyond as usual
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool 
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
         connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         if mapped:
-            connection.execute(f"PRAGMA mmap_size={_MAPPED_MAX}")
+            connection.execute(f"PRAGMA mmap_size={MAPPED_MAX}")
         else:
             connection.execute("PRAGMA cell_size_check=ON")
     except sqlite3.Error:
@@ -76,7 +76,9 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
     """Open a file that others may be writing to, for reading."""
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    return sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+    )
 
 
 @contextmanager

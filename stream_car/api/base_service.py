@@ -19,16 +19,12 @@ from stream_car.errors import InvalidRequest
 from stream_car.ports import Message
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
-from stream_car.queries.limits import DEPTH, parse_pairs
+from stream_car.queries.limits import parse_pairs
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions
 from stream_car.queries.scopes import ScopeQueries
 from stream_car.subscriptions.events import Event, Selection
 from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
-
-LONG_NAMES = 32
-LONG_TEXT = 500  # characters; a question beyond one of these limits is long from the start
-LONG_K = 20
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -76,7 +72,6 @@ class BaseService(ABC):
         *,
         min_revisions: Sequence[MinRevision] = (),
         timeout_ms: int = 0,
-        is_long: bool = False,
     ) -> T:
         """Run a question once these revisions are visible."""
 
@@ -147,14 +142,12 @@ class BaseService(ABC):
             ),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
-            is_long=_is_long(request.text, request.k, request.depth),
         )
 
     @answers(r.Search)
     async def search(self, request: r.Search) -> tuple[a.Evidence, ...]:
         return await self.read(
             lambda view: view.queries.search(request.text, request.k, options=view.options),
-            is_long=_is_long(request.text, request.k),
         )
 
     @answers(r.Resolve)
@@ -164,7 +157,6 @@ class BaseService(ABC):
             lambda view: view.queries.resolve(request.names, as_of=as_of, options=view.options),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
-            is_long=len(request.names) > LONG_NAMES,
         )
 
     @answers(r.GetDocuments)
@@ -189,7 +181,6 @@ class BaseService(ABC):
             ),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
-            is_long=len(request.ids) > LONG_NAMES or _is_long(request.question or "", 1, request.depth),
         )
 
     @answers(r.GetFrontier)
@@ -245,8 +236,3 @@ class BaseService(ABC):
 
 def _micros(time: datetime | None) -> int | None:
     return to_micros(time) if time is not None else None
-
-
-def _is_long(text: str, k: int, depth: int = DEPTH) -> bool:
-    """Return whether a question may keep others waiting."""
-    return len(text) > LONG_TEXT or k > LONG_K or depth > DEPTH

@@ -259,7 +259,6 @@ class ClusterService(BaseService):
         *,
         min_revisions: Sequence[MinRevision] = (),
         timeout_ms: int = 0,
-        is_long: bool = False,
     ) -> T:
         options = await self._wait_until_indexed(min_revisions, timeout_ms)
         if not self.has_lost_history:

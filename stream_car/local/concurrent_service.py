@@ -1,7 +1,8 @@
 """One data directory, shared by many callers on one event loop: what `stream-car serve` runs.
 
-Promise: an answer is of one moment. Short questions are answered at once: SQLite and tantivy answer in a millisecond or
-so, and Python would not run two at a time anyway. Long ones take turns, see `long_queries`.
+Promise: an answer is of one moment, and publishers never wait for one. Short questions are answered at once: SQLite and
+tantivy answer in a millisecond or so, and Python would not run two at a time anyway. Long ones continue in pieces, over
+a read transaction that begins with their first rest, see `long_queries`.
 """
 
 import asyncio
@@ -9,20 +10,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from msgspec import Struct
+
 from stream_car.api import requests as r
 from stream_car.api.base_service import Question, View, answers
 from stream_car.errors import Halted, StreamCarError
 from stream_car.local.change_feed import LocalChangeFeed
 from stream_car.local.data_directory import DataDirectory
 from stream_car.local.group_commit import GroupCommit
-from stream_car.local.long_queries import LongQueries
+from stream_car.local.long_queries import LongQueries, RunningQuery
 from stream_car.local.projection import Projection
 from stream_car.local.service import LocalService, not_visible
 from stream_car.ports import Message
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.fair_scheduling import SpareTime, Turns
-from stream_car.queries.read_options import MinRevision, ReadOptions, StageTimer, no_timer
+from stream_car.queries.read_options import MinRevision, Pace, ReadOptions, StageTimer, no_timer
 from stream_car.subscriptions.hub import SubscriptionHub
 
 DELETE_S = 10.0  # between two looks for changes that are older than what is kept
@@ -37,6 +40,23 @@ T = TypeVar("T")
 
 class _Switched(Exception):
     """Another generation answers by now."""
+
+
+class _PaceOfGeneration(Struct, frozen=True):
+    """A pace that ends the question when another generation answers. Implements `queries.read_options.Pace`."""
+
+    pace: Pace
+    directory: DataDirectory
+    projection: Projection
+
+    @property
+    def is_due(self) -> bool:
+        return self.pace.is_due
+
+    async def rest(self) -> None:
+        await self.pace.rest()
+        if self.directory.projection is not self.projection:
+            raise _Switched
 
 
 class ConcurrentService(LocalService):
@@ -56,11 +76,10 @@ class ConcurrentService(LocalService):
         super().__init__(directory)
         self.changes_kept = changes_kept
         self._timer = timer
-        self._writing = asyncio.Lock()
         self._replaying = asyncio.Lock()
-        self.group_commit = GroupCommit(directory, self._writing, timer)
+        self.group_commit = GroupCommit(directory, timer)
         self.spare_time = SpareTime(lambda: self.group_commit.is_busy)
-        self.long_queries = LongQueries(self.spare_time, self._writing)
+        self.long_queries = LongQueries(self.spare_time)
         feed = LocalChangeFeed(directory, Turns(self.spare_time))
         self.hub = SubscriptionHub(feed, self.broadcast, limit=subscriptions_max, heartbeat_s=heartbeat_s)
         self._tasks: list[asyncio.Task[None]] = []
@@ -110,29 +129,29 @@ class ConcurrentService(LocalService):
         *,
         min_revisions: Sequence[MinRevision] = (),
         timeout_ms: int = 0,
-        is_long: bool = False,
     ) -> T:
         await self._wait_until_visible(min_revisions, timeout_ms)
-        if not is_long:
+        with self.begin_query() as running:
+            answer = await self._read(question, running)
+        if not running.is_long:
             self.group_commit.expect_questions()
-        async with self.long_queries.begin(is_long=is_long) as running:
-            while True:
-                projection = self.directory.prepare_read()
+        return answer
 
-                async def yield_control(read: Projection = projection) -> bool:
-                    has_waited = await running.yield_control()
-                    if self.directory.projection is not read:
-                        raise _Switched
-                    return has_waited
+    def begin_query(self) -> RunningQuery:
+        """Return the pace of a question that begins now."""
+        return RunningQuery(self.long_queries)
 
-                options = ReadOptions(yield_control=yield_control, timer=self._timer)
-                try:
-                    return await question(View(projection.queries, projection.scopes, options))
-                except _Switched:
-                    continue
-                except Halted as halted:
-                    projection = self.directory.recover(halted)
-                    return await question(View(projection.queries, projection.scopes))
+    async def _read(self, question: Question[T], pace: Pace) -> T:
+        while True:
+            projection = self.directory.prepare_read()
+            options = ReadOptions(pace=_PaceOfGeneration(pace, self.directory, projection), timer=self._timer)
+            try:
+                return await question(View(projection.queries, projection.scopes, options))
+            except _Switched:
+                continue
+            except Halted as halted:
+                projection = self.directory.recover(halted)
+                return await question(View(projection.queries, projection.scopes))
 
     async def _wait_until_visible(self, min_revisions: Sequence[MinRevision], timeout_ms: int) -> None:
         """Wait for these revisions. Raises `NotVisible`."""
@@ -169,8 +188,7 @@ class ConcurrentService(LocalService):
                 while self.rebuilding.compare(BUILD_MAX):
                     await _rest()
             else:
-                async with self._writing:  # no answer is being made
-                    self.rebuilding.switch()
+                self.rebuilding.switch()
                 self.broadcast.notify()
             error = None
         except Exception as failure:

@@ -53,12 +53,11 @@ class _Publication:
 class GroupCommit:
     """Appends and applies for all publishers; run it as one task beside the questions."""
 
-    def __init__(self, directory: DataDirectory, writing: asyncio.Lock, timer: StageTimer = no_timer) -> None:
+    def __init__(self, directory: DataDirectory, timer: StageTimer = no_timer) -> None:
         self.directory = directory
         self.waiting_bytes = 0
         self.has_ended = False
         self._timer = timer
-        self._writing = writing  # whoever holds it keeps anything from being applied
         self._queue: deque[_Publication] = deque()
         self._wake = asyncio.Event()
         self._room = asyncio.Condition()
@@ -146,8 +145,7 @@ class GroupCommit:
             self._owners.update(enumerate(owners, first))
             self.deliver([early[offset] for offset in sorted(early)])
             while self.directory.next_offset < first + len(messages):
-                async with self._writing:
-                    self._advance()
+                self._advance()
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
         except StreamCarError as error:

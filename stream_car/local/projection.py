@@ -19,6 +19,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.stored import StoredDocument
 from stream_car.core.walk import WalkResult
 from stream_car.errors import Halted
+from stream_car.local.pinned_state import LocalPinnedState
 from stream_car.local.prefetch import Prefetch, Task, begin_prefetch
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import Encoder, Record
@@ -80,7 +81,7 @@ class Projection:
         self.store = SqliteStore(self.file)
         self.shard = Shard(shard=0, log=log, store=self.store, event_sink=self.change_log, fold=self.fold)
         self.queries = Queries(
-            shards=OneShard(self.store),
+            shards=OneShard(self.store, pin=lambda: LocalPinnedState(self.file, self.store, log, self.fold)),
             index=self.index,
             ruleset=ruleset,
             generation=self.shard.generation,

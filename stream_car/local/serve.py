@@ -81,7 +81,7 @@ def _add_metrics(metrics: Metrics, service: ConcurrentService) -> None:
     metrics.add_gauge("stream_car_log_bytes", "Size of the log on disk.", lambda: _size(directory.path, "documents.*"))
     metrics.add_gauge("stream_car_log_lag", "Stored messages that are not applied yet.", lambda: directory.lag)
     metrics.add_gauge("stream_car_publish_bytes", "Bytes that wait to be stored.", lambda: commit.waiting_bytes)
-    metrics.add_gauge("stream_car_long_questions", "Long questions that wait.", lambda: long_queries.waiting)
+    metrics.add_gauge("stream_car_long_questions", "Long questions that run.", lambda: long_queries.running)
 
 
 def _size(folder: Path, pattern: str = "**/*") -> int:

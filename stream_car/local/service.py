@@ -59,7 +59,6 @@ class LocalService(BaseService):
         *,
         min_revisions: Sequence[MinRevision] = (),
         timeout_ms: int = 0,
-        is_long: bool = False,
     ) -> T:
         projection = self.directory.prepare_read()
         for missing in self.invisible(min_revisions):

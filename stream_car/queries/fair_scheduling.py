@@ -26,12 +26,13 @@ class SpareTime:
         """The seconds since the piece that runs now began."""
         return asyncio.get_running_loop().time() - self._begun
 
-    async def __aenter__(self) -> "SpareTime":
+    async def begin_piece(self) -> None:
+        """Wait until no other piece runs and the rest after the last one is over."""
         await self._free.acquire()
         self._begun = asyncio.get_running_loop().time()
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    def end_piece(self) -> None:
+        """Begin the rest."""
         self._owed += self.held_s
         if self._owed < PIECE_S:
             self._free.release()
@@ -39,6 +40,13 @@ class SpareTime:
         rest = RESTS * self._owed if self._is_wanted() else 0.0
         self._owed = 0.0
         asyncio.get_running_loop().call_later(rest, self._free.release)
+
+    async def __aenter__(self) -> "SpareTime":
+        await self.begin_piece()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.end_piece()
 
 
 class Turns:

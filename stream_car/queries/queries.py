@@ -6,7 +6,7 @@ anchors together.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -116,12 +116,12 @@ class Queries:
                 (source or self.shards.source)(),
                 self.ruleset,
                 as_of=as_of,
-                yield_control=options.yield_control,
+                pace=options.pace,
                 timer=options.timer,
             )
             answer: T | None = None
             retry_reason: RetryReason = "shard_moved"
-            with suppress(ShardMoved):
+            with suppress(ShardMoved), closing(snapshot.source):
                 answer = await read(snapshot)
                 retry_reason = "not_visible"  # also if the shard moves before this is known
                 if await self._has_seen(snapshot, options.min_revisions):
@@ -298,6 +298,8 @@ class Queries:
         )
 
     async def _check(self, snapshot: Snapshot, ids: Sequence[str], question: str | None, depth: int) -> Audit:
+        if question is not None:
+            await snapshot.search(self.index, question, depth)
         await snapshot.load([document_key(name) for name in ids])
         by_name = {name: await self.resolve_name(snapshot, name) for name in dict.fromkeys(ids)}
         members = list(dict.fromkeys(document_id for resolved in by_name.values() for document_id in resolved.ids))

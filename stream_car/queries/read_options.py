@@ -4,9 +4,9 @@ Promise: an answer that is not exact carries `in_flight` in its `reasons`. An an
 given inexact.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -30,6 +30,19 @@ _NO_TIMER = nullcontext()
 StageTimer = Callable[[str], AbstractContextManager[None]]
 T = TypeVar("T")
 Markable = TypeVar("Markable", Certificate, Frontier, History)
+
+
+class Pace(Protocol):
+    """Decides when a question lets other work run."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the question has computed for so long that other work should run."""
+        ...
+
+    async def rest(self) -> None:
+        """Let other work run."""
+        ...
 
 
 def no_timer(_: str) -> AbstractContextManager[None]:
@@ -69,13 +82,13 @@ class ReadOptions(Struct, frozen=True):
 
     `min_revisions`: the revisions that the answer must have seen.
     `retry`: how long to retry until it has seen them and is exact; `None` means `ImmediateRetries()`.
-    `yield_control`: lets other work run if the question has taken long, and returns whether it did.
+    `pace`: when to let other work run; `None` means never.
     `timer`: returns a context manager that measures a stage of the work.
     """
 
     min_revisions: Sequence[MinRevision] = ()
     retry: RetryPolicy | None = None
-    yield_control: Callable[[], Awaitable[bool]] | None = None
+    pace: Pace | None = None
     timer: StageTimer = no_timer
 
 

@@ -1,8 +1,8 @@
 """Where the values of a question come from, and what they warrant: one shard, or the shards of two hops.
 
 Promise: if `is_exact` holds for a source, its values are the state after exactly the inputs before its `cut`; the
-cut has one offset per intake shard. One shard is always exact; if it moves between two rounds, `ShardMoved` is
-raised. Of many shards, each has applied the input of an intake shard up to some offset; the cut is the lowest of
+cut has one offset per intake shard. One shard is always exact; if it moves between two rounds and was not pinned
+before, `ShardMoved` is raised. Of many shards, each has applied the input of an intake shard up to some offset; the cut is the lowest of
 these, over the shards that were read. The read is exact iff no value read has applied an input at or beyond the cut,
 the cut includes what every answer must have seen, and no shard has fallen back; otherwise the caller reads again.
 Cost: one exchange per round, with all shards that the round touches.
@@ -14,6 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from stream_car.core.documents import Document
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted, StreamCarError
@@ -47,8 +48,37 @@ class Reached(Struct, frozen=True, gc=False):
     changes: tuple[int, ...]
 
 
+class PinnedState(Protocol):
+    """One shard as it was when it was pinned, whatever is applied afterwards."""
+
+    async def peek(self, keys: Sequence[bytes]) -> tuple[int, Mapping[bytes, bytes]]:
+        """Read as `Store.peek`."""
+        ...
+
+    async def document(self, offset: int) -> Document | None:
+        """Return the document that the record at this offset states."""
+        ...
+
+    def close(self) -> None:
+        """Release what it holds; closing again is harmless."""
+        ...
+
+
 class ValueSource(Protocol):
     """The values for one question."""
+
+    @property
+    def pinned(self) -> PinnedState | None:
+        """What the values are read from since `pin`, if that was possible."""
+        ...
+
+    def pin(self) -> None:
+        """Keep further values as of the first round, whatever is applied meanwhile, if the back end can."""
+        ...
+
+    def close(self) -> None:
+        """Release what `pin` holds; closing again is harmless."""
+        ...
 
     async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
         """Read the values of these keys in one round; `None` for a key without a value.
@@ -96,14 +126,15 @@ class Shards(Protocol):
 
 
 class OneShard:
-    """Implements `Shards` for the composed fold: one shard holds everything."""
+    """Implements `Shards` for the composed fold: one shard holds everything. `pin` pins its present state."""
 
-    def __init__(self, store: Store, shard: int = 0) -> None:
+    def __init__(self, store: Store, shard: int = 0, *, pin: Callable[[], PinnedState] | None = None) -> None:
         self.store = store
         self.shard = shard
+        self._pin = pin
 
     def source(self) -> ValueSource:
-        return OneShardSource(lambda keys: self.store.peek(self.shard, keys))
+        return OneShardSource(lambda keys: self.store.peek(self.shard, keys), self._pin)
 
     def pending_sources(self) -> Sequence[Callable[[], ValueSource]]:
         return [self.source]
@@ -113,10 +144,12 @@ class OneShard:
 
 
 class OneShardSource:
-    """Implements `ValueSource` over one shard that must not move between rounds."""
+    """Implements `ValueSource` over one shard that must not move between rounds, unless it is pinned."""
 
-    def __init__(self, peek: Peek) -> None:
+    def __init__(self, peek: Peek, pin: Callable[[], PinnedState] | None = None) -> None:
         self._peek = peek
+        self._pin = pin
+        self.pinned: PinnedState | None = None
         self._next_offset: int | None = None
         self._overview: Overview | None = None
 
@@ -131,6 +164,15 @@ class OneShardSource:
     @property
     def reached(self) -> Reached | None:
         return None
+
+    def pin(self) -> None:
+        if self.pinned is None and self._pin is not None:
+            self.pinned = self._pin()
+            self._peek = self.pinned.peek
+
+    def close(self) -> None:
+        if self.pinned is not None:
+            self.pinned.close()
 
     async def overview(self) -> Overview:
         if self._overview is None:
@@ -211,7 +253,9 @@ class StoreViews:
 
 
 class ManyShardsSource:
-    """Implements `ValueSource` over many shards, each of which is read at a moment of its own."""
+    """Implements `ValueSource` over many shards, each of which is read at a moment of its own; none is pinned."""
+
+    pinned: PinnedState | None = None
 
     def __init__(self, shards: ManyShards, required: Sequence[int]) -> None:
         self.views = shards.views
@@ -224,9 +268,7 @@ class ManyShardsSource:
         self._cut: list[int] = []  # the lowest of the shards whose values were read
         self._lowest: list[int] = []  # of all shards, at the first read
         self._versions: dict[str, int] = {}  # of the scopes read
-        self._seen = [
-            -1
-        ] * self.partitions.intakes  # for each intake shard, the last input that a value read has applied
+        self._seen = [-1] * self.partitions.intakes  # of each intake shard, the last input that a value read has applied
 
     @property
     def cut(self) -> tuple[int, ...]:
@@ -280,6 +322,12 @@ class ManyShardsSource:
                 if value is None and key[:1] == b"p":
                     await self._raise_for_missing_page(shard_id, key)
         return values
+
+    def pin(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
     def _all_shards(self) -> list[ShardId]:
         intakes, frontiers = self.partitions.intakes, self.partitions.frontiers

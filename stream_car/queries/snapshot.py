@@ -1,11 +1,11 @@
 """The decoded values that one attempt at a question reads, all as of one cut, in few rounds.
 
 Promise: everything that a `Snapshot` gives is as of the cut of its source, provided that the source is still exact
-at the end. If a shard moves between two rounds, `ShardMoved` is raised; the caller starts again with a new
-`Snapshot`. Cost: one exchange per round.
+at the end. Before other work runs, the source is pinned. If a shard that cannot be pinned moves between two rounds,
+`ShardMoved` is raised; the caller starts again with a new `Snapshot`. Cost: one exchange per round.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from stream_car.core.amendments import Amenders, amenders
@@ -16,8 +16,8 @@ from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.core.walk import COUNTED_MAX, Thresholds, Values, Walk, WalkResult
 from stream_car.ports import AnchorIndex, YieldControl
-from stream_car.queries.read_options import StageTimer, no_timer
-from stream_car.queries.shards import Overview, ValueSource
+from stream_car.queries.read_options import Pace, StageTimer, no_timer
+from stream_car.queries.shards import Overview, PinnedState, ValueSource
 from stream_car.ranking.anchor_order import Hit
 
 T = TypeVar("T")
@@ -33,13 +33,13 @@ class Snapshot:
         ruleset: Ruleset,
         *,
         as_of: int | None = None,
-        yield_control: Callable[[], Awaitable[bool]] | None = None,
+        pace: Pace | None = None,
         timer: StageTimer = no_timer,
     ) -> None:
         self.source = source
         self.ruleset = ruleset
         self.as_of = as_of
-        self._yield = yield_control
+        self._pace = pace
         self._timer = timer
         self.values: Values = {}
         self.thresholds: Thresholds = {}
@@ -54,53 +54,73 @@ class Snapshot:
         return self.source.cut
 
     async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
-        """Run Stage 1. Keep the hits and the version of the index: the answer cache compares both."""
-        if self._yield is not None:
-            await self.overview()  # fixes the cut, so that `yield_control` notices if a shard moves during the search
+        """Run Stage 1. Keep the hits and the version of the index: the answer cache compares both.
+
+        Hits of a search before the first read are of the moment of the cut, later ones may be newer. Whatever is
+        reported of a document is as of the cut in any case.
+        """
+        if (text, depth) in self.searches:
+            return self.searches[text, depth]
         with self._timer("search"):
             hits = await index.search(text, depth, self.yield_hook)
         self.index_versions.add(await index.version())
         self.searches[text, depth] = hits
-        await self.yield_control()
         return hits
 
     @property
     def yield_hook(self) -> YieldControl | None:
         """`yield_control` for the index to call between pieces of a search; `None` if this question never yields."""
-        return self.yield_control if self._yield is not None else None
+        return self.yield_control if self._pace is not None else None
 
     async def load(self, keys: Sequence[bytes]) -> None:
         """Read the keys that were not read before, in one round. Raises `ShardMoved`, `Halted`."""
         missing = [key for key in dict.fromkeys(keys) if key not in self.values]
         if not missing:
             return
-        step = BATCH if self._yield is not None else len(missing)
+        step = BATCH if self._pace is not None else len(missing)
         for at in range(0, len(missing), step):
             self.values.update(await self.source.read(missing[at : at + step]))
-            if self._yield is not None:
-                await self.yield_control()
+            await self.yield_control()
         self.rounds += 1
         self.lookups += len(missing)
 
     async def yield_control(self) -> None:
-        """Let other work run if this question has taken long. Raises `ShardMoved` if a single shard moved meanwhile.
+        """Let other work run if this question has taken long.
 
-        Do nothing before the first read: there is no cut yet that the values in memory could belong to.
+        The source is pinned first. Before the first read there is nothing to pin, since no value is in memory.
         """
-        if self._yield is not None and self.source.cut and await self._yield():
-            await self.source.read([])  # raises `ShardMoved` now rather than after more work
+        if self._pace is not None and self._pace.is_due:
+            if self.source.cut:
+                self.source.pin()
+            await self._pace.rest()
 
     async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
         """What the index has of these documents, by id."""
         with self._timer("documents"):
             bodies: dict[str, Document] = {}
-            step = BATCH if self._yield is not None else len(names) or 1
+            step = BATCH if self._pace is not None else len(names) or 1
             for at in range(0, len(names), step):
-                bodies |= await index.documents(names[at : at + step])
-                if self._yield is not None:
-                    await self.yield_control()
+                batch = names[at : at + step]
+                bodies |= await index.documents(batch)
+                if self.source.pinned is not None:
+                    bodies |= await self._earlier_bodies(self.source.pinned, batch, bodies)
+                await self.yield_control()
             self.index_versions.add(await index.version())
             return bodies
+
+    async def _earlier_bodies(
+        self, pinned: PinnedState, names: Sequence[str], bodies: Mapping[str, Document]
+    ) -> dict[str, Document]:
+        """The documents of which the index has another revision by now than the snapshot."""
+        await self.load([document_key(name) for name in names])
+        earlier = {}
+        for name in names:
+            stored, body = await self.document(name), bodies.get(name)
+            if stored is not None and (body is None or body.revision != stored.revision):
+                document = await pinned.document(stored.offset)
+                if document is not None:
+                    earlier[name] = document
+        return earlier
 
     async def overview(self) -> Overview:
         """What the shards report about themselves. Costs nothing after the first round."""
@@ -167,8 +187,7 @@ class Snapshot:
                 except StopIteration as stop:
                     results[at] = stop.value
                     del running[at]
-                if self._yield is not None:
-                    await self.yield_control()
+                await self.yield_control()
             await self.load(wanted)
         return [results[at] for at in range(len(results))]
 

@@ -1,8 +1,7 @@
-"""Long questions run one at a time, in pieces, and never delay short ones."""
+"""Long questions run in pieces, in turn, and never delay short ones."""
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from time import perf_counter, thread_time
 
 import msgspec
@@ -23,101 +22,78 @@ def work(seconds: float) -> None:
         pass
 
 
-def new_queue() -> tuple[LongQueries, asyncio.Lock]:
-    """Return a queue of long questions, and the lock of whoever publishes."""
-    writing = asyncio.Lock()
-    return LongQueries(SpareTime(), writing), writing
-
-
-async def long_question(queue: LongQueries, log: list[int], number: int, pieces: int = 5) -> None:
-    """Answer a long question; its number is noted at its begin and its end."""
-    async with queue.begin(is_long=True) as running:
-        log.append(number)
+async def long_question(queries: LongQueries, log: list[int], number: int, pieces: int = 5) -> None:
+    """Answer a long question; its number is noted at every piece."""
+    with RunningQuery(queries) as running:
         for _ in range(pieces):
+            await running.rest()
+            log.append(number)
             work(PIECE_S)
-            await running.yield_control()
-        log.append(number)
 
 
-async def test_one_long_question_runs_at_a_time_and_nothing_changes_what_it_reads() -> None:
-    queue, writing = new_queue()
+async def test_long_questions_take_turns_piece_by_piece() -> None:
     log: list[int] = []
-    questions = [asyncio.create_task(long_question(queue, log, number)) for number in range(4)]
-    while not log:
-        await asyncio.sleep(0)
-    assert writing.locked()
-    await asyncio.gather(*questions)
+    queries = LongQueries(SpareTime())
+    await asyncio.gather(*(long_question(queries, log, number) for number in range(4)))
 
-    assert log == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert not writing.locked()
+    assert log == [0, *[0, 1, 2, 3] * 4, 1, 2, 3]  # the others come when the first piece is over
+    assert queries.running == 0
 
 
 async def test_between_two_pieces_others_have_three_times_as_long_as_a_piece_took() -> None:
-    queue, _ = new_queue()
-    async with queue.begin(is_long=True) as running:
+    with RunningQuery(LongQueries(SpareTime())) as running:
+        await running.rest()
         work(0.02)
         begin = perf_counter()
-        assert await running.yield_control()
+        was_due = running.is_due
+        await running.rest()
         rested = perf_counter() - begin
-        assert not await running.yield_control()
 
-    assert rested >= 3 * 0.019
+        assert (was_due, running.is_due) == (True, False)
+        assert rested >= 3 * 0.019
 
 
-async def test_more_than_may_wait_are_rejected_at_once_and_the_others_get_their_turn() -> None:
-    queue, _ = new_queue()
+async def test_more_than_may_run_are_rejected_at_once_and_short_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_queries, "LONG_MAX", 3)
+    queries = LongQueries(SpareTime())
     log: list[int] = []
-    questions = [asyncio.create_task(long_question(queue, log, n, 1)) for n in range(long_queries.WAITING_MAX + 1)]
+    questions = [asyncio.create_task(long_question(queries, log, number)) for number in range(3)]
     await asyncio.sleep(0)
-    assert queue.waiting >= long_queries.WAITING_MAX
-    with pytest.raises(Overloaded, match="Too many long questions"):
-        async with queue.begin(is_long=True):
-            pass
-    async with queue.begin(is_long=False) as short:
-        assert not await short.yield_control()
+    assert queries.running == long_queries.LONG_MAX
+    with RunningQuery(queries) as running, pytest.raises(Overloaded, match="Too many long questions"):
+        await running.rest()
+    with RunningQuery(queries) as short:
+        assert not short.is_due
     await asyncio.gather(*questions)
 
-    assert len(log) == 2 * len(questions)
-    assert queue.waiting == 0
+    assert len(log) == 3 * 5
+    assert queries.running == 0
 
 
-async def test_no_more_questions_may_wait_that_turn_out_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_queries, "FIRST_S", 0.001)
-    queue, _ = new_queue()
-
-    async def question() -> None:
-        async with queue.begin(is_long=False) as running:
-            work(long_queries.FIRST_S)
-            await running.yield_control()
-
-    questions = [asyncio.create_task(question()) for _ in range(long_queries.WAITING_MAX + 4)]
-    results = await asyncio.gather(*questions, return_exceptions=True)
-
-    assert [type(result) for result in results if result is not None] == [Overloaded] * 3
-    assert queue.waiting == 0
-
-
-async def test_a_question_that_waits_too_long_for_its_turn_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_queries, "WAIT_MAX_S", 0.01)
-    queue, writing = new_queue()
-    async with writing:
-        with pytest.raises(Overloaded, match="take too long"):
-            async with queue.begin(is_long=True):
-                pass
-    await asyncio.sleep(0.03)
-    async with queue.begin(is_long=True):
-        assert writing.locked()
-
-
-async def test_a_short_question_that_turns_out_long_continues_as_a_long_one() -> None:
-    queue, writing = new_queue()
-    async with queue.begin(is_long=False) as running:
-        assert not await running.yield_control()
+async def test_a_question_that_computes_for_long_becomes_a_long_one() -> None:
+    queries = LongQueries(SpareTime())
+    with RunningQuery(queries) as running:
+        before = running.is_due
         work(long_queries.FIRST_S)
-        assert await running.yield_control()
-        assert writing.locked()
+        assert (before, running.is_due, queries.running) == (False, True, 0)
+        await running.rest()
+        assert queries.running == 1
 
-    assert not writing.locked()
+    assert queries.running == 0
+
+
+async def test_a_question_that_is_cancelled_while_it_waits_leaves_nothing() -> None:
+    queries = LongQueries(SpareTime())
+    log: list[int] = []
+    async with queries.spare_time:
+        waiting = asyncio.create_task(long_question(queries, log, 1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    await long_question(queries, log, 2)
+
+    assert log == [2] * 5
+    assert queries.running == 0
 
 
 async def test_without_other_work_nothing_rests_longer_than_one_turn_of_the_loop() -> None:
@@ -176,30 +152,24 @@ async def test_a_short_answer_is_written_at_once(monkeypatch: pytest.MonkeyPatch
     assert bytes(short.body) == b'["short"]'
 
 
-async def test_many_writers_delay_a_long_question_and_publishing_no_longer_than_one_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    queue, writing = new_queue()
-    turns = Turns(queue.spare_time)
+async def test_many_writers_delay_a_long_question_no_longer_than_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = LongQueries(SpareTime())
+    turns = Turns(queries.spare_time)
     log: list[int] = []
     written = counted_pieces(monkeypatch)
     writers = [asyncio.create_task(as_json(list(range(40)), turns)) for _ in range(30)]
     await asyncio.sleep(0)
-    question = asyncio.create_task(long_question(queue, log, 1, pieces=10))
-    while not log:
-        await asyncio.sleep(0)
     before = len(written)
-    async with writing:  # as a publisher
-        assert log == [1, 1]
-        assert 0 < len(written) - before <= 15
+    await long_question(queries, log, 1, pieces=10)
+    assert 0 < len(written) - before <= 15
     for writer in writers:
         writer.cancel()
-    await asyncio.gather(question, *writers, return_exceptions=True)
+    await asyncio.gather(*writers, return_exceptions=True)
 
 
 async def test_subscribers_and_a_long_question_take_turns() -> None:
-    spare_time = SpareTime()
-    queue, turns = LongQueries(spare_time, asyncio.Lock()), Turns(spare_time)
+    queries = LongQueries(SpareTime())
+    turns = Turns(queries.spare_time)
     order: list[str] = []
 
     async def subscriber() -> None:
@@ -209,13 +179,11 @@ async def test_subscribers_and_a_long_question_take_turns() -> None:
                 work(PIECE_S)
 
     async def question() -> None:
-        async with AsyncExitStack() as held:
-            running = RunningQuery(queue, held)
-            await running.wait_for_turn()
+        with RunningQuery(queries) as running:
             for _ in range(4):
+                await running.rest()
                 order.append("piece")
                 work(PIECE_S)
-                await running.yield_control()
 
     await asyncio.gather(subscriber(), subscriber(), question())
 

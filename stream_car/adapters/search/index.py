@@ -251,7 +251,8 @@ class TantivyIndex:
                 hits += scored
                 if yield_control is not None:
                     await yield_control()
-                    if self._version != version:  # the index changed meanwhile: search again
+                    if self._version != version:  # the index changed meanwhile: search again, without a pause
+                        yield_control = None
                         break
             else:
                 hits.sort(key=lambda hit: (-hit.score, hit.id))

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from stream_car.adapters.checkpoints import Checkpoints
 from stream_car.adapters.database import (
+    MAPPED_MAX,
     connect,
     delete_database,
+    open_read_only,
     require_unchanged,
     seal_database,
     transaction,
@@ -58,6 +60,7 @@ class StateFile:
             delete_database(self.path)
             self.connection = self._open()
         self.checkpoints = Checkpoints(self.path)
+        self._snapshots: set[sqlite3.Connection] = set()
         self._is_closed = False
 
     def _open(self) -> sqlite3.Connection:
@@ -88,6 +91,24 @@ class StateFile:
         with self.translate_errors(), transaction(self.connection):
             yield self.connection
 
+    def open_snapshot(self) -> sqlite3.Connection:
+        """Return a connection that sees the file as it is now, whatever is committed afterwards.
+
+        Pass it to `close_snapshot`: until then, the write-ahead log keeps growing.
+        """
+        with self.translate_errors():
+            connection = open_read_only(self.path)
+            self._snapshots.add(connection)
+            connection.execute(f"PRAGMA mmap_size={MAPPED_MAX}")
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM shards LIMIT 1").fetchone()  # the transaction begins with its first read
+        return connection
+
+    def close_snapshot(self, connection: sqlite3.Connection) -> None:
+        """Close a connection of `open_snapshot`; closing again is harmless."""
+        self._snapshots.discard(connection)
+        connection.close()
+
     def reset(self) -> None:
         """Delete all content, readable or not. Claims on the old state are lost."""
         self.close()
@@ -105,6 +126,8 @@ class StateFile:
         if self._is_closed:
             return
         self._is_closed = True
+        while self._snapshots:
+            self._snapshots.pop().close()
         self.checkpoints.close()
         with self.translate_errors():
             self.connection.close()

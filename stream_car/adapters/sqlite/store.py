@@ -85,8 +85,14 @@ class SqliteStore:
             return self._put(connection, replace(claim, trimmed=trimmed))
 
     async def peek(self, shard: int, keys: Sequence[bytes]) -> tuple[int, dict[bytes, bytes]]:
-        connection = self._file.connection
-        with self._file.translate_errors(), transaction(connection, "DEFERRED"):
+        with self._file.translate_errors(), transaction(self._file.connection, "DEFERRED"):
+            return self.peek_with(self._file.connection, shard, keys)
+
+    def peek_with(
+        self, connection: sqlite3.Connection, shard: int, keys: Sequence[bytes]
+    ) -> tuple[int, dict[bytes, bytes]]:
+        """Do what `peek` does, within a transaction of this connection."""
+        with self._file.translate_errors():
             current = self._current(connection, shard)
             return current.next_offset if current else 0, self._values(connection, shard, keys)
 
