@@ -49,7 +49,7 @@ REASONS: Mapping[a.Incomplete, str] = {  # why an answer is not complete
     "unknown": "no document has that name",
     "retracted": "the document was retracted",
     "no_anchor": "no document matches the question",
-    "limit": "more documents are in force than are listed",
+    "limit": "there is more than fits into one answer",
 }
 assert set(REASONS) == set(get_args(a.Incomplete))
 

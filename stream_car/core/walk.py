@@ -5,7 +5,8 @@ Promise: the controlling documents are the active part of `cl({anchor})` (Defini
 of type U. So one reached precedence per scope and type describes them all. The walk visits one by one only the
 members that another scope could void, that a `differ_on` rule may spare, or (if the shard has links) that a
 link may name. Cost: rules times log n per scope, plus the visited members and the output. The walk requests its
-reads in rounds, by yielding keys.
+reads in rounds, by yielding keys; after every `STEP` documents or scopes it yields none, so that other work may run. A
+`WalkBudget` bounds it.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -43,6 +44,7 @@ Thresholds = dict[ScopeAndType, tuple[TypeRules, Threshold]]  # as of one moment
 
 COUNTED_MAX = 2000  # members of one scope that a closure names; if there are more, they are counted
 LATEST_MAX = 1000  # controlling members of such a scope that are named, the latest
+STEP = 64
 
 
 def read_missing(values: Values, keys: Iterable[bytes]) -> Reads[None]:
@@ -98,6 +100,18 @@ class Reach(Struct, gc=False):
     rule: str
 
 
+class WalkBudget(Struct, gc=False):
+    """How many documents, and how many levels of them, the walks of one question may still visit together."""
+
+    visits: int = 1 << 60
+    levels: int = 1 << 60
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more may be visited."""
+        return self.visits <= 0 or self.levels <= 0
+
+
 class WalkResult(Struct, gc=False):
     """The result of a walk.
 
@@ -108,7 +122,8 @@ class WalkResult(Struct, gc=False):
     visited documents that were reached from the anchor itself: id, rule, scope. `around` are the documents that share a
     scope with the anchor (`D_sigma` of Definition 5), with the anchor itself; `large_scopes` has the number of members
     of those scopes that have too many to name. `members_of_large_scopes` are the documents of `closure` that are known
-    to be in a scope with pages.
+    to be in a scope with pages. `next` are the documents that were reached but not visited when the budget was spent:
+    what controls them controls the anchor, too.
     """
 
     anchor: str
@@ -127,7 +142,7 @@ class WalkResult(Struct, gc=False):
     large_scopes: dict[str, int]
     members_of_large_scopes: dict[ScopeAndType, dict[str, Precedence]]
     superseded_by: list[tuple[str, str, str]]
-    over_budget: bool
+    next: tuple[str, ...]
 
     def path(self, name: str) -> tuple[tuple[str, str, str], ...]:
         """Return the steps from the anchor to a controlling document, (id, rule, scope) each, without the anchor."""
@@ -152,8 +167,8 @@ class WalkResult(Struct, gc=False):
 class Walk:
     """One walk from one anchor over decoded values. `run` yields the keys to be read into `values`.
 
-    It visits the documents level by level, in breadth-first order. Once it has reached more than `visits_max`, it ends
-    with `over_budget`. Walks of one moment may share their `thresholds`.
+    It visits the documents level by level, in breadth-first order, until the budget is spent. Walks of one moment may
+    share their `thresholds` and their `budget`.
     """
 
     def __init__(
@@ -164,16 +179,16 @@ class Walk:
         *,
         has_links: bool,
         as_of: int | None = None,
-        visits_max: int = 100_000,
         named_max: int = COUNTED_MAX,
         thresholds: Thresholds | None = None,
+        budget: WalkBudget | None = None,
     ) -> None:
         self.anchor = anchor
         self.values = values
         self.ruleset = ruleset
         self.has_links = has_links
         self.as_of = as_of
-        self.visits_max = visits_max
+        self.budget = budget if budget is not None else WalkBudget()
         self.named_max = named_max
         self.thresholds: Thresholds = thresholds if thresholds is not None else {}
         self.nodes: dict[str, Node] = {}
@@ -185,7 +200,7 @@ class Walk:
         self.link_edges: dict[str, list[str]] = {}
         self.missing: dict[str, None] = {}
         self.members_of_large_scopes: dict[ScopeAndType, dict[str, Precedence]] = {}
-        self.over_budget = False
+        self.steps = 0
 
     def run(self) -> Reads[WalkResult | None]:
         """Walk; return `None` if the anchor is not part of the corpus, or takes effect only after `as_of`."""
@@ -196,13 +211,13 @@ class Walk:
         node = Node(self.anchor, document, entry_of(document, None), None, "", "")
         self._reach_node(node)
         if is_active:
+            self.next_level.clear()
             large_scopes = yield from self._large_scopes(document)
             return self._result(document, {self.anchor: (node.entry, None)}, 0, {self.anchor}, {}, large_scopes)
-        while self.next_level:
-            level, self.next_level = self.next_level, []
-            if len(self.nodes) > self.visits_max:
-                self.over_budget = True
-                break
+        while self.next_level and not self.budget.is_spent:
+            level, self.next_level = self.next_level[: self.budget.visits], self.next_level[self.budget.visits :]
+            self.budget.levels -= 1
+            self.budget.visits -= len(level)
             yield from self._visit(level)
         return (yield from self._finish(document))
 
@@ -217,6 +232,12 @@ class Walk:
         if self.has_links or document.superseded_by:
             yield from self._read_all_pages(list(self._link_and_record_scopes(node)))
         return document, (yield from self._is_active(node))
+
+    def _rest(self) -> Reads[None]:
+        """Let other work run after every `STEP` calls."""
+        self.steps += 1
+        if not self.steps % STEP:
+            yield []
 
     def _is_in_effect(self, time: int) -> bool:
         return self.as_of is None or time <= self.as_of
@@ -237,6 +258,7 @@ class Walk:
         for node in level:
             for scope, entry in self._memberships(node):
                 yield from self._reach_by_rules(node, scope, entry)
+                yield from self._rest()
             self._reach_successors(node)
             self._reach_by_links(node)
 
@@ -386,6 +408,7 @@ class Walk:
             type_rules, threshold = yield from self._threshold(scope, entry.type)
             if type_rules.superseded_by and not no_rule_supersedes(entry, threshold, type_rules):
                 return False
+            yield from self._rest()
         return not self._is_void_by_link(node)
 
     def _is_void_by_link(self, node: Node) -> bool:
@@ -470,7 +493,7 @@ class Walk:
             large_scopes=large_scopes,
             members_of_large_scopes=self.members_of_large_scopes,
             superseded_by=[(n.id, n.rule, n.scope) for n in self.nodes.values() if n.parent == self.anchor],
-            over_budget=self.over_budget,
+            next=tuple(node.id for node in self.next_level),
         )
 
     def _members_around(self, document: StoredDocument) -> Iterator[str]:

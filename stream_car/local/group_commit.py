@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import accumulate
 from time import monotonic, thread_time
 
 from stream_car.errors import StreamCarError
@@ -24,7 +25,8 @@ COMMIT_BYTES_MAX = 2 << 20
 STEP_S = 0.005  # of computing, without disks: how long documents are applied before questions get their turn
 QUIET_STEP_S = 0.02  # the same without questions: the first question waits a little longer
 QUESTION_S = 2.0  # for how long after a question another one is expected
-STEP_MIN, STEP_MAX = 16, 256  # documents per step
+STEP_MAX = 256  # documents per step
+STEP_MIN = 4 << 10  # bytes per step, but at least one document: those with many scopes are long, and take long
 TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
 ENDED = "Publishing has stopped; restart the service (its log tells why) and send the documents again."
@@ -144,8 +146,9 @@ class GroupCommit:
             early, self._early = self._early, None
             self._owners.update(enumerate(owners, first))
             self.deliver([early[offset] for offset in sorted(early)])
+            sizes = [len(message.value or b"") for message in messages]
             while self.directory.next_offset < first + len(messages):
-                self._advance()
+                self._advance(sizes[max(0, self.directory.next_offset - first) :])
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
         except StreamCarError as error:
@@ -154,17 +157,17 @@ class GroupCommit:
             self._fail(owners, StreamCarError(ENDED))
             raise
 
-    def _advance(self) -> None:
-        """Apply some documents, as many as seem to take `STEP_S`."""
-        begin, first = thread_time(), self.directory.next_offset
+    def _advance(self, sizes: Sequence[int]) -> None:
+        """Apply some of the documents of these sizes, as many as seem to take `STEP_S`."""
+        count = sum(total <= self._step for total in accumulate(sizes[:STEP_MAX])) or 1
+        size, begin = sum(sizes[:count]), thread_time()
         with self._timer("apply"):
-            self.directory.advance(self._step)
-        took, applied = thread_time() - begin, self.directory.next_offset - first
-        if applied < self._step:
-            return  # the end of the log: a few documents tell little about many
+            self.directory.advance(count)
+        took = thread_time() - begin
         fair = STEP_S if self.has_questions else QUIET_STEP_S
-        fitting = int(applied * fair / took) if took else STEP_MAX
-        self._step = max(STEP_MIN, min(fitting, 2 * self._step, STEP_MAX))
+        fitting = int(size * fair / took) if took else self._step
+        if fitting < self._step or size > self._step // 2:  # a few documents tell little about many
+            self._step = max(STEP_MIN, min(fitting, 2 * self._step))
 
     def _take(self) -> tuple[list[_Publication], list[Message]]:
         """The next messages of those who wait, first come first served; a tick if there are none."""

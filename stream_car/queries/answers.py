@@ -82,7 +82,8 @@ class Group(Struct, frozen=True, kw_only=True):
 
     If there are very many, the latest are listed and `controlling_more` counts the others. `superseded` are the
     documents on the paths, as evidence; `missing` names successors that are not here; `cycle` lists documents
-    that supersede one another. `probability` is that this anchor is meant, given the question.
+    that supersede one another. If the search for what controls the anchor was cut short, `next` names the documents at
+    which it stopped: `resolve` them for the rest. `probability` is that this anchor is meant, given the question.
     """
 
     anchor: Evidence
@@ -95,6 +96,7 @@ class Group(Struct, frozen=True, kw_only=True):
     reasons: tuple[Incomplete, ...] = ()
     missing: tuple[str, ...] = ()
     cycle: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
 
 
 class Certificate(Struct, frozen=True, kw_only=True):

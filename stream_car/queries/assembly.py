@@ -99,6 +99,7 @@ def _group_of(
         reasons=tuple(reasons),
         missing=walk.missing,
         cycle=walk.cycle,
+        next=walk.next,
     )
 
 
@@ -107,9 +108,7 @@ def _why_incomplete(walk: WalkResult) -> list[Incomplete]:
     reasons: list[Incomplete] = ["cycle"] if walk.cycle else []
     if walk.missing:
         reasons.append("successor_missing")
-    if walk.over_budget:
-        reasons.append("budget")
-    if walk.controlling_more:
+    if walk.controlling_more or walk.next:
         reasons.append("limit")
     return reasons
 

@@ -323,7 +323,10 @@ class Queries:
             if resolved.ids and present.isdisjoint(resolved.ids) and resolved.status != "retracted"
         )
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
-        has_unlisted = any(walk.controlling_more for walk in anchors)  # the set may lack a document that is not named
+        # The set may lack a document that is not named.
+        has_unlisted = any(walk.controlling_more or walk.next for walk in anchors) or any(
+            walk.next for walk in walks.values()
+        )
         return Audit(
             holds=not (violations or unknown or retracted or pending or stranded or has_unlisted),
             violations=tuple(violations),

@@ -14,7 +14,7 @@ from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
-from stream_car.core.walk import COUNTED_MAX, Thresholds, Values, Walk, WalkResult
+from stream_car.core.walk import COUNTED_MAX, Thresholds, Values, Walk, WalkBudget, WalkResult
 from stream_car.ports import AnchorIndex, YieldControl
 from stream_car.queries.read_options import Pace, StageTimer, no_timer
 from stream_car.queries.shards import Overview, PinnedState, ValueSource
@@ -22,6 +22,9 @@ from stream_car.ranking.anchor_order import Hit
 
 T = TypeVar("T")
 BATCH = 64  # keys or bodies that are read before other work may run
+VISITS_MAX = 20_000  # documents that the walks of one question visit
+LEVELS_MAX = 500  # levels of documents that they visit, and so about as many rounds of reads
+LEVELS_PER_ANCHOR = 8  # more levels for each of them
 
 
 class Snapshot:
@@ -43,6 +46,7 @@ class Snapshot:
         self._timer = timer
         self.values: Values = {}
         self.thresholds: Thresholds = {}
+        self.budget = WalkBudget(VISITS_MAX, LEVELS_MAX)
         self.rounds = 0
         self.lookups = 0
         self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
@@ -143,6 +147,8 @@ class Snapshot:
 
         A closure names at most `named_max` members of one scope. If there are more, they are only counted.
         """
+        self.budget.levels += LEVELS_PER_ANCHOR * len(anchors)
+        self.budget.visits += LEVELS_PER_ANCHOR * len(anchors)
         with self._timer("walk"):
             walks = await self._walks(anchors, named_max)
             return await self._run_all(walk.run() for walk in walks)
@@ -164,6 +170,7 @@ class Snapshot:
                 as_of=self.as_of,
                 named_max=named_max,
                 thresholds=self.thresholds,
+                budget=self.budget,
             )
             for name in anchors
         )

@@ -12,7 +12,7 @@ const REASONS = {
   unknown: "a document is not known",
   retracted: "a document was retracted",
   no_anchor: "no document matches the question",
-  limit: "more documents are in force than are shown",
+  limit: "there is more than fits into one answer",
 };
 
 /** A publisher's text on one line, without invisible characters. */
