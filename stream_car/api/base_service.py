@@ -165,7 +165,6 @@ class BaseService(ABC):
             lambda view: view.scopes.documents(request.names, options=view.options),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
-            is_long=len(request.names) > LONG_NAMES,
         )
 
     @answers(r.Check)

@@ -2,9 +2,10 @@
 
 Promise: if `is_exact` holds for a source, its values are the state after exactly the inputs before its `cut`; the
 cut has one offset per intake shard. One shard is always exact; if it moves between two rounds and was not pinned
-before, `ShardMoved` is raised. Of many shards, each has applied the input of an intake shard up to some offset; the cut is the lowest of
-these, over the shards that were read. The read is exact iff no value read has applied an input at or beyond the cut,
-the cut includes what every answer must have seen, and no shard has fallen back; otherwise the caller reads again.
+before, `ShardMoved` is raised. Of many shards, each has applied the input of an intake shard up to some offset; the cut
+is the lowest of these, over the shards that were read. The read is exact iff no value read has applied an input at or
+beyond the cut, the cut includes what every answer must have seen, and no shard has fallen back; otherwise the caller
+reads again.
 Cost: one exchange per round, with all shards that the round touches.
 """
 
@@ -268,7 +269,8 @@ class ManyShardsSource:
         self._cut: list[int] = []  # the lowest of the shards whose values were read
         self._lowest: list[int] = []  # of all shards, at the first read
         self._versions: dict[str, int] = {}  # of the scopes read
-        self._seen = [-1] * self.partitions.intakes  # of each intake shard, the last input that a value read has applied
+        # of each intake shard, the last input that a value read has applied
+        self._seen = [-1] * self.partitions.intakes
 
     @property
     def cut(self) -> tuple[int, ...]:
