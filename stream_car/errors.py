@@ -23,6 +23,10 @@ class InvalidDocument(StreamCarError):
         self.reason = reason
         self.document_id = document_id
 
+    def as_value(self) -> "InvalidDocument":
+        """Return an equal error that was never raised. The traceback of one that was keeps its callers in memory."""
+        return InvalidDocument(self.code, self.reason, self.document_id)
+
 
 class InvalidRules(StreamCarError):
     """Rule packs cannot be loaded. `problems` has one sentence for each reason."""

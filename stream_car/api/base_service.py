@@ -90,8 +90,11 @@ class BaseService(ABC):
         """Raise `StreamCarError` unless it publishes and answers."""
 
     @abstractmethod
-    async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
-        """Store messages durably and apply them, and return their receipts in order."""
+    async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:
+        """Store messages durably and apply them, and return their receipts in order.
+
+        A back end may limit what it keeps of the rejected input of a `client`.
+        """
 
     @abstractmethod
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
@@ -117,7 +120,8 @@ class BaseService(ABC):
 
     @answers(r.Publish)
     async def publish(self, request: r.Publish) -> a.Published:
-        return a.Published.of(await self.write([Message(value=value) for value in request.documents]))
+        messages = [Message(value=value) for value in request.documents]
+        return a.Published.of(await self.write(messages, request.client))
 
     @answers(r.Replay)
     async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:
@@ -215,10 +219,10 @@ class BaseService(ABC):
     async def rules(self, request: r.GetRules) -> a.Rules:
         return a.Rules(generation=self.generation, packs=self.ruleset.packs)
 
-    async def subscribe(self, request: r.Subscribe) -> AsyncIterator[Sequence[Event]]:
-        return (await self.open_subscription(request)).batches()
+    async def subscribe(self, request: r.Subscribe, client: str = "") -> AsyncIterator[Sequence[Event]]:
+        return (await self.open_subscription(request, client)).batches()
 
-    async def open_subscription(self, request: r.Subscribe) -> Subscriber:
+    async def open_subscription(self, request: r.Subscribe, client: str = "") -> Subscriber:
         """Let a subscriber in. Raises as `subscribe` does."""
         pairs = parse_pairs(request.scope)
         if pairs is None:
@@ -230,7 +234,7 @@ class BaseService(ABC):
             rules=frozenset(request.rules),
             scope=frozenset(pairs.items()),
         )
-        return await self.hub.subscribe(selection, request.after, request.snapshot)
+        return await self.hub.subscribe(selection, request.after, request.snapshot, client)
 
 
 def _micros(time: datetime | None) -> int | None:

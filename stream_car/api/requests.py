@@ -102,10 +102,12 @@ class Request(Struct, Generic[A], frozen=True, kw_only=True, forbid_unknown_fiel
 class Publish(Request[a.Published], frozen=True, kw_only=True):
     """Store documents durably and apply them; the receipts are in order. Bad input is rejected by its receipt.
 
-    `documents` are their bytes as they were sent.
+    `documents` are their bytes as they were sent. `client` names who sent them, if what is kept of a client's rejected
+    input has a limit.
     """
 
     documents: tuple[bytes, ...]
+    client: str | None = None
 
 
 class Query(Request[a.Answer], frozen=True, kw_only=True):

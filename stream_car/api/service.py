@@ -28,8 +28,10 @@ class Service(Protocol):
         """
         ...
 
-    async def subscribe(self, request: Subscribe) -> AsyncIterator[Sequence[Event]]:
+    async def subscribe(self, request: Subscribe, client: str = "") -> AsyncIterator[Sequence[Event]]:
         """Return the events of a subscription, several at a time. Close the iterator when done.
+
+        A `client` with a name may have only a share of all subscriptions.
 
         Raises `InvalidRequest` (`cursor`, `cursor_ahead`, `scope`) and `Overloaded`.
         """

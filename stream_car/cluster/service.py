@@ -294,13 +294,13 @@ class ClusterService(BaseService):
             raise NotVisible("not_visible", "Not every revision reached the index in time; try again.")
         return options
 
-    async def open_subscription(self, request: r.Subscribe) -> Subscriber:
+    async def open_subscription(self, request: r.Subscribe, client: str = "") -> Subscriber:
         self._require_answers()
         if self.has_lost_history:
             raise Unavailable(LOST_HISTORY, "lost_history")
-        return await super().open_subscription(request)
+        return await super().open_subscription(request, client)
 
-    async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
+    async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:
         return await self._publisher.publish(messages)
 
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:

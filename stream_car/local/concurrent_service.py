@@ -115,8 +115,8 @@ class ConcurrentService(LocalService):
                 while self.directory.delete_changes(self.changes_kept, DELETE_MAX):
                     await asyncio.sleep(0)
 
-    async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
-        return await self.group_commit.publish(messages)
+    async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:
+        return await self.group_commit.publish(messages, client)
 
     @answers(r.Replay)
     async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:

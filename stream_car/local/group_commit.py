@@ -3,7 +3,8 @@
 Promise: a publication is answered when it is durable, applied and found by the next question; its receipts are in
 order. The flush waits in a thread of its own; everything else happens on the event loop, a few milliseconds' worth of
 documents at a time, more while there are no questions, so that a question waits for one step and never for a bulk load.
-A publisher that is faster than that waits for room.
+A publisher that is faster than that waits for room. Once a client has sent too much that was rejected, its input is
+judged before it is stored, and what would be rejected is only counted.
 """
 
 import asyncio
@@ -13,11 +14,13 @@ from contextlib import suppress
 from itertools import accumulate
 from time import monotonic, thread_time
 
-from stream_car.errors import StreamCarError
+from stream_car.errors import InvalidDocument, StreamCarError
 from stream_car.local.data_directory import DataDirectory
-from stream_car.ports import Message
-from stream_car.processing.fold import TICK
-from stream_car.processing.receipts import Receipt
+from stream_car.local.rejected_quota import RejectedQuota
+from stream_car.ports import Message, Record
+from stream_car.processing.fold import TICK, tally
+from stream_car.processing.receipts import Receipt, rejected_receipt
+from stream_car.processing.replay import rejection_of
 from stream_car.queries.read_options import StageTimer, no_timer
 
 COMMIT_MAX = 512  # messages stored with one flush
@@ -29,6 +32,7 @@ STEP_MAX = 256  # documents per step
 STEP_MIN = 4 << 10  # bytes per step, but at least one document: those with many scopes are long, and take long
 TURNS = 4  # of the loop between two steps: a question needs about as many from its socket to its answer
 ROOM = 16 << 20  # bytes that may wait
+MESSAGE_BYTES = 1024  # of memory that a message takes until its receipt is delivered, beyond its own
 ENDED = "Publishing has stopped; restart the service (its log tells why) and send the documents again."
 TICK_S = 1.0  # how often the times of pending documents are checked
 
@@ -67,13 +71,46 @@ class GroupCommit:
         self._step = STEP_MIN
         self._question_at = -QUESTION_S
         self._early: dict[int, Receipt] | None = None  # receipts that came before their offsets were known
+        self._quota = RejectedQuota()
 
-    async def publish(self, messages: Sequence[Message]) -> list[Receipt]:
-        """Store and apply; the receipts in order. Raises `StreamCarError` if the disk fails."""
+    async def publish(self, messages: Sequence[Message], client: str | None = None) -> list[Receipt]:
+        """Store and apply; the receipts in order. Of a `client`, rejected input is kept within its quota.
+
+        Raises `StreamCarError` if the disk fails.
+        """
         if not messages:
             return []
+        if client is None:
+            return await self._store(messages)
+        rejected = self._rejected(messages) if self._quota.is_exhausted(client) else {}
+        kept = [message for at, message in enumerate(messages) if at not in rejected]
+        stored = await self._store([*kept, tally(len(rejected))] if rejected else kept)
+        offset, remaining = stored[-1].offset, iter(stored)
+        receipts = []
+        for at, message in enumerate(messages):
+            error = rejected.get(at)
+            receipt = next(remaining) if error is None else rejected_receipt(offset, error)
+            if receipt.outcome == "rejected":
+                self._quota.count(client, len(message.value or b""), is_kept=receipt.kept)
+            receipts.append(receipt)
+        return receipts
+
+    def _rejected(self, messages: Sequence[Message]) -> dict[int, InvalidDocument]:
+        """Return what is wrong with those messages that would be rejected now, by their place."""
+        directory = self.directory
+        fold = directory.projection.fold
+        rejected = {}
+        for at, message in enumerate(messages):
+            decoded = fold.read(Record(offset=directory.next_offset, append_time=0, value=message.value))
+            stored = directory.stored(decoded.name) if decoded.name is not None else None
+            error = rejection_of(decoded, stored, fold)
+            if error is not None:
+                rejected[at] = error
+        return rejected
+
+    async def _store(self, messages: Sequence[Message]) -> list[Receipt]:
         self.require_alive()
-        size = sum(len(message.value or b"") for message in messages)
+        size = sum(len(message.value or b"") for message in messages) + MESSAGE_BYTES * len(messages)
         async with self._room:
             await self._room.wait_for(lambda: self.has_ended or self._has_room(size))
             self.require_alive()

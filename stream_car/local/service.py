@@ -83,7 +83,7 @@ class LocalService(BaseService):
             )
         return True
 
-    async def write(self, messages: Sequence[Message]) -> Sequence[Receipt]:
+    async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:
         self.directory.require_open()
         return self.directory.publish(messages) if messages else []
 
@@ -126,9 +126,9 @@ class LocalService(BaseService):
             run.finish()
         return run.status
 
-    async def open_subscription(self, request: r.Subscribe) -> Subscriber:
+    async def open_subscription(self, request: r.Subscribe, client: str = "") -> Subscriber:
         self.directory.prepare_read()
-        return await super().open_subscription(request)
+        return await super().open_subscription(request, client)
 
     @answers(r.GetStatus)
     async def status(self, request: r.GetStatus) -> a.Status:

@@ -29,11 +29,13 @@ class DecodedRecord(Struct, frozen=True, gc=False):
     """A record as far as it can be decoded without state.
 
     `content` is `None` for a tick, and an `InvalidDocument` if the record cannot be decoded. `at` is its position.
+    `not_kept` is the number of rejected inputs that a tick counts in place of their bytes.
     """
 
     content: Statement | InvalidDocument | None
     scopes: tuple[str, ...]
     at: Input
+    not_kept: int = 0
 
     @property
     def statement(self) -> Statement | None:

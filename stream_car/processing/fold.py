@@ -20,7 +20,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Entry, Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.errors import InvalidDocument
-from stream_car.ports import CLOCK_STEP_MAX, Emission, Record
+from stream_car.ports import CLOCK_STEP_MAX, Emission, Message, Record
 from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, PENDING, State
@@ -29,6 +29,8 @@ CHANGES = "changes"
 REJECTED = "rejected"
 TICK = ("stream-car-tick", b"1")
 UNREADABLE = ("stream-car-unreadable", b"1")  # stands for a record that the client of the log cannot read
+NOT_KEPT = "stream-car-not-kept"  # this header of a tick holds a number of rejected inputs that are not in the log
+NOT_KEPT_DIGITS = 9
 DIGEST_BYTES = 8  # tells a repeat from a conflict of one id and revision; more bytes would only cost memory
 FORMAT = 3  # of the stored state of a shard; part of the generation
 
@@ -65,7 +67,7 @@ class Fold:
     def read(self, record: Record) -> DecodedRecord:
         at = Input(record.offset, record.append_time)
         if TICK in record.headers:
-            return DecodedRecord(None, (), at)
+            return DecodedRecord(None, (), at, _not_kept(record))
         if UNREADABLE in record.headers:
             reason = "The name of a header is not UTF-8, in this record or in one before it that was sent with it."
             return DecodedRecord(InvalidDocument("encoding", reason), (), at)
@@ -73,7 +75,7 @@ class Fold:
             statement = decode(record.value, key=record.key, headers=record.headers)
             scopes = self.scopes(statement)
         except InvalidDocument as error:
-            return DecodedRecord(error, (), at)
+            return DecodedRecord(error.as_value(), (), at)
         if isinstance(statement, Document):
             at = Input(record.offset, record.append_time, content_digest(statement)[:DIGEST_BYTES])
         return DecodedRecord(statement, scopes, at)
@@ -88,7 +90,11 @@ class Fold:
         return keys
 
     def apply(self, state: State, decoded: DecodedRecord) -> Generator[list[bytes], None, "Effects"]:
-        return self.step(state, decoded.content, decoded.scopes, decoded.at)
+        effects = yield from self.step(state, decoded.content, decoded.scopes, decoded.at)
+        if decoded.not_kept:
+            counts = _header(state).counts
+            counts["not_kept"] = counts.get("not_kept", 0) + decoded.not_kept
+        return effects
 
     def emit(self, decoded: DecodedRecord, effects: "Effects", first: int) -> list[Emission]:
         rows = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
@@ -289,6 +295,19 @@ def place_all(
 def _link_change(placements: Sequence[Placement]) -> int:
     """Return by how many these placements change the number of link placements."""
     return sum((link.entry is not None) - (link.old is not None) for link in placements if link.is_link)
+
+
+def tally(not_kept: int) -> Message:
+    """Return the message that counts rejected inputs which are not in the log."""
+    return Message(value=None, headers=(TICK, (NOT_KEPT, str(not_kept).encode())))
+
+
+def _not_kept(record: Record) -> int:
+    """Return the number of rejected inputs that a tick counts; a header that cannot be read is ignored."""
+    for name, value in record.headers:
+        if name == NOT_KEPT and value.isdigit() and len(value) <= NOT_KEPT_DIGITS:
+            return int(value)
+    return 0
 
 
 def _header(state: State) -> Header:

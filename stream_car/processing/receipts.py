@@ -9,6 +9,7 @@ from msgspec import Struct
 from stream_car.core.changes import Rejection
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
+from stream_car.errors import InvalidDocument
 from stream_car.processing.effects import DecodedRecord, Effects, Outcome
 from stream_car.processing.shard import AppliedRecord
 from stream_car.suggest import suggest
@@ -25,7 +26,9 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """The outcome of one published message.
 
     `missing_keys` are the keys that the rules of the document's type need, if it joins no scope. `likely_typos` are
-    attributes that were probably meant as fields; they are kept as attributes and void nothing.
+    attributes that were probably meant as fields; they are kept as attributes and void nothing. `kept` is false if the
+    input was rejected and its bytes are not in the log, because its client has sent too much that was rejected;
+    `offset` is then that of the record that counts it.
     """
 
     offset: int
@@ -38,6 +41,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     scopes: int = 0
     missing_keys: tuple[str, ...] = ()
     likely_typos: tuple[LikelyTypo, ...] = ()
+    kept: bool = True
 
 
 def receipt_of(
@@ -59,6 +63,13 @@ def receipt_of(
         scopes=scopes,
         missing_keys=ruleset.missing_keys(accepted) if accepted is not None and not scopes else (),
         likely_typos=likely_typos(accepted, ruleset) if accepted is not None else (),
+    )
+
+
+def rejected_receipt(offset: int, error: InvalidDocument) -> Receipt:
+    """Return the receipt of input that is not kept; the record at `offset` counts it."""
+    return Receipt(
+        offset=offset, outcome="rejected", id=error.document_id, code=error.code, reason=error.reason, kept=False
     )
 
 

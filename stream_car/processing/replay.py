@@ -44,5 +44,5 @@ def rejection_of(decoded: DecodedRecord, stored: StoredDocument | None, fold: Fo
         if content is not None:
             decide(stored, content, at=decoded.at, ruleset=fold.ruleset, scopes=decoded.scopes, is_due=True)
     except InvalidDocument as conflict:
-        return conflict
+        return conflict.as_value()
     return None

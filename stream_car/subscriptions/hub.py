@@ -1,8 +1,10 @@
 """Subscribers: each reads the change log from its own cursor when it is ready for more.
 
 Promise: a subscriber that is slow or has left costs others nothing. If its cursor cannot be continued, it receives a
-`Reset` and starts again with a snapshot. At most `limit` are open, of which `SNAPSHOTS_MAX` read their snapshots. A
-subscriber counts from `subscribe` until it closes, or until nothing refers to it any more.
+`Reset` and starts again with a snapshot. At most `limit` are open, of which `SNAPSHOTS_MAX` read their snapshots; those
+that wait for their clients do not count. At the limit, a new subscriber takes the place of the one whose client has
+taken nothing for longest. A client with a name has at most one of `SHARES` shares of both limits. A subscriber counts
+from `subscribe` until it closes, or until nothing refers to it any more.
 """
 
 import asyncio
@@ -21,7 +23,8 @@ from stream_car.subscriptions.events import Event, Heartbeat, Notice, Reset, Sel
 from stream_car.subscriptions.subscription import Expired, Numbers, SubscriptionReader
 
 SNAPSHOTS_MAX = 64
-IDLE_S = 5.0  # a subscriber that has taken nothing for so long does not keep others from beginning
+STALLED_S = 1.0  # a subscriber whose client has taken nothing for so long gives way to others
+SHARES = 4
 RETRY_S = 0.05  # until what could not be read at one moment is read again
 
 
@@ -94,17 +97,31 @@ class SubscriptionHub:
         self.is_ending = True
         self.broadcast.notify()
 
-    async def subscribe(self, selection: Selection, after: str | None, snapshot: bool | None) -> "Subscriber":
+    async def subscribe(
+        self, selection: Selection, after: str | None, snapshot: bool | None, client: str = ""
+    ) -> "Subscriber":
         """Let a subscriber in. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `Overloaded`."""
         numbers, reset = await self._cursor_or_reset(after)  # from here on nothing is awaited, so that limits hold
-        if len(self._open) >= self.limit:
-            raise Overloaded(f"{self.limit} subscriptions are open, and no more are accepted. Try again later.")
         with_snapshot = reset is not None or (after is None if snapshot is None else snapshot)
-        if with_snapshot and sum(subscriber.is_beginning for subscriber in self._open) >= SNAPSHOTS_MAX:
-            raise Overloaded(f"{SNAPSHOTS_MAX} subscribers are reading their snapshots. Try again later.")
-        subscriber = Subscriber(self, selection, numbers, reset, with_snapshot=with_snapshot)
+        if client:
+            own = [subscriber for subscriber in self._open if subscriber.client == client]
+            self._require_room(own, -(-self.limit // SHARES), -(-SNAPSHOTS_MAX // SHARES), with_snapshot=with_snapshot)
+        self._require_room(list(self._open), self.limit, SNAPSHOTS_MAX, with_snapshot=with_snapshot)
+        subscriber = Subscriber(self, selection, numbers, reset, client, with_snapshot=with_snapshot)
         self._open.add(subscriber)
         return subscriber
+
+    def _require_room(
+        self, subscribers: Sequence["Subscriber"], limit: int, snapshots_max: int, *, with_snapshot: bool
+    ) -> None:
+        """Make room for one more among these subscribers. Raises `Overloaded` if none of them gives way."""
+        if len(subscribers) >= limit:
+            slowest = max(subscribers, key=lambda subscriber: subscriber.stalled_s)
+            if slowest.stalled_s < STALLED_S:
+                raise Overloaded(f"{limit} subscriptions are open, and no more are accepted. Try again later.")
+            slowest.give_way()
+        if with_snapshot and sum(subscriber.is_beginning for subscriber in subscribers) >= snapshots_max:
+            raise Overloaded(f"{snapshots_max} subscribers are reading their snapshots. Try again later.")
 
     def close(self, subscriber: "Subscriber") -> None:
         """Forget a subscriber."""
@@ -136,20 +153,34 @@ class Subscriber:
     """One subscription from beginning to end: iterate over its batches of events, or take what there is with `poll`."""
 
     def __init__(
-        self, hub: SubscriptionHub, selection: Selection, numbers: Numbers, reset: Reset | None, *, with_snapshot: bool
+        self,
+        hub: SubscriptionHub,
+        selection: Selection,
+        numbers: Numbers,
+        reset: Reset | None,
+        client: str,
+        *,
+        with_snapshot: bool,
     ) -> None:
         self.hub = hub
+        self.client = client
         self.selection = selection
         self.reader = hub.source.subscription(selection, cursor=numbers, with_snapshot=with_snapshot)
         self._reset = reset
         self._sent = self.reader.cursor
-        self._polled_at = monotonic()
+        self._offered_at: float | None = None  # since when it waits for its client
+        self._task: asyncio.Task[object] | None = None  # that iterates
         self._is_at_end = False
 
     @property
     def is_beginning(self) -> bool:
-        """Whether it is receiving its snapshot, and takes it."""
-        return self.reader.is_beginning and monotonic() - self._polled_at < IDLE_S
+        """Whether it is reading its snapshot, and does not wait for its client."""
+        return self.reader.is_beginning and self._offered_at is None
+
+    @property
+    def stalled_s(self) -> float:
+        """For how many seconds it has waited for its client."""
+        return monotonic() - self._offered_at if self._offered_at is not None else 0.0
 
     async def poll(self) -> list[Event]:
         """Return the next events; none if there are none, or if shards must be read again (`is_at_rest`)."""
@@ -158,7 +189,6 @@ class Subscriber:
             return [reset]
         if self.hub.source.generation != self.reader.generation:
             return [await self._restart("generation")]
-        self._polled_at = monotonic()
         try:
             notices, self._is_at_end = await self.hub.source.pull(self.reader)
         except Expired:
@@ -180,18 +210,27 @@ class Subscriber:
     async def batches(self) -> AsyncIterator[Sequence[Event]]:
         """Yield events, several at once; at rest a heartbeat now and then. Ends when the service ends."""
         hub = self.hub
+        self._task = asyncio.current_task()
         try:
             while not hub.is_ending:
                 signal = hub.broadcast.listen()
                 events = await self.poll()
                 if events:
+                    self._offered_at = monotonic()
                     yield events
+                    self._offered_at = None
                 if not self._is_at_end:
                     await asyncio.sleep(0 if self.reader.made_progress else RETRY_S)
                 elif not events and not await hub.broadcast.wait(signal, hub.heartbeat_s):
                     yield [self.heartbeat()]
         finally:
             self.close()
+
+    def give_way(self) -> None:
+        """End the subscription although its client still has something to take."""
+        self.close()
+        if self._task is not None:
+            self._task.cancel()
 
     def close(self) -> None:
         """End the subscription."""

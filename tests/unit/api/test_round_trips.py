@@ -47,7 +47,7 @@ class Recorder:
             return cast(A, Published.of([next(self.receipts) for _ in request.documents]))
         return cast(A, self.answer)
 
-    async def subscribe(self, request: r.Subscribe) -> AsyncIterator[Sequence[Event]]:
+    async def subscribe(self, request: r.Subscribe, client: str = "") -> AsyncIterator[Sequence[Event]]:
         self.received.append(request)
         return self._batches()
 
