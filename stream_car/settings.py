@@ -52,6 +52,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8377
     host_names: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     token_file: str | None = None
     encoder: str | None = None
     subscriptions_max: Annotated[int, Meta(ge=1, le=100_000)] = 1000

@@ -51,6 +51,13 @@ def listener_options(command: Callable[P, T]) -> Callable[P, T]:
             "[default: one token that may do everything, $STREAM_CAR_TOKEN]",
         ),
         click.option(
+            "--trusted-proxy",
+            "trusted_proxies",
+            multiple=True,
+            metavar="ADDRESS",
+            help="A proxy whose X-Forwarded-For names the clients that limits count; may be repeated.",
+        ),
+        click.option(
             "--host-name",
             "host_names",
             multiple=True,

@@ -38,12 +38,14 @@ from stream_car.http import bodies, static
 from stream_car.http.access_log import AccessLog, principal_of
 from stream_car.http.audit_log import call_audited
 from stream_car.http.auth import Guard
+from stream_car.http.body_room import BodyRoom
+from stream_car.http.clients import Proxies, client_of
 from stream_car.http.metrics import CONTENT_TYPE, Metrics
 from stream_car.http.openapi import describe
 from stream_car.http.problems import HttpError, as_http_error, problem_response
+from stream_car.http.receipt_spool import ReceiptSpool
 from stream_car.http.sse import EventStream
 from stream_car.http.tokens import Principal, Tokens
-from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Published
 from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
 
@@ -66,8 +68,11 @@ def application(
     tokens: Tokens | None = None,
     metrics: Metrics | None = None,
     spare_time: SpareTime | None = None,
+    proxies: Proxies = (),
 ) -> Starlette:
     """Return the ASGI application over a service. `hosts` and `any_address` are those of `Guard`.
+
+    `proxies` are believed when they name the client that they forward a request for.
 
     Long answers are encoded in `spare_time`; without it, at once.
     """
@@ -75,7 +80,7 @@ def application(
     metrics = metrics or Metrics()
     if tokens is not None:
         metrics.add_gauge("stream_car_tokens_stale", STALE, lambda: tokens.is_stale)
-    api = Api(service, metrics, version, turns, tokens)
+    api = Api(service, metrics, version, turns, tokens, proxies)
     routes = [
         _route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
         *(_route(op.path, api.handler(op), name=op.name, role=op.role, method=op.method) for op in OPERATIONS),
@@ -132,10 +137,18 @@ class Api:
     """The handlers."""
 
     def __init__(
-        self, service: Service, metrics: Metrics, version: str, turns: Turns, tokens: Tokens | None = None
+        self,
+        service: Service,
+        metrics: Metrics,
+        version: str,
+        turns: Turns,
+        tokens: Tokens | None = None,
+        proxies: Proxies = (),
     ) -> None:
         self.service = service
         self.tokens = tokens
+        self.proxies = proxies
+        self.room = BodyRoom()
         self.metrics = metrics
         self.turns = turns
         self._description = msgspec.json.encode(describe(version))
@@ -146,7 +159,7 @@ class Api:
         async def handle(http: Request) -> Response:
             if operation.needs_token and self.tokens is None:
                 raise HttpError(403, "no_token", TOKENLESS)
-            request = await _read(http, operation)
+            request = await self._read(http, operation)
             begin = perf_counter()
             if operation.is_audited:
                 answer = await call_audited(self.service, request, operation=operation.name, scope=http.scope)
@@ -164,15 +177,18 @@ class Api:
             raise HttpError(400, "field", "Publishing takes no parameters.")
         begin = perf_counter()
         kind = bodies.media_type(http)
+        client = client_of(http.scope, self.proxies)
         if kind == bodies.LINES:
-            response = await self._publish_many(http, bodies.lines(http, STREAM_MAX))
+            with self.room.body(http, client, STREAM_MAX) as body:
+                response = await self._publish_many(http, bodies.lines(body))
         elif kind in (bodies.JSON, bodies.EVENT, bodies.EVENTS):
-            body = await bodies.whole(http, bodies.ARRAY_MAX)
-            is_array = body.lstrip(b" \t\r\n")[:1] == b"["
-            if is_array and kind != bodies.EVENT:
-                response = await self._publish_many(http, bodies.array(body))
-            else:
-                response = await self._publish_one(http, body)
+            with self.room.body(http, client, bodies.ARRAY_MAX) as body:
+                content = await bodies.whole(body)
+                is_array = content.lstrip(bodies.BLANK)[:1] == b"["
+                if is_array and kind != bodies.EVENT:
+                    response = await self._publish_many(http, bodies.array(content))
+                else:
+                    response = await self._publish_one(http, content)
         else:
             kinds = ", ".join((bodies.JSON, bodies.LINES, bodies.EVENT, bodies.EVENTS))
             raise HttpError(415, "content_type", f"Send documents as one of {kinds}.")
@@ -180,7 +196,7 @@ class Api:
         return response
 
     async def _publish(self, http: Request, documents: Sequence[bytes]) -> Published:
-        request = r.Publish(documents=tuple(documents))
+        request = r.Publish(documents=tuple(documents), client=client_of(http.scope, self.proxies))
         return await call_audited(self.service, request, operation="publish", scope=http.scope)
 
     async def _publish_one(self, http: Request, body: bytes) -> Response:
@@ -193,10 +209,10 @@ class Api:
         return await as_json(published, self.turns)
 
     async def _publish_many(self, http: Request, slices: AsyncIterator[list[bytes]]) -> Response:
-        receipts: list[Receipt] = []
-        async for documents in slices:
-            receipts += (await self._publish(http, documents)).receipts
-        return await as_json(Published.of(receipts), self.turns)
+        with ReceiptSpool() as spool:
+            async for documents in slices:
+                spool.add((await self._publish(http, documents)).receipts)
+            return spool.response()
 
     async def subscribe(self, http: Request) -> Response:
         """Stream the events of a subscription as server-sent events."""
@@ -204,7 +220,7 @@ class Api:
         last = http.headers.get("last-event-id")
         if last:
             request = msgspec.structs.replace(request, after=last)
-        events = await self.service.subscribe(request)
+        events = await self.service.subscribe(request, client_of(http.scope, self.proxies))
         return EventStream(events, lambda: self._is_permitted(principal_of(http.scope)))
 
     def _is_permitted(self, principal: Principal) -> bool:
@@ -229,18 +245,18 @@ class Api:
         await self.service.require_ready()
         return PlainTextResponse("ready\n")
 
-
-async def _read(http: Request, operation: Operation) -> r.Request[object]:
-    """Return the request that a body, or parameters and a path, spell."""
-    if operation.method == "POST":
-        bodies.require_json(http)
-        return read_request(await bodies.whole(http, REQUEST_MAX), operation.request)
-    parameters = http.query_params.multi_items()
-    if operation.has_path_field:
-        if PATH_FIELD in http.query_params:
-            raise HttpError(400, "field", f"`{PATH_FIELD}` is part of the path.")
-        parameters.append((PATH_FIELD, str(http.path_params[PATH_FIELD])))
-    return read_parameters(parameters, operation.request)
+    async def _read(self, http: Request, operation: Operation) -> r.Request[object]:
+        """Return the request that a body, or parameters and a path, spell."""
+        if operation.method == "POST":
+            bodies.require_json(http)
+            with self.room.body(http, client_of(http.scope, self.proxies), REQUEST_MAX) as body:
+                return read_request(await bodies.whole(body), operation.request)
+        parameters = http.query_params.multi_items()
+        if operation.has_path_field:
+            if PATH_FIELD in http.query_params:
+                raise HttpError(400, "field", f"`{PATH_FIELD}` is part of the path.")
+            parameters.append((PATH_FIELD, str(http.path_params[PATH_FIELD])))
+        return read_parameters(parameters, operation.request)
 
 
 async def as_json(answer: object, turns: Turns) -> Response:

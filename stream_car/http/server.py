@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 
@@ -18,8 +19,9 @@ from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.http.app import application
 from stream_car.http.auth import LOOPBACK, is_loopback
+from stream_car.http.clients import parse_proxies
+from stream_car.http.connections import ConnectionLimits, HttpConnection
 from stream_car.http.metrics import Metrics
-from stream_car.http.slow_clients import HttpConnection
 from stream_car.http.tokens import Tokens
 from stream_car.queries.fair_scheduling import SpareTime
 from stream_car.settings import ServerSettings
@@ -92,6 +94,7 @@ async def serve_http(
     spare_time: SpareTime | None = None,
 ) -> None:
     """Serve until `stop` is set. `end_streams` ends the subscriptions, which would not end by themselves."""
+    proxies = parse_proxies(settings.trusted_proxies)
     app = application(
         service,
         version=__version__,
@@ -100,19 +103,21 @@ async def serve_http(
         tokens=tokens,
         metrics=metrics,
         spare_time=spare_time,
+        proxies=proxies,
     )
+    limits = ConnectionLimits(_connections_max(settings.subscriptions_max + REQUESTS_MAX), proxies)
     config = uvicorn.Config(
         app,
-        http=HttpConnection,
+        http=partial(HttpConnection, limits=limits),  # type: ignore[arg-type]  # called like a class
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
         lifespan="off",
         ws="none",
+        proxy_headers=False,  # who sends a request is decided in `clients`
         timeout_keep_alive=30,
         backlog=ACCEPTED_MAX,
-        limit_concurrency=_connections_max(settings.subscriptions_max + REQUESTS_MAX),
         timeout_graceful_shutdown=DRAIN_S,
         h11_max_incomplete_event_size=HEAD_MAX,
     )

@@ -22,6 +22,7 @@ from stream_car.api.operations import ROLES, Role
 from stream_car.errors import InvalidRequest
 from stream_car.settings import ServerSettings, read_token
 
+SHARED = "token"  # the name of the one token of a service without a file, which many may have
 RECHECK_S = 1.0
 FILE_MAX = 1 << 20
 TOKENS_MAX = 1000
@@ -54,7 +55,7 @@ class Tokens:
     @classmethod
     def of(cls, token: str) -> "Tokens":
         """Return the tokens of a service that has one, which may do everything."""
-        return Tokens([Principal(name="token", roles=frozenset(ROLES), hash=_hash(token))])
+        return Tokens([Principal(name=SHARED, roles=frozenset(ROLES), hash=_hash(token))])
 
     def find(self, token: str) -> Principal | None:
         """Return whose token this is."""

@@ -6,10 +6,8 @@ import pytest
 
 from stream_car.api.requests import Subscribe
 from stream_car.errors import Overloaded
-from stream_car.http import server
 from stream_car.local import long_queries
 from stream_car.local.concurrent_service import ConcurrentService
-from stream_car.settings import ServerSettings
 from stream_car.subscriptions import hub
 from tests.support.engines import engine
 from tests.support.http_service import as_fields, code_of, serving, take_until
@@ -61,20 +59,3 @@ async def test_a_subscription_counts_before_anything_is_read_and_until_nobody_ca
 
             assert len(service.hub) == 0
             assert await anext(await service.subscribe(Subscribe()))
-
-
-async def test_connections_beyond_the_limit_are_answered_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "REQUESTS_MAX", 2)
-    async with serving(settings=ServerSettings(port=0, subscriptions_max=1)) as running:
-        open_connections = [await running.connect() for _ in range(2)]
-        reader, writer = await running.connect()
-        answer = await reader.read()
-        writer.close()
-        for _, other in open_connections:
-            other.close()
-        await asyncio.sleep(0)
-        response = await running.get("/v1/status")
-
-    assert answer.startswith(b"HTTP/1.1 503 ")
-    assert b"retry-after: 5\r\n" in answer
-    assert response.status_code == 200

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stream_car.http import bodies, slow_clients
+from stream_car.http import body_room, connections
 from tests.support.http_service import CLAIM, DENIAL, Running, code_of, serving
 
 HEAD = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -18,7 +18,7 @@ async def read_to_end(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.parametrize("sent", [b"", b"GET /v1/status HT", HEAD])
 async def test_a_connection_without_a_complete_request_is_closed(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_clients, "HEAD_S", 0.05)
+    monkeypatch.setattr(connections, "HEAD_S", 0.05)
     async with serving() as running:
         reader, writer = await running.connect()
         writer.write(sent)
@@ -31,7 +31,7 @@ async def test_a_connection_without_a_complete_request_is_closed(sent: bytes, mo
 async def test_a_request_that_arrives_byte_by_byte_gets_no_more_time_than_one_that_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(slow_clients, "HEAD_S", 0.2)
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
 
     async def drip(writer: asyncio.StreamWriter) -> None:
         while True:
@@ -50,7 +50,7 @@ async def test_a_request_that_arrives_byte_by_byte_gets_no_more_time_than_one_th
 
 
 async def test_a_second_request_on_a_connection_has_as_long_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_clients, "HEAD_S", 0.5)
+    monkeypatch.setattr(connections, "HEAD_S", 0.5)
     async with serving() as running:
         reader, writer = await running.connect()
         writer.write(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -64,7 +64,7 @@ async def test_a_second_request_on_a_connection_has_as_long_as_the_first(monkeyp
 
 
 async def test_a_body_that_arrives_too_slowly_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(body_room, "PATIENCE_S", 0.05)
     async with serving() as running:
         reader, writer = await running.connect()
         writer.write(HEAD + b"Content-Length: 1000\r\n\r\n{")

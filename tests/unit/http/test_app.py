@@ -30,7 +30,7 @@ class FailingService:
     async def call(self, request: Request[A]) -> A:
         raise self.error
 
-    async def subscribe(self, request: Subscribe) -> AsyncIterator[Sequence[Event]]:
+    async def subscribe(self, request: Subscribe, client: str = "") -> AsyncIterator[Sequence[Event]]:
         raise self.error
 
     async def require_ready(self) -> None:

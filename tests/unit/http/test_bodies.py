@@ -11,6 +11,8 @@ from starlette.types import Message
 from stream_car.codec import DEFAULT_LIMITS
 from stream_car.http import bodies
 from stream_car.http.bodies import array, lines, media_type, whole
+from stream_car.http.body_room import BodyRoom
+from stream_car.http.clients import LOCAL
 from stream_car.http.problems import HttpError
 
 
@@ -30,6 +32,16 @@ async def all_of(slices: AsyncIterator[list[bytes]]) -> list[bytes]:
     return [document async for batch in slices for document in batch]
 
 
+async def lines_of(chunks: Sequence[bytes], limit: int) -> list[bytes]:
+    with BodyRoom().body(request_of(chunks), LOCAL, limit) as body:
+        return await all_of(lines(body))
+
+
+async def whole_of(request: Request, limit: int) -> bytes:
+    with BodyRoom().body(request, LOCAL, limit) as body:
+        return await whole(body)
+
+
 def cut(body: bytes, places: Sequence[int]) -> list[bytes]:
     """Return the body in pieces, cut at these places."""
     ends = sorted({place % (len(body) + 1) for place in places})
@@ -44,7 +56,7 @@ PLACES = st.lists(st.integers(0, 1000), max_size=8)
 def test_lines_are_the_same_however_they_arrive(texts: list[bytes], places: list[int]) -> None:
     chunks = cut(b"\n".join(texts), places)
 
-    documents = asyncio.run(all_of(lines(request_of(chunks), 1000)))
+    documents = asyncio.run(lines_of(chunks, 1000))
 
     assert documents == [text.strip() for text in texts if text.strip()]
 
@@ -52,7 +64,7 @@ def test_lines_are_the_same_however_they_arrive(texts: list[bytes], places: list
 def test_a_line_longer_than_a_document_is_cut_after_the_limit() -> None:
     chunks = [b"x" * DEFAULT_LIMITS.document, b"x" * 10, b"\nshort"]
 
-    documents = asyncio.run(all_of(lines(request_of(chunks), 1 << 30)))
+    documents = asyncio.run(lines_of(chunks, 1 << 30))
 
     assert [len(document) for document in documents] == [DEFAULT_LIMITS.document + 1, 5]
 
@@ -74,14 +86,14 @@ def test_an_array_of_very_many_parts_is_rejected_before_it_is_cut(monkeypatch: p
 @pytest.mark.parametrize(("chunks", "headers"), [([b"12345", b"6"], {}), ([], {"Content-Length": "6"})])
 def test_a_body_beyond_the_limit_is_rejected(chunks: list[bytes], headers: dict[str, str]) -> None:
     with pytest.raises(HttpError) as caught:
-        asyncio.run(whole(request_of(chunks, headers), 5))
+        asyncio.run(whole_of(request_of(chunks, headers), 5))
 
     assert (caught.value.status, caught.value.code) == (413, "size")
     assert caught.value.headers["Connection"] == "close"
 
 
 def test_a_body_up_to_the_limit_is_read() -> None:
-    assert asyncio.run(whole(request_of([b"12", b"345"]), 5)) == b"12345"
+    assert asyncio.run(whole_of(request_of([b"12", b"345"]), 5)) == b"12345"
 
 
 @pytest.mark.parametrize(
