@@ -26,6 +26,7 @@ from stream_car.http.clients import LOCAL, Proxies, client_at, is_proxy
 from stream_car.http.problems import HttpError, problem_response
 
 HEAD_S = 10.0
+LINGER_S = 0.5  # in which the client of a connection that has ended may read why
 STALL_S = 30.0
 READ_RATE = 1024  # bytes per second
 UNREAD_MAX = 96 << 20
@@ -56,6 +57,7 @@ class HttpConnection(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
+    _has_ended = False
 
     def __init__(
         self,
@@ -107,6 +109,8 @@ class HttpConnection(H11Protocol):
             self._start_timer()
 
     def data_received(self, data: bytes) -> None:
+        if self._has_ended:
+            return
         self._received_at = self.loop.time()
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
@@ -158,20 +162,25 @@ class HttpConnection(H11Protocol):
 
     def _time_out(self) -> None:
         self._timer = None
-        if not self.transport.is_closing():
+        if not self.transport.is_closing() and not self._has_ended:
             self._end(_SLOW)
 
     def send_400_response(self, msg: str) -> None:
         self._end(_INVALID)
 
     def _end(self, error: HttpError) -> None:
-        """Send an error and close the connection."""
+        """Send an error and close the connection.
+
+        Closed at once with bytes of its client unread, it would be reset, and the client might never read the error.
+        """
         response = problem_response(error)
         head = [*response.raw_headers, (b"connection", b"close")]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in head)
         line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\n".encode()
         self.transport.write(line + lines + b"\r\n" + response.body)
-        self.transport.close()
+        self.transport.write_eof()
+        self._has_ended = True
+        self.loop.call_later(LINGER_S, self.transport.close)
 
 
 def _end_slowest(connections: Sequence[HttpConnection]) -> bool:
