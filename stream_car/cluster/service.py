@@ -36,7 +36,7 @@ from stream_car.processing.state import HEADER, decode_value
 from stream_car.queries import answers as a
 from stream_car.queries.cache import ManyShardsCache
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions, mark
+from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions, mark_incomplete
 from stream_car.queries.scopes import ScopeQueries
 from stream_car.queries.shards import ManyShards, ShardMoved, ValueSource
 from stream_car.queries.snapshot import Snapshot
@@ -264,7 +264,7 @@ class ClusterService(BaseService):
         if not self.has_lost_history:
             return await question(View(self.queries, self.scopes, options))
         try:
-            marked = mark(await question(View(self.queries, self.scopes, options)), "lost_history")
+            marked = mark_incomplete(await question(View(self.queries, self.scopes, options)), "lost_history")
         except InvalidRequest as error:
             if error.code != "in_flight":
                 raise

@@ -22,12 +22,12 @@ Incomplete = Literal[
     "successor_missing",
     "budget",
     "in_flight",
-    "lost_history",
     "pending",
     "unknown",
     "retracted",
     "no_anchor",
     "limit",
+    "lost_history",
 ]
 
 

@@ -43,11 +43,12 @@ from stream_car.queries.cache import AnswerCache
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.read_options import (
     DEFAULT_OPTIONS,
+    IN_FLIGHT,
     ImmediateRetries,
     MinRevision,
     ReadOptions,
     invisible_reason,
-    mark,
+    mark_incomplete,
 )
 from stream_car.queries.retrieval import SEARCHED_MAX, Question, retrieve, select, with_probabilities
 from stream_car.queries.shards import ShardMoved, Shards, ValueSource
@@ -343,7 +344,7 @@ def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisio
     """Return the answer marked `in_flight`. Raises `InvalidRequest` if there is no such answer."""
     if retry_reason == "not_visible":
         raise InvalidRequest("not_visible", invisible_reason(min_revisions))
-    marked = mark(answer, "in_flight")
+    marked = mark_incomplete(answer, IN_FLIGHT)
     if marked is None:
         raise InvalidRequest("in_flight", "The shards changed faster than they could be read. Try again.")
     return marked

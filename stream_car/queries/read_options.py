@@ -25,6 +25,7 @@ from stream_car.queries.answers import (
 
 REVISION_MAX = 2**53 - 1
 ATTEMPTS = 20
+IN_FLIGHT: Incomplete = "in_flight"
 _NO_TIMER = nullcontext()
 
 StageTimer = Callable[[str], AbstractContextManager[None]]
@@ -95,21 +96,21 @@ class ReadOptions(Struct, frozen=True):
 DEFAULT_OPTIONS = ReadOptions()
 
 
-def mark(answer: T | None, reason: Incomplete) -> T | None:
-    """The same answer with a reason why it may be incomplete; `None` if its type has no field for it."""
+def mark_incomplete(answer: T | None, reason: Incomplete) -> T | None:
+    """The same answer marked as incomplete; `None` if its type has no field for the mark."""
     marked = _mark(answer, reason)
     return marked if isinstance(marked, type(answer)) else None
 
 
 def _mark(answer: object, reason: Incomplete) -> object:
     if isinstance(answer, Answer):
-        return replace(answer, certificate=_mark_incomplete(answer.certificate, reason))
+        return replace(answer, certificate=_marked(answer.certificate, reason))
     if isinstance(answer, Audit) and answer.certificate is not None:
-        return replace(answer, holds=False, certificate=_mark_incomplete(answer.certificate, reason))
+        return replace(answer, holds=False, certificate=_marked(answer.certificate, reason))
     if isinstance(answer, Frontier):
-        return _mark_incomplete(answer, reason)
+        return _marked(answer, reason)
     if isinstance(answer, History):
-        return _mark_incomplete(answer, reason)
+        return _marked(answer, reason)
     if isinstance(answer, Resolution | Explanation):
         return replace(answer, reasons=(*answer.reasons, reason))
     if isinstance(answer, tuple) and answer:
@@ -118,5 +119,5 @@ def _mark(answer: object, reason: Incomplete) -> object:
     return None
 
 
-def _mark_incomplete(answer: Markable, reason: Incomplete) -> Markable:
+def _marked(answer: Markable, reason: Incomplete) -> Markable:
     return replace(answer, complete=False, reasons=(*answer.reasons, reason))
