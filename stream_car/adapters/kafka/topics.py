@@ -110,6 +110,20 @@ def read_layout(server: KafkaServer, prefix: str, *, single_broker: bool = False
     return layout
 
 
+def session_min_s(server: KafkaServer) -> float | None:
+    """Return the shortest session timeout in seconds that all brokers accept, or `None` if they do not say."""
+    with _connect(server) as admin:
+        brokers = cast(Sequence[Mapping[str, object]], admin.describe_cluster()["brokers"])
+        resources = [ConfigResource(ConfigResourceType.BROKER, str(broker["broker_id"])) for broker in brokers]
+        try:
+            described = admin.describe_configs(resources, config_filter="all")
+        except driver.AuthorizationError:
+            return None
+    settings = cast(Mapping[str, Mapping[str, Mapping[str, str]]], described.get("broker", {}))
+    values = [broker["group.min.session.timeout.ms"]["value"] for broker in settings.values()]
+    return max(map(int, values)) / 1000 if values else None
+
+
 def delete(server: KafkaServer, layout: Layout) -> None:
     """Delete the existing topics of this layout. For tests; there is no command for it."""
     with _connect(server) as admin:
