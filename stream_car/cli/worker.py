@@ -26,7 +26,15 @@ STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
 @command("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
 @log_level_option
-def worker(session: Session, hops: "Hops", log_level: LogLevel | None) -> None:
+@click.option(
+    "--session-timeout",
+    "session_s",
+    type=click.FloatRange(1, 1800),
+    metavar="SECONDS",
+    help="After this silence the other workers take over the shards of a worker.  [default: 3, or the least that the "
+    "brokers accept, which is 6 unless group.min.session.timeout.ms is lower]",
+)
+def worker(session: Session, hops: "Hops", log_level: LogLevel | None, session_s: float | None) -> None:
     """Apply the rules to documents in Kafka.
 
     The state is in Redis, which $STREAM_CAR_REDIS names. Start as many workers as you like: they share the partitions,
@@ -50,7 +58,7 @@ def worker(session: Session, hops: "Hops", log_level: LogLevel | None) -> None:
         else:
             note(_draw(event))
 
-    code = asyncio.run(run(plan, hops, report))
+    code = asyncio.run(run(plan, hops, report, session_s))
     require(code == 0, code)
 
 

@@ -73,8 +73,8 @@ class SilentConsumer(Consumer):
         return False
 
 
-SESSION_MS = 6000  # the lowest value that brokers accept by default
-HEARTBEAT_MS = 1000
+HEARTBEATS = 6  # per session, so that a few may come late
+HEARTBEAT_MS_MAX = 1000
 REJOIN_MS = 15_000  # how long the group waits for a member to finish its batches
 METADATA_MS = 5000  # a leader that asked a broker before it knew the topics assigns nothing until it asks again
 NEVER_MS = 2**31 - 1  # a shard that waits for Redis must not leave the group
@@ -135,8 +135,8 @@ class BatchConsumer(SilentConsumer):
             **READING,
             group_id=app.conf.id,
             request_timeout_ms=app.server.timeout_ms,
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
+            session_timeout_ms=app.session_ms,
+            heartbeat_interval_ms=min(app.session_ms // HEARTBEATS, HEARTBEAT_MS_MAX),
             rebalance_timeout_ms=REJOIN_MS,
             max_poll_interval_ms=NEVER_MS,
             metadata_max_age_ms=METADATA_MS,
@@ -210,12 +210,20 @@ class Rebalances(Sensor):
 
 
 class App(faust.App):
-    """The worker's Faust app."""
+    """The worker's Faust app. A member that is silent for `session_s` seconds loses its partitions to the others."""
 
     BootStrategy = Boot
 
-    def __init__(self, group: str, server: KafkaServer, topics: Sequence[str], member: GroupMember) -> None:
+    def __init__(
+        self,
+        group: str,
+        server: KafkaServer,
+        topics: Sequence[str],
+        member: GroupMember,
+        session_s: float,
+    ) -> None:
         self.server = server
+        self.session_ms = round(session_s * 1000)
         self.member = member
         self.rebalances = Rebalances()
         super().__init__(

@@ -16,9 +16,11 @@ from aiokafka import AIOKafkaConsumer
 
 from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.reader import Reader
+from stream_car.adapters.kafka.topics import session_min_s
 from stream_car.cluster.connections import Connections, Hops, Plan
 from stream_car.cluster.consumer_group import App, Partition
 from stream_car.cluster.shard_runner import Report, ShardRunner, WorkerEvent
+from stream_car.errors import UnsafeSettings
 from stream_car.ports import Hop, ShardId
 
 DONE, HALTED, RESTART = 0, 3, 75
@@ -27,6 +29,8 @@ DRAIN_S = 8.0  # for running batches, when the group takes the partitions back
 END_S = 20.0
 STALL_S = 60.0
 WATCH_S = 1.0
+SESSION_S = 3.0
+UNKNOWN_SESSION_S = 6.0  # what brokers require unless they are configured otherwise
 
 
 class ShardHost:
@@ -66,11 +70,19 @@ class ShardHost:
         return RESTART if any(now - runner.succeeded_at > STALL_S for runner in working) else None
 
 
-async def run(plan: Plan, hops: Hops, report: Report) -> int:
-    """Work until a signal, or until `ShardHost.exit_code` gives a reason to end, and return the exit code."""
+async def run(plan: Plan, hops: Hops, report: Report, session_s: float | None = None) -> int:
+    """Work until a signal, or until `ShardHost.exit_code` gives a reason to end, and return the exit code.
+
+    After `session_s` seconds of silence the group gives the shards of a worker to the others. The default is
+    `SESSION_S`, or what the brokers require.
+
+    Raises:
+        UnsafeSettings: the brokers do not accept `session_s`.
+    """
+    session_s = await _session_s(plan, session_s)
     connections = await Connections.open(plan)
     host = ShardHost(connections, hops, report)
-    app = App(f"{plan.name}.workers", plan.kafka, list(host.topics), host)
+    app = App(f"{plan.name}.workers", plan.kafka, list(host.topics), host, session_s)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
@@ -85,6 +97,16 @@ async def run(plan: Plan, hops: Hops, report: Report) -> int:
         await connections.close()
     report(WorkerEvent(event="stopped"))
     return HALTED if has_halted and code == DONE else code
+
+
+async def _session_s(plan: Plan, wanted: float | None) -> float:
+    least = await asyncio.to_thread(session_min_s, plan.kafka)
+    if wanted is None:
+        return max(SESSION_S, UNKNOWN_SESSION_S if least is None else least)
+    if least is not None and wanted < least:
+        problem = f"The brokers of Kafka accept no session timeout of less than {least:g} s (it is {wanted:g} s)"
+        raise UnsafeSettings((f"{problem}: use a longer --session-timeout, or lower group.min.session.timeout.ms",))
+    return wanted
 
 
 async def _work(app: App, host: ShardHost, stop: asyncio.Event) -> int:

@@ -1,8 +1,7 @@
 """A worker that dies at a named point: `python -m tests.chaos.doomed worker all ...`, with arguments of `stream-car`.
 
 Promise: with `CHAOS_AT=point:n` the process kills itself, as `kill -9` would, when it reaches the point for the n-th
-time; nothing in Stream-CAR knows of it. `CHAOS_SESSION_MS` shortens the session of the consumer group, so that a short
-run has as many rebalances as a long one; without it the session is the shipped one.
+time; nothing in Stream-CAR knows of it.
 """
 
 import os
@@ -15,7 +14,6 @@ from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.redis.scripts import ScriptCalls
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
-from stream_car.cluster import consumer_group
 from stream_car.processing.outbox import WatermarkEmitter
 
 P = ParamSpec("P")
@@ -84,5 +82,4 @@ if __name__ == "__main__":
     if death := os.environ.get("CHAOS_AT"):
         death_point, _, death_number = death.rpartition(":")
         doom(death_point, int(death_number))
-    consumer_group.SESSION_MS = int(os.environ.get("CHAOS_SESSION_MS", consumer_group.SESSION_MS))
     main()

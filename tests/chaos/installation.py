@@ -57,7 +57,7 @@ class Installation:
         self.ruleset = rule_packs.load(rules)
         self.workers: list[Worker] = []
         self.acknowledged: dict[tuple[int, int], Message] = {}  # by partition and offset
-        self.environment: dict[str, str] = {}  # for all workers of this installation
+        self.worker_options: Sequence[str] = ()  # for all workers
         self._random = Random(7)
 
     @asynccontextmanager
@@ -77,14 +77,16 @@ class Installation:
             await client.aclose()
             await asyncio.to_thread(delete, self.server, self.layout)
 
-    def worker(self, hops: str = "all", rules: str | None = None) -> Worker:
+    def worker(self, hops: str = "all", rules: str | None = None, options: Sequence[str] = ()) -> Worker:
         """Start a worker."""
-        return self._start(Worker, ["worker", hops], self.rules if rules is None else [rules])
+        return self._start(
+            Worker, ["worker", hops, *self.worker_options, *options], self.rules if rules is None else [rules]
+        )
 
     def doomed(self, point: str = "", number: int = 1) -> Worker:
         """Start a worker that dies when it reaches a point of `doomed.POINTS` for the n-th time."""
         environment = {"CHAOS_AT": f"{point}:{number}"} if point else {}
-        return self._start(Worker, ["worker", "all"], self.rules, environment, DOOMED)
+        return self._start(Worker, ["worker", "all", *self.worker_options], self.rules, environment, DOOMED)
 
     def query_worker(self, token: str | None = None) -> QueryWorker:
         """Start a query worker. With a token, it answers only requests that have it."""
@@ -106,7 +108,7 @@ class Installation:
         addresses = {"STREAM_CAR_KAFKA": self.server.address, "STREAM_CAR_REDIS": self.redis.url}
         worker = kind(
             self.folder / f"process-{len(self.workers)}.log",
-            {**addresses, **self.environment, **(environment or {})},
+            {**addresses, **(environment or {})},
             [*command, *options],
             program,
         )

@@ -16,7 +16,7 @@ from tests.chaos.judge import Verdict
 from tests.chaos.workers import Worker
 from tests.simulation.world import Violation
 
-SESSION_S = 6.0  # the shipped session of workers
+SESSION_S = 3.0  # the shipped session of workers
 SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}  # a setting of brokers, whose default allows none below 6 s
 WORKERS = 3
 CUT_MAX = 1 << 16
@@ -62,7 +62,7 @@ class Chaos:
         self.kafka, self.redis = kafka, redis
         self.random = Random(seed)
         self.installation = Installation(kafka.address, redis.url, folder)
-        self.installation.environment["CHAOS_SESSION_MS"] = str(int(session_s * 1000))
+        self.installation.worker_options = ["--session-timeout", f"{session_s:g}"]
         self.deaths = 0  # of workers that had shards
         self.reached: dict[str, int] = {}  # deaths by point
         self._session_s = session_s

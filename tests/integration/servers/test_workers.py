@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topics import session_min_s
 from tests.chaos.installation import Installation
 from tests.support.servers import in_one_worker
 
@@ -49,3 +51,16 @@ async def test_each_hop_can_be_a_process_of_its_own_and_other_rules_halt_with_a_
         stranger = installation.worker("frontier", rules="incident")
         assert await stranger.ended() == 3
         assert {(event.hop, event.code) for event in stranger.events("halted")} == {("frontier", "generation")}
+
+
+async def test_a_session_timeout_that_the_brokers_do_not_accept_is_named_at_start(
+    kafka: str, redis: str, tmp_path: Path
+) -> None:
+    least = session_min_s(KafkaServer(address=kafka))
+    assert least is not None
+    async with Installation(kafka, redis, tmp_path).open() as installation:
+        accepted = installation.worker(options=["--session-timeout", f"{least:g}"])
+        too_short = installation.worker(options=["--session-timeout", f"{least / 2:g}"])
+        await accepted.assigned(5)
+        assert await too_short.ended() == 2
+        assert "group.min.session.timeout.ms" in too_short.output()
