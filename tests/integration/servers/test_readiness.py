@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from stream_car.cluster import service as services, state_check
 from stream_car.cluster.connections import Connections
 from stream_car.cluster.service import ClusterService
-from stream_car.errors import InvalidRequest, Unavailable
+from stream_car.errors import InvalidRequest, NotVisible, Unavailable
 from stream_car.ports import Hop, ShardId
+from stream_car.processing.partitions import Partitions
 from stream_car.queries.answers import Answer, Audit, Explanation, Frontier, History, Resolution
 from tests.support.cluster import (
     FRONTIERS,
@@ -212,6 +213,29 @@ async def test_state_that_cannot_be_built_again_says_lost_history_in_every_answe
     for answers in (old, fresh):
         assert {name for name, reasons in answers.items() if "lost_history" not in reasons} == set()
     assert old_status.reasons == ("lost_history",)
+
+
+async def test_a_shard_that_is_taken_over_does_not_concern_exact_answers_from_others(kafka: str, redis: str) -> None:
+    partitions = Partitions(intakes=len(INTAKES), frontiers=len(FRONTIERS))
+    dead = FRONTIERS[0]
+    topics = {partitions.of_scope(f"topic={n}".encode()): str(n) for n in range(40)}  # one in each shard
+    async with installed(kafka, redis) as cluster:
+        await cluster.calls.publish([document(f"claim {shard}", topic=topic) for shard, topic in topics.items()])
+        await cluster.rest()
+        await cluster.kill_shards()
+        await cluster.start_shards([place for place in PLACES if place != dead])
+        denials = [document(f"denial {shard}", "denial", 1, topic=topic) for shard, topic in topics.items()]
+        await cluster.calls.publish(denials)
+        answers = {}
+        for shard in topics:
+            after = [(f"denial {shard}", 1)]
+            try:
+                answers[shard] = await cluster.calls.resolve([f"claim {shard}"], min_revisions=after, timeout_ms=2000)
+            except NotVisible:
+                assert shard == dead.shard
+
+    assert set(answers) == set(topics) - {dead.shard}
+    assert {(answer.status, answer.reasons) for [answer] in answers.values()} == {("superseded", ())}
 
 
 async def test_the_next_answer_after_a_receipt_knows_the_document_or_says_that_it_does_not(

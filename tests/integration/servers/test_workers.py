@@ -1,10 +1,15 @@
 """Worker processes over a real Kafka and a real Redis."""
 
+from collections import Counter
 from pathlib import Path
 
+import msgspec
+
+from deploy.local import Kafka
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topics import session_min_s
 from tests.chaos.installation import Installation
+from tests.chaos.workers import until
 from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("kafka")
@@ -64,3 +69,27 @@ async def test_a_session_timeout_that_the_brokers_do_not_accept_is_named_at_star
         await accepted.assigned(5)
         assert await too_short.ended() == 2
         assert "group.min.session.timeout.ms" in too_short.output()
+
+
+async def test_a_worker_whose_broker_is_away_writes_few_lines_and_all_of_them_are_json(
+    local_kafka: None, redis: str, tmp_path: Path
+) -> None:
+    own = Kafka(tmp_path / "kafka")
+    own.start()
+    try:
+        async with Installation(own.address, redis, tmp_path).open() as installation:
+            worker = installation.worker()
+            await worker.assigned(5)
+            own.kill()
+            await until(lambda: len(worker.events("trouble")) == 5, 60.0, "the worker has not noticed")
+            lines = worker.output().splitlines()
+            own.start()
+            await until(lambda: len(worker.events("recovered")) == 5, 60.0, "the worker has not recovered")
+            await installation.publish(50)
+            await installation.judge()
+    finally:
+        own.kill()
+
+    decoded = [msgspec.json.decode(line, type=dict[str, object]) for line in lines]
+    messages = Counter(str(item.get("event") or item["logger"]) for item in decoded)
+    assert max(messages.values()) <= 20, messages  # thousands, if each attempt were a line

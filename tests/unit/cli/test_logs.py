@@ -5,7 +5,7 @@ import logging
 import msgspec
 import pytest
 
-from stream_car.cli.logs import LogFormat
+from stream_car.cli.logs import LogFormat, RepeatFilter
 from stream_car.http.audit_log import AuditedReceipt, AuditRecord
 
 HOSTILE = "a\nERROR forged\r\x1b[2J\x9b31m\u202eb\u2028c"
@@ -53,3 +53,28 @@ def test_the_lines_of_a_traceback_are_indented() -> None:
     assert lines[0].endswith("failed") and len(lines) > 3
     assert all(text.startswith("    ") and text.isprintable() for text in lines[1:])
     assert facts["message"] == "failed" and "ValueError" in facts["exception"]
+
+
+def test_what_another_library_repeats_is_one_line_that_counts_the_others() -> None:
+    written: list[str] = []
+    repeats = RepeatFilter()
+
+    def log(name: str, message: str, at: float, *arguments: object) -> None:
+        record = logging.LogRecord(name, logging.ERROR, __file__, 1, message, arguments, None)
+        record.created = 1_700_000_000 + at
+        if repeats.filter(record):
+            written.append(LogFormat(as_json=False).format(record).partition(" ")[2])
+
+    for number in range(250):  # a quarter of a second apart
+        log("aiokafka", "No connection to node %s", number / 4, number)
+    log("aiokafka", "Another message", 1)
+    log("stream_car.audit", "published", 1)
+    log("stream_car.audit", "published", 1)
+
+    assert written == [
+        "ERROR aiokafka: No connection to node 0",
+        *(f"ERROR aiokafka: No connection to node {at} (39 more like this)" for at in (40, 80, 120, 160, 200, 240)),
+        "ERROR aiokafka: Another message",
+        "ERROR stream_car.audit: published",
+        "ERROR stream_car.audit: published",
+    ]
