@@ -230,6 +230,7 @@ class IndexedDocument(Struct, frozen=True, kw_only=True, gc=False):
     document: Document
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
+    aliases: tuple[str, ...] = ()  # other names of the document, or of the record of which it is an edition
     terms: DocumentTerms | None = None  # the document's terms, if they have been computed already
 
 
@@ -282,5 +283,6 @@ class AnchorIndex(Protocol):
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Return the names of up to `limit` scopes that have all these pairs, in order of name.
 
-        A scope that has been listed stays listed.
+        A scope that has been listed stays listed. The key `scope_names.ALIAS` finds by an alias of a document: the
+        scope of its record, or the link scope of its id if it has no record.
         """

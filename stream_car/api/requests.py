@@ -45,7 +45,9 @@ Text = Annotated[
         extra={IN_LIBRARY: limits.TEXT_MAX},
     ),
 ]
-Name = Annotated[str, Meta(min_length=1, max_length=1_100, description="A document id, a chunk id or a record.")]
+Name = Annotated[
+    str, Meta(min_length=1, max_length=1_100, description="A document id, a chunk id, a record, or another name of it.")
+]
 Time = Annotated[
     datetime,
     Meta(
@@ -130,7 +132,11 @@ class Search(Request[tuple[a.Evidence, ...]], frozen=True, kw_only=True):
 
 
 class Resolve(Request[tuple[a.Resolution, ...]], frozen=True, kw_only=True):
-    """Report what controls each of these documents, chunks (`document#chunk`) or records now."""
+    """Report what controls each of these documents, chunks (`document#chunk`) or records now.
+
+    A record also has other names: the values of scope keys that its rule pack marks with `by_name`. A version after `@`
+    and the form of a purl are allowed: `lodash@4.17.4` and `pkg:npm/lodash` mean `lodash`.
+    """
 
     names: Names
     as_of: Time | None = None

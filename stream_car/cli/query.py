@@ -62,7 +62,7 @@ def _searched_types(calls: Calls) -> Sequence[str]:
     """Return the types that a search reads if these are not all, and note why documents may be missing."""
     hints.note_unknown_types(calls)
     ruleset = Ruleset(calls.rules().packs)
-    anchors = ruleset.anchor_types()
+    anchors = ruleset.anchor_types
     return sorted(anchors) if anchors < ruleset.pack_of.keys() else ()
 
 
@@ -92,11 +92,13 @@ def search(session: Session, text: str, k: int) -> None:
 def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> None:
     """Show what controls documents now, by id.
 
-    IDs are those of documents, chunks (`document#chunk`) or records, so that you can keep your own retriever. Exit
-    code 1 if none of them is known.
+    IDs are those of documents, chunks (`document#chunk`) or records, so that you can keep your own retriever. They may
+    be other names of a record, such as a CVE, a package, `package@version` or a purl. Exit code 1 if none of them is
+    known.
 
     Examples:
       stream-car resolve GHSA-jf85-cpcp-j695
+      stream-car resolve CVE-2019-10744 lodash@4.17.4 pkg:npm/lodash@4.17.4
       stream-car resolve advisory-17#chunk-3 advisory-18 --json
       your-retriever | xargs stream-car resolve
     """
@@ -114,9 +116,9 @@ def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> Non
 def get(session: Session, ids: Sequence[str]) -> None:
     """Show documents as they were published, by id.
 
-    IDs are those of documents, chunks (`document#chunk`) or records. Of a record, the editions in force are shown; if
-    there are none, the latest one. With --json, `document` is what was published: publishing it again changes nothing.
-    Exit code 1 if none of them has a document.
+    IDs are those of documents, chunks (`document#chunk`) or records, or other names of a record. Of a record, the
+    editions in force are shown; if there are none, the latest one. With --json, `document` is what was published:
+    publishing it again changes nothing. Exit code 1 if none of them has a document.
 
     Examples:
       stream-car get GHSA-jf85-cpcp-j695

@@ -255,7 +255,8 @@ def resolution(resolution: a.Resolution) -> RenderableType:
 def head(named: a.Resolution | a.Lookup) -> Text:
     """Return a name, its status, and what it names if that is not a document."""
     line = Text.assemble(words(named.name, "bold"), " is ", status_text(named.status))
-    return line.append(f" (it names a {named.via})", FAINT) if named.via in ("chunk", "record") else line
+    kind = {"chunk": "it names a chunk", "record": "it names a record", "alias": "another name"}.get(named.via)
+    return line.append(f" ({kind})", FAINT) if kind else line
 
 
 def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> RenderableType:

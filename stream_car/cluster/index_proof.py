@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.core.revisions import document_key
+from stream_car.core.rules import Ruleset
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted
 from stream_car.ports import Log, Record, ShardId, SnapshotReader
@@ -35,7 +36,7 @@ class IndexProof:
         snapshots: SnapshotReader,
         documents: Log,
         folds: Sequence[IntakeFold],
-        anchor_types: Set[str],
+        ruleset: Ruleset,
         partitions: Partitions,
     ) -> None:
         self.repaired = 0  # documents, since the process began
@@ -45,7 +46,7 @@ class IndexProof:
         self._snapshots = snapshots
         self._documents = documents
         self._folds = folds
-        self._anchor_types = anchor_types
+        self._ruleset = ruleset
         self._partitions = partitions
         self.begin()
 
@@ -92,7 +93,7 @@ class IndexProof:
         return stored
 
     async def _repair(self, stored: Mapping[str, StoredDocument | None]) -> None:
-        batch = IndexBatch(self._anchor_types)
+        batch = IndexBatch(self._ruleset)
         removed = [name for name, value in stored.items() if value is None or value.retracted]
         for name, value in stored.items():
             if value is not None and not value.retracted:

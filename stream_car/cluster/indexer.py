@@ -73,12 +73,12 @@ class Indexer:
         self._keys = keys
         self._snapshots = snapshots
         self._documents = documents
-        self._anchor_types = ruleset.anchor_types()
+        self._ruleset = ruleset
         self._folds = [
             IntakeFold(ruleset, partitions, shard=shard, signatures=signatures) for shard in range(partitions.intakes)
         ]
         self._shards = [ShardId("intake", shard) for shard in range(partitions.intakes)]
-        self._proof = IndexProof(index, keys, snapshots, documents, self._folds, self._anchor_types, partitions)
+        self._proof = IndexProof(index, keys, snapshots, documents, self._folds, ruleset, partitions)
         self._is_after_pass = self._was_built_again = False
         self._next_pass_at = 0.0
         self._missing = 0  # documents that cannot be indexed any more
@@ -169,7 +169,7 @@ class Indexer:
             if halted.code != "lost_history":
                 raise
         first, _ = await self._documents.range(partition)
-        await self._move(partition, min(first, up_to), [], IndexBatch(self._anchor_types))
+        await self._move(partition, min(first, up_to), [], IndexBatch(self._ruleset))
         self.is_proven = False
         return ()
 
@@ -259,7 +259,7 @@ class Indexer:
         next_offset, values = (await self._snapshots.peek({shard: [document_key(name) for name in names]}))[shard]
         if next_offset <= records[-1].offset:  # the shard has fallen back since its head was read
             raise ShardMoved(LOST)
-        batch = IndexBatch(self._anchor_types)
+        batch = IndexBatch(self._ruleset)
         for content in decoded:
             if content.statement is not None:
                 key = document_key(content.statement.id)

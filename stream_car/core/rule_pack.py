@@ -36,10 +36,14 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a scope key is read: the case folding of its values, and the name that rules use for it."""
+    """How a scope key is read: the case folding of its values, and the name that rules use for it.
+
+    With `by_name`, people may ask for a document by a value of this key. It decides nothing.
+    """
 
     fold: CaseFold = "none"
     rename: str | None = None
+    by_name: bool = False
 
 
 class RulePack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -61,6 +61,7 @@ class Ruleset:
         self.pack_of = {type_name: pack for pack in self.packs for type_name in pack.types}
         self._rules_by_keys: dict[str, dict[str, TypeRules]] = {}
         self._key_names = {pack.name: _key_names(pack) for pack in self.packs}
+        self._naming_keys = {pack.name: _naming_keys(pack) for pack in self.packs}
         self._scope_specs = {type_name: self._scope_spec(type_name, pack) for type_name, pack in self.pack_of.items()}
         for type_name in self.pack_of:
             self._compile(type_name)
@@ -70,6 +71,8 @@ class Ruleset:
             self._by_first_key.setdefault(first, []).append((tuple(f", {key}=" for key in others), by_type))
         self._compares_nothing = {name for name in self.pack_of if not any(r.compared for r in self._all_rules(name))}
         self.amendable_types = {name for name in self.pack_of if any(r.amended_by for r in self._all_rules(name))}
+        # the types that Stage 1 may return
+        self.anchor_types = frozenset(name for pack in self.packs for name in (pack.anchor_types or pack.types))
         self.digest = _digest(self.packs)
         self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
 
@@ -175,10 +178,6 @@ class Ruleset:
         total = sum(voidable)
         return tuple(total - own for own in voidable) if total else ()
 
-    def anchor_types(self) -> frozenset[str]:
-        """Return the types that Stage 1 may return."""
-        return frozenset(type_name for pack in self.packs for type_name in (pack.anchor_types or pack.types))
-
     def normalize_part(self, key: str, value: str) -> tuple[str, str]:
         """Return a `key=value` pair of a query as the rules spell it, read by a pack that knows the key."""
         for readings in self._key_names.values():
@@ -202,6 +201,24 @@ class Ruleset:
         if len(distinct) > SCOPES_MAX:
             raise _too_many_scopes(document)
         return distinct
+
+    def aliases(self, document: Document) -> tuple[str, ...]:
+        """Return the names by which people may ask for a document, at most 1,024: values of keys with `by_name`."""
+        folds = self._naming_keys[self.pack_of[document.type].name]
+        if not folds:
+            return ()
+        names = (
+            fold_case(value, folds[key])
+            for scope_map in document.scope
+            for key in scope_map.keys() & folds.keys()
+            for value in scope_map[key]
+        )
+        return tuple(dict.fromkeys(islice(names, SCOPES_MAX)))
+
+    def aliases_spelt(self, name: str) -> tuple[str, ...]:
+        """Return how `aliases` may spell a name."""
+        folds = {fold for keys in self._naming_keys.values() for fold in keys.values()}
+        return tuple(dict.fromkeys(fold_case(name, fold) for fold in sorted(folds)))
 
     def missing_keys(self, document: Document) -> tuple[str, ...]:
         """Return the scope keys that rules of its type use and that no scope map of the document has."""
@@ -264,6 +281,13 @@ def _key_names(pack: RulePack) -> dict[str, tuple[str, CaseFold]]:
         name = spec.rename or key
         names[key] = (name, spec.fold if spec.fold != "none" else pack.keys.get(name, spec).fold)
     return names
+
+
+def _naming_keys(pack: RulePack) -> dict[str, CaseFold]:
+    """Return the keys of a pack by whose values people may ask for a document, and their case folding."""
+    return {
+        key: fold for key, (name, fold) in _key_names(pack).items() if name in pack.keys and pack.keys[name].by_name
+    }
 
 
 def _clause(rule: Rule, type_name: str) -> Clause:

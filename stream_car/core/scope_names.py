@@ -10,6 +10,7 @@ import msgspec
 LINK = "document"  # the scope `document=<id>` contains the documents that void this id by name
 AMENDED = "amended"  # the scope `amended=<id>` contains the documents that amend this id by name
 RECORD = "record"  # every document that has this key joins `record=<value>`
+ALIAS = ""  # the key under which the index lists the scope of a record, or the link scope of an id, by other names
 RESERVED_KEYS = frozenset({LINK, AMENDED})
 
 _QUOTED = frozenset('",=\\')

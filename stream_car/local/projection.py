@@ -67,7 +67,6 @@ class Projection:
         self._prefetch: Prefetch | None = None
         self._prefetched_terms: dict[int, DocumentTerms] = {}  # by offset
         self._indexed = -1  # the next record to index; unknown until the index was read
-        self._anchor_types = ruleset.anchor_types()
         for path in (folder.parent, folder):  # `parents=True` would not give parents this mode
             path.mkdir(exist_ok=True, mode=0o700)
         self.file = StateFile(folder / "state.sqlite")
@@ -167,7 +166,7 @@ class Projection:
             if self.queries.cache is not None:
                 for record in applied:
                     self.queries.cache.invalidate(record.record.offset, record.effects.touched)
-            batch = IndexBatch(self._anchor_types)
+            batch = IndexBatch(self.ruleset)
             batch.add_applied(applied, self._prefetched_terms)
             if self._prefetch is not None:
                 self._prefetch.receive(applied[-1].record.offset + 1)  # makes room for more while this is indexed
@@ -181,7 +180,7 @@ class Projection:
         position = await self.index.position()
         while position < up_to:
             records = await self.log.fetch(0, position, min(CATCH_UP_MAX, up_to - position))
-            batch = IndexBatch(self._anchor_types)
+            batch = IndexBatch(self.ruleset)
             for record in records:
                 decoded = self.fold.read(record)
                 if decoded.statement is not None:

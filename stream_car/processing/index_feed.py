@@ -4,10 +4,11 @@ Promise: of each id, the current revision if it is accepted, none if it is retra
 statement ever named, so that they stay listed.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 
 from stream_car.codec import content_digest
 from stream_car.core.documents import Document, Statement
+from stream_car.core.rules import Ruleset
 from stream_car.core.stored import StoredDocument
 from stream_car.ports import IndexedDocument
 from stream_car.processing.effects import DecodedRecord, Effects
@@ -21,9 +22,9 @@ CURRENT = frozenset({"accepted", "pending", "retracted"})  # outcomes after whic
 class IndexBatch:
     """What goes to the index together: the current state of each id, and every scope that was named."""
 
-    def __init__(self, anchor_types: Set[str]) -> None:
+    def __init__(self, ruleset: Ruleset) -> None:
         self.scopes: set[str] = set()
-        self._anchor_types = anchor_types
+        self._ruleset = ruleset
         self._by_id: dict[str, IndexedDocument | None] = {}
 
     @property
@@ -56,9 +57,12 @@ class IndexBatch:
     def _add(self, statement: Statement, scopes: tuple[str, ...], terms: DocumentTerms | None) -> None:
         self.scopes.update(scopes)
         if isinstance(statement, Document):
-            is_anchor = statement.type in self._anchor_types
             self._by_id[statement.id] = IndexedDocument(
-                document=statement, scopes=scopes, anchor=is_anchor, terms=terms
+                document=statement,
+                scopes=scopes,
+                anchor=statement.type in self._ruleset.anchor_types,
+                aliases=self._ruleset.aliases(statement),
+                terms=terms,
             )
         else:
             self._by_id[statement.id] = None

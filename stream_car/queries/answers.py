@@ -17,6 +17,7 @@ from stream_car.processing.receipts import Receipt
 
 JsonValue = Annotated[object, Meta(extra_json_schema={"description": "Any JSON value."})]
 DocumentStatus = Literal["in_force", "superseded", "retracted", "pending", "unknown"]
+NamedBy = Literal["id", "chunk", "record", "alias", ""]
 Incomplete = Literal[
     "cycle",
     "successor_missing",
@@ -155,7 +156,7 @@ class Resolution(Struct, frozen=True, kw_only=True):
 
     name: str
     status: DocumentStatus
-    via: Literal["id", "chunk", "record", ""] = ""
+    via: NamedBy = ""
     groups: tuple[Group, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
 
@@ -187,7 +188,7 @@ class Lookup(Struct, frozen=True, kw_only=True):
 
     name: str
     status: DocumentStatus
-    via: Literal["id", "chunk", "record", ""] = ""
+    via: NamedBy = ""
     documents: tuple[PublishedDocument, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
 

@@ -16,7 +16,8 @@ from stream_car.errors import Halted, InvalidDocument
 from stream_car.ports import Record
 from stream_car.processing.fold import DIGEST_BYTES
 from stream_car.queries.answers import DocumentStatus, Lookup, OriginalDocument, PublishedDocument
-from stream_car.queries.queries import Queries, ResolvedName
+from stream_car.queries.names import ResolvedName
+from stream_car.queries.queries import Queries
 from stream_car.queries.snapshot import Snapshot
 
 PER_NAME_MAX = 20  # documents returned for one name
@@ -73,7 +74,7 @@ def _lookup(
         status=statuses[chosen[0]][1] if chosen else resolved.status,
         via=resolved.via,
         documents=tuple(originals[name] for name in chosen[:PER_NAME_MAX]),
-        reasons=("limit",) if len(chosen) > PER_NAME_MAX else (),
+        reasons=("limit",) if len(chosen) > PER_NAME_MAX or resolved.has_more else (),
     )
 
 

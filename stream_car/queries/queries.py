@@ -10,15 +10,13 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Literal, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import record_scope
-from stream_car.core.stored import Entry, Scope, StoredDocument
-from stream_car.core.timeline import all_members
-from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult, pages_of
+from stream_car.core.stored import StoredDocument
+from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import (
@@ -41,6 +39,7 @@ from stream_car.queries.assembly import (
 )
 from stream_car.queries.cache import AnswerCache
 from stream_car.queries.limits import DEPTH
+from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias
 from stream_car.queries.read_options import (
     DEFAULT_OPTIONS,
     IN_FLIGHT,
@@ -56,7 +55,6 @@ from stream_car.queries.snapshot import Snapshot
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.settings import SETTINGS
 
-EDITIONS_MAX = 100
 CLOSURE_MAX = 1_000_000  # members of one scope that a check looks at
 
 T = TypeVar("T")
@@ -264,8 +262,8 @@ class Queries:
         groups = {group.anchor.id: group for group in await groups_of(snapshot, self.index, walks)}
         return tuple(_resolution(resolved, groups) for resolved in resolved_names)
 
-    async def resolve_name(self, snapshot: Snapshot, name: str) -> "ResolvedName":
-        """The documents that a name refers to. The first that exists wins: exact id, chunk of an id, record."""
+    async def resolve_name(self, snapshot: Snapshot, name: str) -> ResolvedName:
+        """The documents that a name refers to. The first that exists wins: exact id, chunk of an id, record, alias."""
         stored = await snapshot.document(name)
         if stored is not None:
             return ResolvedName(name, "id", (name,), _status_of(stored))
@@ -277,9 +275,9 @@ class Queries:
         for record in (name, owner):
             scope = await snapshot.scope(record_scope(record)) if record else None
             if scope is not None and (scope.entries or scope.directory):
-                editions = await snapshot.with_pages(partial(_latest_editions, scope, snapshot))
+                editions = await snapshot.with_pages(partial(latest_editions, scope, snapshot))
                 return ResolvedName(name, "record", tuple(entry.id for entry in editions), "in_force")
-        return ResolvedName(name, "", (), "unknown")
+        return await resolve_alias(snapshot, self.index, name)
 
     async def check(
         self,
@@ -350,19 +348,6 @@ def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisio
     return marked
 
 
-class ResolvedName(Struct, frozen=True):
-    """A name, the documents that it refers to, and how it was read (`via`)."""
-
-    name: str
-    via: Literal["id", "chunk", "record", ""]
-    ids: tuple[str, ...]
-    status: DocumentStatus
-
-
-def _latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
-    return sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
-
-
 def _status_of(stored: StoredDocument) -> DocumentStatus:
     if stored.retracted:
         return "retracted"
@@ -377,4 +362,10 @@ def _resolution(resolved: ResolvedName, groups: dict[str, Group]) -> Resolution:
             status = "pending"
         elif not any(group.anchor.status == "in_force" for group in own_groups):
             status = "superseded"
-    return Resolution(name=resolved.name, status=status, via=resolved.via, groups=own_groups)
+    return Resolution(
+        name=resolved.name,
+        status=status,
+        via=resolved.via,
+        groups=own_groups,
+        reasons=("limit",) if resolved.has_more else (),
+    )

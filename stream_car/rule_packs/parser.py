@@ -32,7 +32,7 @@ _PACK_FIELDS = (
     "rules",
     "fixed",
 )
-_KEY_FIELDS = ("fold", "rename")
+_KEY_FIELDS = ("fold", "rename", "by_name")
 _RULE_FIELDS = ("name", "superseding", "superseded", "scope", "effect", "differ_on", "outcome", "material")
 _FOLDS = ("none", "lower", "upper")
 _EFFECTS = ("supersede", "amend")
@@ -128,10 +128,18 @@ class _Parser:
             self.check_fields(spec, _KEY_FIELDS, f"the key {name!r}")
             fold = self.choice(spec, "fold", _FOLDS, f"the key {name!r}")
             rename = self.text(spec, "rename", f"the key {name!r}", required=False) or None
-            keys[name] = Key(fold=cast(CaseFold, fold), rename=rename)
+            keys[name] = Key(fold=cast(CaseFold, fold), rename=rename, by_name=self.flag(spec, "by_name", name))
         for name, key in keys.items():
             self.check_key(name, key, keys)
         return keys
+
+    def flag(self, spec: Table, field: str, key: str) -> bool:
+        value = spec.get(field, False)
+        if value is True and "rename" in spec:
+            self.report(f"the key {key!r} is renamed. Give `{field}` to the key {spec['rename']!r} instead.")
+        elif not isinstance(value, bool):
+            self.report(f"{field!r} of the key {key!r} must be true or false.")
+        return value is True
 
     def check_key(self, name: str, key: Key, keys: Mapping[str, Key]) -> None:
         if name in RESERVED_KEYS or key.rename in RESERVED_KEYS:

@@ -7,6 +7,7 @@ from math import log
 import pytest
 
 from stream_car.core.documents import Document
+from stream_car.core.scope_names import ALIAS
 from stream_car.ports import AnchorIndex, IndexedDocument
 from stream_car.ranking.bm25 import TERMS_MAX
 from stream_car.ranking.settings import SETTINGS
@@ -54,6 +55,15 @@ async def test_what_was_applied_is_found_by_the_next_call(index: AnchorIndex) ->
     assert set(await index.documents(["a"])) == {"a"}
     assert list(await index.scopes([("package", "axios")], 10)) == ["package=axios"]
     assert await index.position() == 1
+
+
+async def test_an_alias_finds_the_scope_of_the_record_or_else_the_links_to_the_document(index: AnchorIndex) -> None:
+    edition = Document(id="R-1@2", type="advisory", time=1, scope=({"record": ("R-1",)},))
+    single = IndexedDocument(document=Document(id="S, 1", type="advisory", time=1), aliases=("CVE-1",))
+    await index.apply([IndexedDocument(document=edition, aliases=("CVE-1", "a=b, c")), single], (), 2)
+
+    assert list(await index.scopes([(ALIAS, "CVE-1")], 10)) == ['document="S, 1"', "record=R-1"]
+    assert list(await index.scopes([(ALIAS, "a=b, c")], 10)) == ["record=R-1"]
 
 
 async def test_a_large_batch_is_found_by_the_next_call(index: AnchorIndex) -> None:

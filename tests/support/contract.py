@@ -55,7 +55,7 @@ RULESET = Ruleset(
                 rule("withdrawal-voids-offer", "withdrawal", "offer", "product"),
                 rule("later-draft", "draft", "draft", "product"),
             ),
-            keys={"product": Key(fold="lower"), "item": Key(rename="product")},
+            keys={"product": Key(fold="lower", by_name=True), "item": Key(rename="product")},
         ),
     ]
 )
@@ -233,6 +233,8 @@ REQUESTS: dict[str, r.Request[object]] = {
     "one plain tea": r.Search(text="tea", k=1),
     "every name": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown")),
     "every name, then": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown"), as_of=AS_OF),
+    "other names": r.Resolve(names=("CUP", "cup@2", "pkg:generic/Cup@1?arch=x", "cups")),
+    "originals by other names": r.GetDocuments(names=("CUP", "pan@1", "cups")),
     "originals": r.GetDocuments(names=(*NAMES, CHUNK, "edition", "unknown")),
     "originals, not seen": r.GetDocuments(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
     "a name, not seen": r.Resolve(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),

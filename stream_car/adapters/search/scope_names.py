@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stream_car.adapters.database import connect, require_unchanged, seal_database, sync_log, translate_errors
-from stream_car.core.scope_names import part_name, scope_parts
+from stream_car.core.scope_names import ALIAS, part_name, scope_parts
 from stream_car.errors import StreamCarError
 
 CURE = "Delete the folder of the index; it is rebuilt from the log."
@@ -26,7 +26,7 @@ class ScopeNames:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen: set[str] = set()
+        self._seen: set[str | tuple[str, str]] = set()
         require_unchanged(path, CURE)
         with translate_errors(path, CURE):
             self._connection = connect(path, synchronous="NORMAL")
@@ -39,13 +39,24 @@ class ScopeNames:
     def add(self, scopes: Iterable[str]) -> None:
         """Add scopes. The next `flush` commits them."""
         new = set(scopes) - self._seen
-        if not new:
-            return
-        rows = sorted((part_name(key, value), scope) for scope in new for key, value in scope_parts(scope))
+        if new:
+            self._insert(sorted((part_name(key, value), scope) for scope in new for key, value in scope_parts(scope)))
+            self._remember(new)
+
+    def add_aliases(self, aliases: Iterable[tuple[str, str]]) -> None:
+        """Add scopes under an alias, as (alias, scope). The next `flush` commits them."""
+        new = {(part_name(ALIAS, alias), scope) for alias, scope in aliases} - self._seen
+        if new:
+            self._insert(sorted(new))
+            self._remember(new)
+
+    def _insert(self, rows: Sequence[tuple[str, str]]) -> None:
         with translate_errors(self._path, CURE):
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT OR IGNORE INTO parts (part, scope) VALUES (?, ?)", rows)
+
+    def _remember(self, new: set[str] | set[tuple[str, str]]) -> None:
         if len(self._seen) + len(new) > _SEEN_MAX:
             self._seen.clear()
         self._seen |= new

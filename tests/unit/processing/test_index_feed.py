@@ -4,15 +4,27 @@ import pytest
 
 from stream_car.core.documents import Retraction, Statement
 from stream_car.core.revisions import Input
+from stream_car.core.rule_pack import Key, RulePack
+from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Entry, StoredDocument
 from stream_car.ports import Record
 from stream_car.processing.effects import DecodedRecord, Effects, Outcome
 from stream_car.processing.index_feed import IndexBatch
 from stream_car.processing.shard import AppliedRecord
 from stream_car.ranking.bm25 import DocumentTerms
-from tests.support.engines import document
+from tests.support.engines import TYPES, document
 
 TEA = ("topic=tea",)
+RULESET = Ruleset(
+    [
+        RulePack(
+            name="talk",
+            types=TYPES,
+            anchor_types=("claim", "denial"),
+            keys={"topic": Key(fold="lower", by_name=True), "theme": Key(rename="topic"), "place": Key()},
+        )
+    ]
+)
 
 
 def decoded(statement: Statement | None, *scopes: str, offset: int = 0) -> DecodedRecord:
@@ -27,7 +39,7 @@ def applied(
 
 
 def batch() -> IndexBatch:
-    return IndexBatch(anchor_types={"claim", "denial"})
+    return IndexBatch(RULESET)
 
 
 @pytest.mark.parametrize("outcome", ["accepted", "pending"])
@@ -97,3 +109,13 @@ def test_a_record_that_was_applied_earlier_is_indexed_if_it_is_still_the_current
     assert (entry.document.id, entry.scopes) == ("current", ("topic=tea", "place=home"))
     assert feed.removed == ["gone"]
     assert feed.scopes == {"topic=tea", "place=home", "topic=rain", "topic=moon"}
+
+
+def test_the_values_of_keys_by_which_people_ask_are_aliases() -> None:
+    feed = batch()
+    claim = document("claim", topic="Tea", theme="MILK", place="home", colour="green")
+    feed.add_applied([applied(claim, "accepted", *TEA)], {})
+    [entry] = feed.documents
+
+    assert sorted(entry.aliases) == ["milk", "tea"]
+    assert RULESET.aliases_spelt("Tea") == ("tea",)

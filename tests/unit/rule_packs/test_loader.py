@@ -340,7 +340,7 @@ def test_the_pack_of_the_page_loads_and_does_what_the_page_says(tmp_path: Path) 
     assert definitions.voids(later=delay, earlier=promise, ruleset=rules) == definitions.Reason(
         rule="delay-voids-promise", scope="parcel=X-1"
     )
-    assert rules.anchor_types() == {"promise", "notice"}
+    assert rules.anchor_types == {"promise", "notice"}
     assert examine_pack(path).idle == ()
 
 

@@ -28,7 +28,7 @@ PROBLEMS = [
     (
         "key field",
         GOOD.replace("fold =", "case ="),
-        r"The key 'topic' has no field 'case'. It may have 'fold' and 'rename'\.",
+        r"The key 'topic' has no field 'case'. It may have 'fold', 'rename' and 'by_name'\.",
     ),
     (
         "no name",
@@ -145,6 +145,16 @@ PROBLEMS = [
         "old name in a rule",
         GOOD.replace('["topic"]', '["theme"]') + '[keys.theme]\nrename = "topic"\n',
         r"The rule .* uses the key 'theme', which is renamed to 'topic'. Write 'topic'\.",
+    ),
+    (
+        "a name by a renamed key",
+        GOOD + '[keys.theme]\nrename = "topic"\nby_name = true\n',
+        "The key 'theme' is renamed. Give `by_name` to the key 'topic' instead.",
+    ),
+    (
+        "by_name is no boolean",
+        GOOD.replace('fold = "lower"', 'by_name = "yes"'),
+        "'by_name' of the key 'topic' must be true or false.",
     ),
     (
         "unknown fold",

@@ -1,0 +1,77 @@
+"""Names that people have, such as a CVE, a package with a version or a purl, and the documents that they lead to.
+
+Promise: what a name means is data: the index lists what documents say, by keys that a rule pack marks with `by_name`.
+Cost: a look-up in the index for each spelling of the name.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from stream_car.core.scope_names import ALIAS, LINK, scope_parts
+from stream_car.core.stored import Entry, Scope
+from stream_car.core.timeline import all_members
+from stream_car.core.walk import pages_of
+from stream_car.ports import AnchorIndex
+from stream_car.queries.answers import DocumentStatus, NamedBy
+from stream_car.queries.snapshot import Snapshot
+
+EDITIONS_MAX = 100
+PURL = "pkg:"
+NAMESPACE_SEPARATORS = {"maven": ":"}  # between the namespace and the name of a package; others have a slash
+
+
+class ResolvedName(Struct, frozen=True):
+    """A name, the documents that it refers to, and how it was read (`via`)."""
+
+    name: str
+    via: NamedBy
+    ids: tuple[str, ...]
+    status: DocumentStatus
+    has_more: bool = False  # documents that are not among `ids`
+
+
+async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> ResolvedName:
+    """The latest editions of the records, and the documents without a record, that have a name as an alias."""
+    aliases = [alias for spelling in spellings(name) for alias in snapshot.ruleset.aliases_spelt(spelling)]
+    scopes = {scope: None for alias in aliases for scope in await index.scopes([(ALIAS, alias)], EDITIONS_MAX + 1)}
+    entries: list[Entry] = []
+    for target in list(scopes)[:EDITIONS_MAX]:
+        [(key, value)] = scope_parts(target)
+        if key == LINK:
+            stored = await snapshot.document(value)
+            entries += [stored.entry] if stored is not None and not stored.retracted else []
+        else:
+            scope = await snapshot.scope(target)
+            editions = await snapshot.with_pages(partial(latest_editions, scope, snapshot))
+            entries += [entry for entry in editions if entry.precedence == editions[-1].precedence]
+    entries.sort(key=lambda entry: entry.precedence)
+    ids = tuple(dict.fromkeys(entry.id for entry in entries))
+    if not ids:
+        return ResolvedName(name, "", (), "unknown")
+    return ResolvedName(name, "alias", ids, "in_force", has_more=len(scopes) > EDITIONS_MAX)
+
+
+def latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
+    """Return the latest editions in the scope of a record, oldest first. Raises `MissingPages`."""
+    return sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
+
+
+def spellings(name: str) -> Iterator[str]:
+    """Yield a name as it is, then without its version, and of a purl also the package that it means."""
+    yield name
+    plain = name
+    if name.startswith(PURL):
+        plain = name.partition("#")[0].partition("?")[0]
+    package, _, version = plain.rpartition("@")
+    if package and not package.endswith("/") and "/" not in version and ":" not in version:
+        plain = package
+    if plain != name:
+        yield plain
+    if plain.startswith(PURL):
+        kind, _, path = plain.removeprefix(PURL).partition("/")
+        namespace, slash, own_name = unquote(path).rpartition("/")
+        separator = NAMESPACE_SEPARATORS.get(kind, slash) if slash else ""
+        yield f"{namespace}{separator}{own_name}"

@@ -1,0 +1,103 @@
+"""Names that people have lead to documents: what a feed calls a vulnerability, a package with a version, a purl."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import stream_car
+from stream_car import Engine
+from stream_car.queries.names import EDITIONS_MAX
+from tests.support.feeds import Reading
+
+
+def advisory(name: str, modified: str, *aliases: str, package: str = "openssl", **fields: object) -> bytes:
+    return msgspec.json.encode(
+        {
+            "id": name,
+            "modified": modified,
+            "aliases": aliases,
+            "summary": f"{name}, {modified}",
+            "affected": [{"package": {"ecosystem": "crates.io", "name": package}}],
+            **fields,
+        }
+    )
+
+
+FEED = (
+    advisory("RUSTSEC-2023-1", "2023-01-01T00:00:00Z", "CVE-2023-53159"),
+    advisory("RUSTSEC-2023-1", "2023-02-01T00:00:00Z", "CVE-2023-53159", "GHSA-1"),
+    advisory("PYSEC-2022-1", "2023-01-01T00:00:00Z", "CVE-2022-1", package="aiohttp", withdrawn="2022-08-14T00:00:00Z"),
+    advisory("PYSEC-2023-7", "2023-03-01T00:00:00Z", "CVE-2023-53159", package="pyopenssl"),
+)
+RELEASE: Mapping[str, object] = {
+    "id": "hyper-1.0", "type": "release_note", "time": "2024-01-01", "scope": {"cve": "CVE-2024-9", "package": "Hyper"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def car(tmp_path: Path) -> Iterator[Engine]:
+    reading = Reading("osv")
+    with stream_car.open(tmp_path, rules="security") as engine:
+        for record in FEED:
+            assert engine.publish(reading.read(record)).outcomes.keys() <= {"accepted"}
+        engine.publish(RELEASE)
+        yield engine
+
+
+RUST, PYTHON = "RUSTSEC-2023-1@2023-02-01T00:00:00Z", "PYSEC-2023-7@2023-03-01T00:00:00Z"
+WITHDRAWN = "PYSEC-2022-1@2023-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("name", "documents"),
+    [
+        ("CVE-2023-53159", [PYTHON, RUST]),
+        ("cve-2023-53159", [PYTHON, RUST]),
+        ("GHSA-1", [RUST]),
+        ("openssl@0.10.40", [RUST]),
+        ("pkg:cargo/OpenSSL@0.10.40", [RUST]),
+        ("CVE-2022-1", [WITHDRAWN]),  # though no scope of an advisory holds its withdrawal
+        ("pkg:pypi/aiohttp", [WITHDRAWN]),
+        ("hyper", ["hyper-1.0"]),
+        ("CVE-2024-9", ["hyper-1.0"]),
+    ],
+)
+def test_a_name_finds_the_latest_editions_of_what_has_it(car: Engine, name: str, documents: list[str]) -> None:
+    [resolution] = car.resolve([name])
+    [lookup] = car.get([name])
+
+    assert (resolution.via, resolution.status) == ("alias", "in_force")
+    assert sorted(group.anchor.id for group in resolution.groups) == sorted(documents)
+    assert (lookup.via, [published.document.id for published in lookup.documents]) == ("alias", documents)
+    assert car.explain(name).status == "in_force"
+    assert car.check([name]).unknown == ()
+
+
+def test_an_id_comes_before_an_alias(car: Engine) -> None:
+    car.publish(dict(RELEASE, id="CVE-2022-1", scope={"cve": "CVE-2030-1", "package": "other"}))
+    [resolution] = car.resolve(["CVE-2022-1"])
+
+    assert (resolution.via, resolution.groups[0].anchor.id) == ("id", "CVE-2022-1")
+
+
+def test_what_has_no_document_any_more_is_unknown(car: Engine) -> None:
+    car.retract("hyper-1.0")
+
+    assert [resolution.status for resolution in car.resolve(["hyper", "CVE-2024-9", "curl"])] == ["unknown"] * 3
+
+
+def test_a_name_of_very_many_says_that_there_are_more(car: Engine) -> None:
+    car.publish([dict(RELEASE, id=f"hyper-{n}") for n in range(EDITIONS_MAX)])
+    [resolution] = car.resolve(["hyper@1.0"])
+
+    assert resolution.reasons == ("limit",)
+    assert len(resolution.groups) == EDITIONS_MAX
+
+
+def test_names_are_found_after_the_directory_was_opened_again(car: Engine, tmp_path: Path) -> None:
+    car.close()
+
+    with stream_car.open(tmp_path) as again:
+        assert again.resolve(["GHSA-1"])[0].status == "in_force"
