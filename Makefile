@@ -15,7 +15,8 @@
 #   make contract  500 generated requests of every operation of the service, with every check
 #   make lowest   the contract tests with the lowest versions of all dependencies, in a virtual environment of its own
 #   make kills    200 kills of a server and 200 of a client during load
-#   make attack   2,200 cases of damage to the files of a data directory, and all answers compared, half an hour
+#   make attack   2,200 cases of damage to the files of a data directory, and all answers compared; bodies of hostile
+#                 sizes, and their memory and disk; crowds of slow and idle clients; three quarters of an hour
 #   make slow     the long suites
 #   make bench    the measurements; bench-native those of the compiled core
 
@@ -97,6 +98,8 @@ kills: $(VENV)/.installed-dev
 
 attack: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.attack.damage --seed $(SEED)
+	$(BIN)/python -m tests.attack.memory
+	$(BIN)/python -m tests.attack.crowds
 
 both: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m "both and not slow" --durations=10

@@ -186,7 +186,7 @@ class Api:
                 content = await bodies.whole(body)
                 is_array = content.lstrip(bodies.BLANK)[:1] == b"["
                 if is_array and kind != bodies.EVENT:
-                    response = await self._publish_many(http, bodies.array(content))
+                    response = await self._publish_many(http, bodies.array(body, content))
                 else:
                     response = await self._publish_one(http, content)
         else:

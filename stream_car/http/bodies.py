@@ -22,7 +22,8 @@ EVENTS = "application/cloudevents-batch+json"
 ARRAY_MAX = 8 << 20
 BRACKETS_MAX = 2_000_000  # of an array; they determine the cost of cutting it
 SLICE = 256  # documents cut from an array before other requests run
-LINES_MAX, LINES_BYTES_MAX = 1024, 256 << 10  # of a slice of lines; one line may be longer
+LINES_MAX, LINES_BYTES_MAX = 2048, 256 << 10  # of a slice of lines; one line may be longer
+DOCUMENT_BYTES = 1024  # of memory that a document takes until its receipt is written, beyond its own
 BLANK = b" \t\r\n"
 
 
@@ -55,13 +56,14 @@ async def whole(body: Body) -> bytes:
     return b"".join(chunks)
 
 
-async def array(body: bytes) -> AsyncIterator[list[bytes]]:
+async def array(body: Body, content: bytes) -> AsyncIterator[list[bytes]]:
     """Yield the documents of a JSON array, in slices."""
-    if body.count(b"[") + body.count(b"{") > BRACKETS_MAX:
+    if content.count(b"[") + content.count(b"{") > BRACKETS_MAX:
         raise HttpError(
             413, "size", "The array has too many parts. Send fewer documents at once, or newline-delimited JSON."
         )
-    documents = split_documents(BytesIO(body))
+    documents = split_documents(BytesIO(content))
+    await body.hold(len(content) + DOCUMENT_BYTES * SLICE)
     while batch := list(islice(documents, SLICE)):
         yield batch
         await asyncio.sleep(0)
@@ -75,7 +77,8 @@ async def lines(body: Body) -> AsyncIterator[list[bytes]]:
     longest = DEFAULT_LIMITS.document + 1
     rest = bytearray()
     async for chunk in body.chunks():
-        await body.hold(len(rest) + len(chunk))
+        own = len(rest) + len(chunk)
+        await body.hold(own)
         documents: list[bytes] = []
         size = 0
         for line in BytesIO(chunk):
@@ -91,9 +94,11 @@ async def lines(body: Body) -> AsyncIterator[list[bytes]]:
                 documents.append(document)
                 size += len(document)
                 if len(documents) == LINES_MAX or size > LINES_BYTES_MAX:
+                    await body.hold(own + DOCUMENT_BYTES * len(documents))
                     yield documents
                     documents, size = [], 0
         if documents:
+            await body.hold(own + DOCUMENT_BYTES * len(documents))
             yield documents
     if last := bytes(rest).strip(BLANK):
         yield [last[:longest]]

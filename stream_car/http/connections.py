@@ -12,6 +12,7 @@ those that wait to be read are more than `UNREAD_MAX` bytes. Bodies have other l
 """
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -31,6 +32,7 @@ STALL_S = 30.0
 READ_RATE = 1024  # bytes per second
 UNREAD_MAX = 96 << 20
 BODY_S = 1.0  # for which no part of a body has come, before its connection counts as waiting
+SEND_MAX = 128 << 10  # bytes of answers that the system takes ahead of a client; by itself it would take megabytes
 RECEIVE_MAX = 64 << 10  # bytes taken from a socket at a time, which count before anything can limit them
 SHARES = 4
 _SLOW = HttpError(408, "slow_head", f"Send the head of a request within {HEAD_S:.0f} seconds.")
@@ -97,6 +99,9 @@ class HttpConnection(H11Protocol):
         super().connection_made(transport)
         if hasattr(transport, "max_size"):  # of asyncio's own loop, which would take 256 KiB
             transport.max_size = RECEIVE_MAX
+        peer: socket.socket | None = transport.get_extra_info("socket")
+        if peer is not None:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_MAX)
         self._received_at = self.loop.time()
         address = self.client[0] if self.client is not None else ""
         self.name = LOCAL if is_proxy(address, self.limits.proxies) else client_at(address)

@@ -82,30 +82,41 @@ class GroupCommit:
             return []
         if client is None:
             return await self._store(messages)
-        rejected = self._rejected(messages) if self._quota.is_exhausted(client) else {}
-        kept = [message for at, message in enumerate(messages) if at not in rejected]
-        stored = await self._store([*kept, tally(len(rejected))] if rejected else kept)
-        offset, remaining = stored[-1].offset, iter(stored)
-        receipts = []
-        for at, message in enumerate(messages):
-            error = rejected.get(at)
-            receipt = next(remaining) if error is None else rejected_receipt(offset, error)
-            if receipt.outcome == "rejected":
-                self._quota.count(client, len(message.value or b""), is_kept=receipt.kept)
-            receipts.append(receipt)
+        receipts: list[Receipt] = []
+        while rest := messages[len(receipts) :]:
+            if self._quota.is_exhausted(client):
+                part = await self._publish_judged(rest)
+            else:
+                with self._quota.judging_later(client, len(rest[:COMMIT_MAX])):
+                    part = await self._store(rest[:COMMIT_MAX])
+            for message, receipt in zip(rest, part, strict=False):
+                if receipt.outcome == "rejected":
+                    self._quota.count(client, len(message.value or b""), is_kept=receipt.kept)
+            receipts += part
         return receipts
 
-    def _rejected(self, messages: Sequence[Message]) -> dict[int, InvalidDocument]:
+    async def _publish_judged(self, messages: Sequence[Message]) -> list[Receipt]:
+        """Store the messages that would not be rejected now, and count the others."""
+        rejected = await self._rejected(messages)
+        kept = [message for at, message in enumerate(messages) if at not in rejected]
+        stored = await self._store([*kept, tally(len(rejected))] if rejected else kept)
+        offset, receipts = stored[-1].offset, iter(stored)
+        errors = map(rejected.get, range(len(messages)))
+        return [rejected_receipt(offset, error) if error is not None else next(receipts) for error in errors]
+
+    async def _rejected(self, messages: Sequence[Message]) -> dict[int, InvalidDocument]:
         """Return what is wrong with those messages that would be rejected now, by their place."""
         directory = self.directory
-        fold = directory.projection.fold
         rejected = {}
         for at, message in enumerate(messages):
+            fold = directory.projection.fold  # a rebuild may change it
             decoded = fold.read(Record(offset=directory.next_offset, append_time=0, value=message.value))
             stored = directory.stored(decoded.name) if decoded.name is not None else None
             error = rejection_of(decoded, stored, fold)
             if error is not None:
                 rejected[at] = error
+            if at % STEP_MAX == STEP_MAX - 1:
+                await asyncio.sleep(0)
         return rejected
 
     async def _store(self, messages: Sequence[Message]) -> list[Receipt]:

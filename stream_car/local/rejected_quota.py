@@ -1,12 +1,13 @@
 """How many bytes of rejected input are kept, per client and day.
 
 Promise: what is kept of a client's rejected input takes at most `FREE` bytes of disk plus `FACTOR` times its size, and
-at most `DAY_MAX` bytes a day; of all clients together, `ALL_MAX` bytes a day. What was in flight when a limit was
-reached is kept as well. A client below its limits pays nothing: its input is judged once, after it is stored. The
-accounts are in memory, so a restart opens new ones. Cost: constant per rejected input.
+at most `DAY_MAX` bytes a day; of all clients together, `ALL_MAX` bytes a day; each plus one part of a publication. A
+client below its limits pays nothing: its input is judged once, after it is stored. The accounts are in memory, so a
+restart opens new ones. Cost: constant per rejected input.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import time
 
 from msgspec import Struct
@@ -22,15 +23,19 @@ _OTHERS = "others"
 
 
 class Account(Struct):
-    """What one client sent that was rejected: the bytes sent, and the bytes of disk that what was kept of it takes."""
+    """What one client sent that was rejected: the bytes sent, and the bytes of disk that what was kept of it takes.
+
+    `in_flight` is what the messages that are not judged yet take beyond their own bytes if all of them are rejected.
+    """
 
     sent: int = 0
     kept: int = 0
+    in_flight: int = 0
 
     @property
     def is_overdrawn(self) -> bool:
         """Whether no more is kept now."""
-        return self.kept > min(FREE + FACTOR * self.sent, DAY_MAX)
+        return self.kept + self.in_flight > min(FREE + FACTOR * self.sent, DAY_MAX)
 
 
 class RejectedQuota:
@@ -45,6 +50,16 @@ class RejectedQuota:
     def is_exhausted(self, client: str) -> bool:
         """Whether rejected input of this client is not kept now."""
         return self._account(client).is_overdrawn or self._kept > ALL_MAX
+
+    @contextmanager
+    def judging_later(self, client: str, count: int) -> Iterator[None]:
+        """Expect within the block that all of `count` messages could be rejected."""
+        account = self._account(client)
+        account.in_flight += RECORD_BYTES * count
+        try:
+            yield
+        finally:
+            account.in_flight -= RECORD_BYTES * count
 
     def count(self, client: str, size: int, *, is_kept: bool) -> None:
         """Count a rejected input of `size` bytes."""
