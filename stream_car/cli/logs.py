@@ -52,9 +52,7 @@ class RepeatFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._passed: dict[
-            tuple[str, int, object], tuple[float, int]
-        ] = {}  # when each passed, and drops since
+        self._passed: dict[tuple[str, int, object], tuple[float, int]] = {}  # when each passed, and drops since
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.partition(".")[0] == OWN:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stream_car.http.tokens import NOBODY, Principal
+from stream_car.http.tokens import Principal
 
 log = logging.getLogger("stream_car.access")
 FREQUENT = frozenset({"livez", "readyz", "metrics", "page"})
@@ -69,7 +69,7 @@ class AccessLog:
                     duration_ms=round((perf_counter() - begin) * 1000, 3),
                     bytes=size,
                     address=address_of(scope),
-                    token=principal_of(scope).name,
+                    token=name_of_token(scope),
                 )
                 log.log(level, record)
 
@@ -80,10 +80,10 @@ def address_of(scope: Scope) -> str:
     return client[0] if client else ""
 
 
-def principal_of(scope: Scope) -> Principal:
-    """Return who sends a request, as the guard found out."""
-    principal: Principal = scope.get("principal", NOBODY)
-    return principal
+def name_of_token(scope: Scope) -> str:
+    """Return the name of the token that came with a request, if one did."""
+    principal: Principal | None = scope.get("principal")
+    return principal.name if principal is not None else ""
 
 
 def _level(operation: str, status: int) -> int:

@@ -17,6 +17,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from stream_car.api import requests as r
 from stream_car.api.json import encode_in_pieces
@@ -35,7 +36,7 @@ from stream_car.api.service import Service
 from stream_car.codec import read_parameters, read_request
 from stream_car.errors import Overloaded, StreamCarError
 from stream_car.http import bodies, static
-from stream_car.http.access_log import AccessLog, principal_of
+from stream_car.http.access_log import AccessLog, name_of_token
 from stream_car.http.audit_log import call_audited
 from stream_car.http.auth import Guard
 from stream_car.http.body_room import BodyRoom
@@ -45,7 +46,7 @@ from stream_car.http.openapi import describe
 from stream_car.http.problems import HttpError, as_http_error, problem_response
 from stream_car.http.receipt_spool import ReceiptSpool
 from stream_car.http.sse import EventStream
-from stream_car.http.tokens import Principal, Tokens
+from stream_car.http.tokens import Tokens
 from stream_car.queries.answers import Published
 from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
 
@@ -121,15 +122,15 @@ def _route(path: str, handler: Handler, *, name: str, role: Role | None, method:
     async def permitted(http: Request) -> Response:
         http.scope["operation"] = name
         if role is not None:
-            _require_role(principal_of(http.scope), role)
+            _require_role(http.scope, role)
         return await handler(http)
 
     return Route(path.replace("}", ":anything}"), permitted, methods=[method], name=name)
 
 
-def _require_role(principal: Principal, role: Role) -> None:
-    if role not in principal.roles:
-        problem = f"The token `{principal.name}` does not have the role `{role}`, which this needs."
+def _require_role(scope: Scope, role: Role) -> None:
+    if role not in scope["roles"]:
+        problem = f"The token `{name_of_token(scope)}` does not have the role `{role}`, which this needs."
         raise HttpError(403, "role", f"{problem} Send a token that has it.")
 
 
@@ -221,11 +222,11 @@ class Api:
         if last:
             request = msgspec.structs.replace(request, after=last)
         events = await self.service.subscribe(request, client_of(http.scope, self.proxies))
-        return EventStream(events, lambda: self._is_permitted(principal_of(http.scope)))
+        return EventStream(events, lambda: self._is_permitted(http.scope))
 
-    def _is_permitted(self, principal: Principal) -> bool:
-        """Return whether a token is still in force: it may be revoked while a subscription goes on."""
-        return self.tokens is None or self.tokens.has(principal)
+    def _is_permitted(self, scope: Scope) -> bool:
+        """Return whether the token is still in force: it may be revoked while a subscription goes on."""
+        return self.tokens is None or self.tokens.has(scope["principal"])
 
     async def description(self, _: Request) -> Response:
         """Return the OpenAPI description."""

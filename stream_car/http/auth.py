@@ -2,7 +2,7 @@
 
 Promise: a page of another site cannot reach a service on this machine through its visitor's browser, whatever name it
 gives to the address. What is open without a token is decided by the path that the server parsed, never by a header.
-A request that passes has a `Principal` as `scope["principal"]`.
+A request that passes has roles as `scope["roles"]`, and if it came with a token, a `Principal` as `scope["principal"]`.
 """
 
 from collections.abc import Collection
@@ -13,8 +13,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stream_car.api.operations import ROLES
 from stream_car.http.problems import HttpError, problem_response
-from stream_car.http.tokens import ANYBODY, NOBODY, Principal, Tokens
+from stream_car.http.tokens import Tokens
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 OPEN = frozenset({"/livez", "/readyz", "/"})
@@ -48,7 +49,7 @@ class Guard:
             _check_framing(request)
             self._check_host(request)
             self._check_site(request)
-            scope["principal"] = self._principal(request)
+            self._check_token(request)
         except HttpError as error:
             await problem_response(error)(scope, receive, _with_headers(send))
             return
@@ -71,18 +72,19 @@ class Guard:
         if not is_own or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise HttpError(403, "origin", "A page of another site sent this. Call the service from its own page.")
 
-    def _principal(self, request: Request) -> Principal:
+    def _check_token(self, request: Request) -> None:
         if self.tokens is None:
-            return ANYBODY
+            request.scope["roles"] = frozenset(ROLES)
+            return
         if _is_open(request):
-            return NOBODY
+            return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         principal = self.tokens.find(given.strip()) if scheme.lower() == "bearer" else None
         if principal is None:
             problem = "The token is wrong." if given else "A token is required."
             detail = f"{problem} Send the header Authorization: Bearer TOKEN."
             raise HttpError(401, "token", detail, headers={"WWW-Authenticate": "Bearer"})
-        return principal
+        request.scope["principal"], request.scope["roles"] = principal, principal.roles
 
 
 def _is_open(request: Request) -> bool:

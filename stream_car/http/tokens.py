@@ -33,15 +33,11 @@ _log = logging.getLogger(__name__)
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who sends a request: the name of its token, and the roles. Without tokens there is no name."""
+    """Who sends a request: the name, the roles and the hash of its token."""
 
-    name: str = ""
-    roles: frozenset[Role] = frozenset()
-    hash: str = ""
-
-
-ANYBODY = Principal(roles=frozenset(ROLES))  # of a service without tokens, which only this machine can reach
-NOBODY = Principal()
+    name: str
+    roles: frozenset[Role]
+    hash: str
 
 
 class Tokens:

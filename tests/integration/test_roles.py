@@ -13,7 +13,7 @@ from stream_car.errors import InvalidRequest
 from stream_car.http import tokens as tokens_module
 from stream_car.http.tokens import TokenFile, make_token
 from stream_car.settings import ServerSettings
-from tests.support.back_ends import in_the_gate, on_both
+from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.command_line import run
 from tests.support.http_service import CLAIM, Running, code_of, serving, take, take_until
 
@@ -64,6 +64,32 @@ async def test_each_path_is_open_to_its_role_and_to_admin_alone(tmp_path: Path) 
     assert [response.status_code for response in unknown] == [401, 404]
     for method, path, needed in PATHS[: len(OPERATIONS)]:
         assert {"token": [needed]} in description["paths"][path][method.lower()]["security"]
+
+
+HEADS = {
+    "GET http://evil.example/static/main.js HTTP/1.1\r\nHost: localhost": 401,
+    "GET http://evil.example/livez HTTP/1.1\r\nHost: localhost": 401,
+    "GET //livez HTTP/1.1\r\nHost: localhost": 401,
+    "GET /v1/status;/static/ HTTP/1.1\r\nHost: localhost": 401,
+    "GET /static/../v1/status HTTP/1.1\r\nHost: localhost": 404,
+    "GET /static/%2e%2e/v1/status HTTP/1.1\r\nHost: localhost": 404,
+    "GET /v1/status HTTP/1.1\r\nHost: localhost/static/y?": 421,
+    "GET /v1/status HTTP/1.1\r\nHost: evil.example@localhost": 421,
+    "GET /v1/status HTTP/1.1\r\nHost: localhost\r\nHost: localhost": 400,
+    "GET /v1/status HTTP/1.0": 421,
+}
+
+
+@only_embedded("the same server")
+@pytest.mark.parametrize(("head", "status"), HEADS.items())
+async def test_no_spelling_of_a_request_without_a_token_reaches_data(tmp_path: Path, head: str, status: int) -> None:
+    async with serving_roles(tmp_path / "tokens") as running:
+        reader, writer = await running.connect()
+        writer.write(f"{head}\r\nConnection: close\r\n\r\n".encode())
+        response = await reader.read()
+        writer.close()
+
+    assert response.startswith(f"HTTP/1.1 {status} ".encode())
 
 
 @in_the_gate

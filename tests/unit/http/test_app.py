@@ -55,7 +55,9 @@ async def test_a_token_without_a_role_sees_the_description_alone() -> None:
     known = Tokens.of(TOKEN).find(TOKEN)
     assert known is not None
     others = [("POST", PUBLISH_PATH), ("GET", SUBSCRIBE_PATH), ("GET", "/metrics")]
-    async with client(Unavailable("not now"), Tokens([Principal(name="nobody", hash=known.hash)])) as http:
+    async with client(
+        Unavailable("not now"), Tokens([Principal(name="nobody", roles=frozenset(), hash=known.hash)])
+    ) as http:
         http.headers["Authorization"] = f"Bearer {TOKEN}"
         denied = [
             await http.request(method, path) for method, path in [*((op.method, op.path) for op in OPERATIONS), *others]
