@@ -25,14 +25,14 @@ REPEAT_S = 10.0
 MESSAGES_MAX = 1000  # that are remembered
 
 
-def log_level_option(command: Callable[P, T]) -> Callable[P, T]:
-    """`--log-level`."""
+def log_level_option(default: LogLevel) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """`--log-level`; `None` if it is not given."""
     return click.option(
         "--log-level",
         type=click.Choice(get_args(LogLevel)),
-        help="What to log on standard error. `info` includes every request and change; with --json, lines are JSON.  "
-        "[default: info]",
-    )(command)
+        help="What to log on standard error; with --json, as JSON. `info` includes every request and every change.  "
+        f"[default: {default}]",
+    )
 
 
 def write_logs(level: LogLevel, *, as_json: bool) -> None:

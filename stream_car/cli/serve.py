@@ -37,7 +37,7 @@ T = TypeVar("T")
 def listener_options(command: Callable[P, T]) -> Callable[P, T]:
     """The options of a service over HTTP, as `ServerSettings` names them, and `--settings`."""
     for option in (
-        log_level_option,
+        log_level_option(ServerSettings().log_level),
         click.option(
             "--settings",
             "settings_file",

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from stream_car.cluster.connections import Hops
     from stream_car.cluster.shard_runner import WorkerEvent
 
+LOG_LEVEL: LogLevel = "warning"  # of a worker: below it, libraries report each step of theirs under its name
 STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
 
 
 @command("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
-@log_level_option
+@log_level_option(LOG_LEVEL)
 @click.option(
     "--session-timeout",
     "session_s",
@@ -50,7 +51,7 @@ def worker(session: Session, hops: "Hops", log_level: LogLevel | None, session_s
     plan = session.installation()
     from stream_car.cluster.worker import run
 
-    write_logs(log_level or "info", as_json=session.as_json)
+    write_logs(log_level or LOG_LEVEL, as_json=session.as_json)
 
     def report(event: "WorkerEvent") -> None:
         if session.as_json:
