@@ -11,10 +11,12 @@ import msgspec
 from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from stream_car.http.clients import Proxies, address_of
 from stream_car.http.tokens import Principal
 
 log = logging.getLogger("stream_car.access")
 FREQUENT = frozenset({"livez", "readyz", "metrics", "page"})
+ADDRESS_MAX = 64  # characters; a proxy may forward what a client made up
 DENIED = frozenset({401, 403, 421})
 
 
@@ -38,16 +40,18 @@ class AccessRecord(LogFacts, frozen=True, kw_only=True):
 
 
 class AccessLog:
-    """Middleware that records each request when its answer has ended."""
+    """Middleware that records each request when its answer has ended, and sets `scope["address"]` for other logs."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, proxies: Proxies = ()) -> None:
         self.app = app
+        self.proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         begin, status, size = perf_counter(), 500, 0
+        scope["address"] = address_of(scope, self.proxies)[:ADDRESS_MAX]
 
         async def sending(message: Message) -> None:
             nonlocal status, size
@@ -68,16 +72,10 @@ class AccessLog:
                     status=status,
                     duration_ms=round((perf_counter() - begin) * 1000, 3),
                     bytes=size,
-                    address=address_of(scope),
+                    address=scope["address"],
                     token=name_of_token(scope),
                 )
                 log.log(level, record)
-
-
-def address_of(scope: Scope) -> str:
-    """Return the address that a request came from."""
-    client = scope.get("client")
-    return client[0] if client else ""
 
 
 def name_of_token(scope: Scope) -> str:

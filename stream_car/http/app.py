@@ -95,7 +95,7 @@ def application(
     return Starlette(
         routes=routes,
         middleware=[
-            Middleware(AccessLog),
+            Middleware(AccessLog, proxies=proxies),
             Middleware(Guard, hosts=hosts, any_address=any_address, tokens=tokens),
         ],
         exception_handlers={

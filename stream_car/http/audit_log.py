@@ -14,7 +14,7 @@ from starlette.types import Scope
 from stream_car.api import requests as r
 from stream_car.api.service import Service
 from stream_car.errors import StreamCarError
-from stream_car.http.access_log import LogFacts, address_of, name_of_token
+from stream_car.http.access_log import LogFacts, name_of_token
 from stream_car.http.problems import as_http_error
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Published, RebuildStatus, Replayed
@@ -66,7 +66,7 @@ def _record(request: object, answer: object, *, operation: str, scope: Scope, er
     packs = request.rules if isinstance(request, r.Rebuild) else ()
     return AuditRecord(
         operation=operation,
-        address=address_of(scope),
+        address=scope["address"],
         token=name_of_token(scope),
         dry_run=isinstance(request, r.Replay | r.Rebuild) and request.dry_run,
         rules=tuple(pack.name if isinstance(pack, r.RuleText) else pack for pack in packs),

@@ -36,16 +36,21 @@ def client_of(scope: Scope, proxies: Proxies = ()) -> str:
     principal = scope.get("principal")
     if principal is not None and principal.name not in ("", SHARED):
         return f"token {principal.name}"
+    return client_at(address_of(scope, proxies))
+
+
+def address_of(scope: Scope, proxies: Proxies = ()) -> str:
+    """Return the address that a request comes from, as trusted proxies report it; it is empty if they name none."""
     peer = scope.get("client")
     address = str(peer[0]) if peer else ""
     if not is_proxy(address, proxies):
-        return client_at(address)
+        return address
     forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
     for part in reversed(b",".join(forwarded).decode("latin-1").split(",")):
         address = _PORT.sub(r"\1", part.strip()).strip("[]")
         if not is_proxy(address, proxies):
-            return client_at(address)
-    return LOCAL
+            return address
+    return ""
 
 
 @lru_cache(maxsize=4096)

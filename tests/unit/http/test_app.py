@@ -12,6 +12,7 @@ from stream_car.api.operations import OPERATIONS, PUBLISH_PATH, SUBSCRIBE_PATH
 from stream_car.api.requests import Request, Subscribe
 from stream_car.errors import Unavailable
 from stream_car.http.app import application
+from stream_car.http.clients import parse_proxies
 from stream_car.http.tokens import Principal, Tokens
 from stream_car.subscriptions.events import Event
 
@@ -66,6 +67,20 @@ async def test_a_token_without_a_role_sees_the_description_alone() -> None:
 
     assert {response.status_code for response in denied} == {403}
     assert described.status_code == 200
+
+
+@pytest.mark.parametrize(("proxy", "logged"), [("127.0.0.1", "203.0.113.9"), ("10.0.0.1", "127.0.0.1")])
+async def test_the_logs_name_the_client_behind_a_trusted_proxy_and_believe_no_other(
+    proxy: str, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "stream_car")
+    service = FailingService(Unavailable("not now"))
+    app = application(service, version="0", hosts={"car.example"}, proxies=parse_proxies([proxy]))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://car.example") as http:
+        await http.post("/v1/documents", json={"id": "a"}, headers={"X-Forwarded-For": "203.0.113.9"})
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("stream_car")]
+
+    assert [msgspec.json.decode(line)["address"] for line in lines] == [logged, logged]
 
 
 @pytest.mark.parametrize(
