@@ -79,8 +79,7 @@ def application(
     """
     turns = Turns(spare_time or SpareTime(lambda: False))
     metrics = metrics or Metrics()
-    if tokens is not None:
-        metrics.add_gauge("stream_car_tokens_stale", STALE, lambda: tokens.is_stale)
+    metrics.add_gauge("stream_car_tokens_stale", STALE, lambda: tokens is not None and tokens.is_stale)
     api = Api(service, metrics, version, turns, tokens, proxies)
     routes = [
         _route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
