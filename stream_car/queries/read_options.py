@@ -20,6 +20,7 @@ from stream_car.queries.answers import (
     Frontier,
     History,
     Incomplete,
+    Lookup,
     Resolution,
 )
 
@@ -111,7 +112,7 @@ def _mark(answer: object, reason: Incomplete) -> object:
         return _marked(answer, reason)
     if isinstance(answer, History):
         return _marked(answer, reason)
-    if isinstance(answer, Resolution | Explanation):
+    if isinstance(answer, Resolution | Explanation | Lookup):
         return replace(answer, reasons=(*answer.reasons, reason))
     if isinstance(answer, tuple) and answer:
         items = tuple(_mark(item, reason) for item in answer)

@@ -14,7 +14,7 @@ from stream_car.cluster.service import ClusterService
 from stream_car.errors import InvalidRequest, NotVisible, Unavailable
 from stream_car.ports import Hop, ShardId
 from stream_car.processing.partitions import Partitions
-from stream_car.queries.answers import Answer, Audit, Explanation, Frontier, History, Resolution
+from stream_car.queries.answers import Answer, Audit, Explanation, Frontier, History, Lookup, Resolution
 from tests.support.cluster import (
     FRONTIERS,
     INTAKES,
@@ -37,6 +37,8 @@ READS: dict[str, Callable[[ServiceCalls], Awaitable[object]]] = {
     "query": lambda calls: calls.query("d1"),
     "search": lambda calls: calls.search("d1"),
     "resolve": lambda calls: calls.resolve(["d1"]),
+    "documents": lambda calls: calls.get(["d1"]),
+    "documents of a record": lambda calls: calls.get(["some record"]),
     "resolve a record": lambda calls: calls.resolve(["some record"]),
     "check": lambda calls: calls.check(["d1"]),
     "explain": lambda calls: calls.explain("d1"),
@@ -54,7 +56,7 @@ def reasons_of(answer: object) -> set[str]:
         return set(answer.certificate.reasons)
     if isinstance(answer, tuple) and answer:
         return set.intersection(*map(reasons_of, answer))
-    if isinstance(answer, Resolution | Explanation | Frontier | History):
+    if isinstance(answer, Resolution | Explanation | Frontier | History | Lookup):
         return set(answer.reasons)
     return set()
 
