@@ -6,6 +6,7 @@ repaired because Kafka has deleted the record is counted in `lost`. Between pass
 Cost: about 25 us of computing per document and one read of the state per page.
 """
 
+import logging
 from collections.abc import Mapping, Sequence, Set
 
 from stream_car.adapters.search.index import TantivyIndex
@@ -23,6 +24,7 @@ from stream_car.processing.state import decode_value
 from stream_car.processing.two_hop import IntakeFold
 from stream_car.queries.shards import ShardMoved
 
+_log = logging.getLogger(__name__)
 FIRST_KEY, LAST_KEY = document_key(""), b"d;"  # all keys of documents lie between them
 
 
@@ -99,7 +101,9 @@ class IndexProof:
             if value is not None and not value.retracted:
                 batch.add_stored(await self._decoded(self._partitions.of_id(name), value.offset), value)
         self._lost += len(stored) - len(removed) - len(batch.documents)
-        self.repaired += len(batch.documents) + len(removed)
+        repaired = len(batch.documents) + len(removed)
+        _log.warning("The text index differed from the state in %d documents; %d are repaired.", len(stored), repaired)
+        self.repaired += repaired
         await self._index.apply(batch.documents, removed, await self._index.position(), batch.scopes)
 
     async def _decoded(self, partition: int, offset: int) -> DecodedRecord:

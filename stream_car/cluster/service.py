@@ -6,6 +6,7 @@ up. If Kafka has deleted records that the state or the index lacks, every answer
 """
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -60,6 +61,7 @@ CATCHING_UP = "State in Redis was lost and is being rebuilt from Kafka; try agai
 LOST_HISTORY = "Kafka has deleted records that are needed to build the state: deploy/runbook.md has the steps to take."
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class TimedRetries:
@@ -203,7 +205,10 @@ class ClusterService(BaseService):
             self._note_lost()
 
     def _note_lost(self) -> None:
-        self.indexer.lost = {shard.shard for shard in self._state.lost if shard.hop == "intake"}
+        lost = {shard.shard for shard in self._state.lost if shard.hop == "intake"}
+        if lost - self.indexer.lost:
+            _log.warning("%s Intake shards: %s.", LOST_HISTORY, ", ".join(map(str, sorted(lost))))
+        self.indexer.lost = lost
         self.queries.exact_s = 0.0 if self.has_lost_history else EXACT_S  # waiting does not bring it back
 
     @property

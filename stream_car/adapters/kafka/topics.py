@@ -111,7 +111,7 @@ def read_layout(server: KafkaServer, prefix: str, *, single_broker: bool = False
 
 
 def session_min_s(server: KafkaServer) -> float | None:
-    """Return the shortest session timeout in seconds that all brokers accept, or `None` if they do not say."""
+    """Return the shortest session timeout in seconds that all brokers accept; `None` if they do not tell this user."""
     with _connect(server) as admin:
         brokers = cast(Sequence[Mapping[str, object]], admin.describe_cluster()["brokers"])
         resources = [ConfigResource(ConfigResourceType.BROKER, str(broker["broker_id"])) for broker in brokers]
@@ -120,8 +120,9 @@ def session_min_s(server: KafkaServer) -> float | None:
         except driver.AuthorizationError:
             return None
     settings = cast(Mapping[str, Mapping[str, Mapping[str, str]]], described.get("broker", {}))
-    values = [broker["group.min.session.timeout.ms"]["value"] for broker in settings.values()]
-    return max(map(int, values)) / 1000 if values else None
+    name = "group.min.session.timeout.ms"
+    values = [int(broker[name]["value"]) for broker in settings.values() if name in broker]
+    return max(values) / 1000 if values and len(values) == len(resources) else None
 
 
 def delete(server: KafkaServer, layout: Layout) -> None:
