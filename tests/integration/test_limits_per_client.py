@@ -101,27 +101,50 @@ async def test_if_all_are_at_work_a_new_connection_is_rejected_for_now(monkeypat
     assert b"retry-after: 5\r\n" in answer
 
 
+@asynccontextmanager
+async def unread_answer(running: Running) -> AsyncIterator[socket.socket]:
+    """Send a question whose answer is longer than a socket takes, and read the first byte."""
+    url = httpx.URL(running.url)
+    body = b'{"text": "claim", "k": 90}'
+    head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect((url.host, url.port or 0))
+        client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        await asyncio.to_thread(client.recv, 1)
+        yield client
+
+
+async def size_of_rest(client: socket.socket) -> int:
+    """Read to the end of a connection."""
+    received = 0
+    client.settimeout(20)
+    with suppress(ConnectionError):
+        while piece := await asyncio.to_thread(client.recv, 1 << 16):
+            received += len(piece)
+    return received
+
+
+async def publish_long_documents(running: Running) -> None:
+    await running.post_documents(*(as_fields(f"claim-{n}", topic="tea") | {"text": "x" * 80_000} for n in range(90)))
+
+
 async def test_an_answer_that_nobody_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "STALL_S", 0.1)
     async with serving() as running:
-        await running.post_documents(
-            *(as_fields(f"claim-{n}", topic="tea") | {"text": "x" * 80_000} for n in range(90))
-        )
-        url = httpx.URL(running.url)
-        with socket.socket() as client:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.connect((url.host, url.port or 0))
-            body = b'{"text": "claim", "k": 90}'
-            head = b"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            await asyncio.to_thread(client.recv, 1)
+        await publish_long_documents(running)
+        async with unread_answer(running) as client:
             await asyncio.sleep(0.5)
-            received = 0
-            with suppress(ConnectionError):
-                while piece := await asyncio.to_thread(client.recv, 1 << 16):
-                    received += len(piece)
 
-    assert received < 90 * 80_000
+            assert await size_of_rest(client) < 90 * 80_000
+
+
+async def test_of_many_answers_that_nobody_reads_the_oldest_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "UNREAD_MAX", 90 * 80_000)
+    async with serving() as running:
+        await publish_long_documents(running)
+        async with unread_answer(running) as oldest, unread_answer(running):
+            assert await size_of_rest(oldest) < 90 * 80_000
 
 
 async def statuses(running: Running, *clients: str) -> list[int]:
