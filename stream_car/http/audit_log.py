@@ -6,6 +6,7 @@ no document and no token. Cost: about 0.5 us per receipt.
 """
 
 import logging
+from collections import Counter
 from typing import TypeVar
 
 from msgspec import Struct
@@ -24,7 +25,10 @@ A = TypeVar("A")
 
 
 class AuditedReceipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a document. `replayed` is the offset of the rejected input that was to be sent again."""
+    """What became of a document. `replayed` is the offset of the rejected input that was to be sent again.
+
+    Rejected input that is not kept is counted by its `code`, as it is in the log.
+    """
 
     outcome: str
     offset: int | None = None
@@ -32,6 +36,7 @@ class AuditedReceipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     revision: int | None = None
     code: str | None = None
     replayed: int | None = None
+    not_kept: int = 0
 
 
 class AuditRecord(LogFacts, frozen=True, kw_only=True):
@@ -78,7 +83,9 @@ def _record(request: object, answer: object, *, operation: str, scope: Scope, er
 
 def _receipts(answer: object) -> tuple[AuditedReceipt, ...]:
     if isinstance(answer, Published):
-        return tuple(map(_published, answer.receipts))
+        counts = Counter((receipt.offset, receipt.code) for receipt in answer.receipts if not receipt.kept)
+        kept = (_published(receipt) for receipt in answer.receipts if receipt.kept)
+        return (*kept, *(_counted(offset, code, count) for (offset, code), count in counts.items()))
     return tuple(map(_replayed, answer)) if isinstance(answer, tuple) else ()
 
 
@@ -86,6 +93,10 @@ def _published(receipt: Receipt) -> AuditedReceipt:
     return AuditedReceipt(
         outcome=receipt.outcome, offset=receipt.offset, id=receipt.id, revision=receipt.revision, code=receipt.code
     )
+
+
+def _counted(offset: int, code: str | None, count: int) -> AuditedReceipt:
+    return AuditedReceipt(outcome="rejected", offset=offset, code=code, not_kept=count)
 
 
 def _replayed(item: Replayed) -> AuditedReceipt:
