@@ -10,14 +10,17 @@ from datetime import datetime
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.api import requests as r
 from stream_car.api.replay_plan import ReplayPlan
-from stream_car.codec.times import to_micros
+from stream_car.codec.times import from_micros, to_micros
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
-from stream_car.ports import Message
+from stream_car.ports import Message, Record, ShardId
+from stream_car.processing.quarantine import Quarantine, QuarantinedRecord
 from stream_car.processing.receipts import Receipt
+from stream_car.processing.replay import OWN_HEADERS
 from stream_car.queries import answers as a
 from stream_car.queries.limits import parse_pairs
 from stream_car.queries.queries import Queries
@@ -116,7 +119,55 @@ class BaseService(ABC):
     @abstractmethod
     async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]: ...
 
+    @abstractmethod
+    async def quarantines(self) -> Mapping[ShardId, Quarantine]:
+        """Return what each shard has set aside."""
+
+    @abstractmethod
+    async def logged_record(self, shard_id: ShardId, offset: int) -> Record:
+        """Return a record of the log that a shard reads."""
+
+    @abstractmethod
+    async def drop_from_quarantine(self, shard_id: ShardId, offset: int) -> None:
+        """Drop a record from the quarantine of a shard."""
+
     # What they share
+
+    @answers(r.GetQuarantine)
+    async def quarantine(self, request: r.GetQuarantine) -> tuple[a.Quarantined, ...]:
+        quarantines = await self.quarantines()
+        return tuple(_listed(shard, record) for shard, of_shard in quarantines.items() for record in of_shard.records)
+
+    @answers(r.GetQuarantined)
+    async def quarantined(self, request: r.GetQuarantined) -> a.Quarantined:
+        shard_id, item = await self._quarantined(request.name)
+        record = await self.logged_record(shard_id, item.offset)
+        return replace(item, content=a.text_or_base64(record.value) if record.value is not None else None)
+
+    @answers(r.RetryQuarantined)
+    async def retry_quarantined(self, request: r.RetryQuarantined) -> Receipt:
+        shard_id, item = await self._quarantined(request.name)
+        if shard_id.hop != "intake":
+            reason = "A placement cannot be sent again. Run a release that applies it, and drop the state of its shard."
+            raise InvalidRequest("name", reason)
+        record = await self.logged_record(shard_id, item.offset)
+        headers = tuple(header for header in record.headers if not header[0].startswith(OWN_HEADERS))
+        [receipt] = await self.write([Message(value=record.value, key=record.key, headers=headers)])
+        await self.drop_from_quarantine(shard_id, item.offset)
+        return receipt
+
+    @answers(r.DropQuarantined)
+    async def drop_quarantined(self, request: r.DropQuarantined) -> a.Quarantined:
+        shard_id, item = await self._quarantined(request.name)
+        await self.drop_from_quarantine(shard_id, item.offset)
+        return item
+
+    async def _quarantined(self, name: str) -> tuple[ShardId, a.Quarantined]:
+        """Return a record in quarantine. Raises `InvalidRequest` (`name`) if there is none of this name."""
+        for item in await self.quarantine(r.GetQuarantine()):
+            if item.name == name:
+                return ShardId(item.hop, item.shard), item
+        raise InvalidRequest("name", f"No record {name} is in quarantine. `quarantine` lists what is.")
 
     @answers(r.Publish)
     async def publish(self, request: r.Publish) -> a.Published:
@@ -235,6 +286,20 @@ class BaseService(ABC):
             scope=frozenset(pairs.items()),
         )
         return await self.hub.subscribe(selection, request.after, request.snapshot, client)
+
+
+def _listed(shard_id: ShardId, record: QuarantinedRecord) -> a.Quarantined:
+    hop, shard = shard_id
+    return a.Quarantined(
+        name=f"{hop}:{shard}:{record.offset}",
+        hop=hop,
+        shard=shard,
+        offset=record.offset,
+        append_time=from_micros(record.append_time),
+        error=record.error,
+        id=record.id,
+        scopes=record.scopes,
+    )
 
 
 def _micros(time: datetime | None) -> int | None:

@@ -195,6 +195,22 @@ class Calls(ABC):
             offsets = [rejected.offset for rejected in self.rejected(limit=arguments.ALL)]
         return self.call(arguments.replay(corrected, offsets, dry_run=dry_run))
 
+    def quarantine(self) -> tuple[a.Quarantined, ...]:
+        """List the records that the engine failed on and set aside."""
+        return self.call(r.GetQuarantine())
+
+    def quarantined(self, name: str) -> a.Quarantined:
+        """Return one record in quarantine with its bytes; `name` is as it is listed."""
+        return self.call(r.GetQuarantined(name=name))
+
+    def retry_quarantined(self, name: str) -> Receipt:
+        """Publish a record in quarantine again, and drop it there. If it fails again, it is set aside again."""
+        return self.call(r.RetryQuarantined(name=name))
+
+    def drop_quarantined(self, name: str) -> a.Quarantined:
+        """Drop a record from quarantine: answers are complete without it. Its bytes stay in the log."""
+        return self.call(r.DropQuarantined(name=name))
+
     def pending(self) -> tuple[a.PendingDocument, ...]:
         """List documents that wait for their time, the next one due first."""
         return self.call(r.GetPending())

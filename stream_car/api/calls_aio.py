@@ -195,6 +195,22 @@ class AsyncCalls(ABC):
             offsets = [rejected.offset for rejected in await self.rejected(limit=arguments.ALL)]
         return await self.call(arguments.replay(corrected, offsets, dry_run=dry_run))
 
+    async def quarantine(self) -> tuple[a.Quarantined, ...]:
+        """List the records that the engine failed on and set aside."""
+        return await self.call(r.GetQuarantine())
+
+    async def quarantined(self, name: str) -> a.Quarantined:
+        """Return one record in quarantine with its bytes; `name` is as it is listed."""
+        return await self.call(r.GetQuarantined(name=name))
+
+    async def retry_quarantined(self, name: str) -> Receipt:
+        """Publish a record in quarantine again, and drop it there. If it fails again, it is set aside again."""
+        return await self.call(r.RetryQuarantined(name=name))
+
+    async def drop_quarantined(self, name: str) -> a.Quarantined:
+        """Drop a record from quarantine: answers are complete without it. Its bytes stay in the log."""
+        return await self.call(r.DropQuarantined(name=name))
+
     async def pending(self) -> tuple[a.PendingDocument, ...]:
         """List documents that wait for their time, the next one due first."""
         return await self.call(r.GetPending())

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from stream_car.codec.expectations import NOT_BLANK
 from stream_car.codec.requests import IN_LIBRARY
+from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a, limits
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.read_options import MinRevision
@@ -93,6 +94,14 @@ MinRevisions = Annotated[
     Meta(max_length=REVISIONS_MAX, description="Answer only when these revisions, or later ones, are visible."),
 ]
 Timeout = Annotated[int, Meta(ge=0, le=TIMEOUT_MAX_MS, description="How long to wait for `min_revisions`.")]
+QuarantinedName = Annotated[
+    str,
+    Meta(
+        pattern=r"^(intake|frontier):[0-9]{1,9}:[0-9]{1,18}$",
+        description="A record in quarantine: hop, shard and offset, as they are listed.",
+        examples=["intake:0:17"],
+    ),
+]
 RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: limits.PATH_MAX})]
 Future = Literal["wait", "apply"]
 
@@ -233,6 +242,28 @@ class Replay(Request[tuple[a.Replayed, ...]], frozen=True, kw_only=True):
         tuple[Corrected, ...], Meta(max_length=CORRECTED_MAX, extra={IN_LIBRARY: SAFE_INTEGER_MAX})
     ] = ()
     dry_run: Annotated[bool, Meta(description="Send nothing; report what would happen.")] = False
+
+
+class GetQuarantine(Request[tuple[a.Quarantined, ...]], frozen=True, kw_only=True):
+    """List the records that the engine failed on and set aside."""
+
+
+class GetQuarantined(Request[a.Quarantined], frozen=True, kw_only=True):
+    """Return one record in quarantine with its bytes."""
+
+    name: QuarantinedName
+
+
+class RetryQuarantined(Request[Receipt], frozen=True, kw_only=True):
+    """Publish a record in quarantine again, and drop it there. If it fails again, it is set aside again."""
+
+    name: QuarantinedName
+
+
+class DropQuarantined(Request[a.Quarantined], frozen=True, kw_only=True):
+    """Drop a record from quarantine: answers are complete without it. Its bytes stay in the log."""
+
+    name: QuarantinedName
 
 
 class GetPending(Request[tuple[a.PendingDocument, ...]], frozen=True, kw_only=True):

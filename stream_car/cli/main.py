@@ -27,6 +27,7 @@ COMMANDS = {  # the modules, and the commands that they define, in the order of 
     "rules": ("rules",),
     "rebuild": ("rebuild",),
     "rejected": ("rejected",),
+    "quarantine": ("quarantine",),
     "serve": ("serve", "up"),
     "token": ("token",),
     "maintenance": ("backup", "restore", "verify", "doctor"),

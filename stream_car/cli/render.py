@@ -50,6 +50,7 @@ REASONS: Mapping[a.Incomplete, str] = {  # why an answer is not complete
     "retracted": "the document was retracted",
     "no_anchor": "no document matches the question",
     "limit": "there is more than fits into one answer",
+    "quarantined": "a record that may matter was set aside; see `stream-car quarantine list`",
 }
 assert set(REASONS) == set(get_args(a.Incomplete))
 

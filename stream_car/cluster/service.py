@@ -25,13 +25,15 @@ from stream_car.cluster.change_feed import ChangeTail, ClusterChangeFeed
 from stream_car.cluster.connections import TOPICS, Connections
 from stream_car.cluster.indexer import Indexer
 from stream_car.cluster.publishing import Publisher
+from stream_car.cluster.quarantine import ClusterQuarantine
 from stream_car.cluster.rejected import RejectedTopic
 from stream_car.cluster.shared_log import KafkaReaders
 from stream_car.cluster.state_check import LOOK_S, StateCheck
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable, Unsupported
-from stream_car.ports import Message, ShardId, SnapshotReader
+from stream_car.ports import Message, Record, ShardId, SnapshotReader
 from stream_car.processing.headers import Header
+from stream_car.processing.quarantine import Quarantine
 from stream_car.processing.receipts import Receipt
 from stream_car.processing.state import HEADER, decode_value
 from stream_car.queries import answers as a
@@ -157,6 +159,7 @@ class ClusterService(BaseService):
         self._shards = shards
         self._state = StateCheck(shards, {hop: readers.shared(topic) for hop, topic in TOPICS.items()})
         self._publisher = Publisher(connections, snapshots, self.indexer, shards)
+        self._quarantine = ClusterQuarantine(connections, snapshots, readers)
         self._snapshots = snapshots
         self.began_at: list[int] = []  # what a stored index had of each partition
         self._failure: Halted | None = None
@@ -310,6 +313,15 @@ class ClusterService(BaseService):
 
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
         return await self.rejected_topic.plan_replay(corrected, offsets)
+
+    async def quarantines(self) -> Mapping[ShardId, Quarantine]:
+        return await self._quarantine.read()
+
+    async def logged_record(self, shard_id: ShardId, offset: int) -> Record:
+        return await self._quarantine.record(shard_id, offset)
+
+    async def drop_from_quarantine(self, shard_id: ShardId, offset: int) -> None:
+        await self._quarantine.drop(shard_id, offset)
 
     @answers(r.GetRejected)
     async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]:

@@ -18,6 +18,7 @@ from stream_car.cluster.cancel import cancel
 from stream_car.errors import ClaimLost, Halted, Overloaded, StreamCarError
 from stream_car.ports import Log, Message, Record, ShardId
 from stream_car.processing.outbox import WatermarkEmitter
+from stream_car.processing.quarantine import QuarantinedRecord
 
 BATCH_MAX = 300  # committing it occupies Redis for about a millisecond; larger batches gain little
 FETCH_WAIT_MS = 1000  # how long a fetch waits at the end of the log
@@ -30,7 +31,7 @@ LAST_WATERMARK_S = 1.0
 class WorkerEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a worker reports about itself or one of its shards; `code` is that of a halt."""
 
-    event: Literal["started", "stopped", "assigned", "taken", "trouble", "recovered", "halted"]
+    event: Literal["started", "stopped", "assigned", "taken", "trouble", "recovered", "quarantined", "halted"]
     hop: str | None = None
     shard: int | None = None
     code: str | None = None
@@ -47,6 +48,10 @@ class RunnableShard(Protocol):
     @property
     def next_offset(self) -> int:
         """The offset of the first record that has not been applied."""
+
+    @property
+    def last_quarantined(self) -> QuarantinedRecord | None:
+        """The last record that was set aside, if any was."""
 
     async def run_once(self, max_records: int) -> Sequence[object]:
         """Apply one batch."""
@@ -129,9 +134,7 @@ class ShardRunner:
             except ClaimLost as error:
                 self._note_problem("taken", str(error))
                 await asyncio.sleep(TAKEN_S + random.random() / 2)
-            except Overloaded as error:
-                if self._batch_max == 1:
-                    self._halt(Halted("too_much", f"A single record is more than the store accepts. {error}"))
+            except Overloaded:
                 self._batch_max = max(1, self._batch_max // 2)
             except Halted as halted:
                 if halted.code == "gap":  # the client skipped or repeated a record
@@ -145,7 +148,13 @@ class ShardRunner:
                 self._halt(Halted("bug", f"{type(error).__name__}: {error}"))
 
     async def _step(self) -> None:
+        earlier = self._shard.last_quarantined
         applied = await self._shard.run_once(self._batch_max)
+        if (quarantined := self._shard.last_quarantined) is not None and quarantined is not earlier:
+            reason = (
+                f"Record {quarantined.offset} was set aside: {quarantined.error}. See `stream-car quarantine list`."
+            )
+            self._report(WorkerEvent(event="quarantined", hop=self.place.hop, shard=self.place.shard, reason=reason))
         if applied:
             self.applied += len(applied)
             self._batch_max = min(BATCH_MAX, self._batch_max + 1)

@@ -15,7 +15,8 @@ from stream_car.errors import Halted, InvalidRequest, NotVisible
 from stream_car.local.change_feed import LocalChangeFeed
 from stream_car.local.data_directory import DataDirectory
 from stream_car.local.rebuild import NewGeneration, RebuildRun
-from stream_car.ports import Message
+from stream_car.ports import Message, Record, ShardId
+from stream_car.processing.quarantine import QUARANTINE, Quarantine
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.read_options import MinRevision, invisible_reason
@@ -24,6 +25,7 @@ from stream_car.subscriptions.broadcast import Broadcast
 from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
 from stream_car.version import __version__
 
+SHARD = ShardId("intake", 0)  # the one shard, in the words of the two-hop form
 T = TypeVar("T")
 
 
@@ -89,6 +91,17 @@ class LocalService(BaseService):
 
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
         return self.directory.plan_replay(corrected, offsets)
+
+    async def quarantines(self) -> Mapping[ShardId, Quarantine]:
+        value = self.directory.prepare_read().value(QUARANTINE)
+        return {SHARD: value} if isinstance(value, Quarantine) else {}
+
+    async def logged_record(self, shard_id: ShardId, offset: int) -> Record:
+        [record] = await self.directory.projection.log.fetch(0, offset, 1)
+        return record
+
+    async def drop_from_quarantine(self, shard_id: ShardId, offset: int) -> None:
+        await self.directory.prepare_read().shard.drop_quarantined(offset)
 
     @answers(r.GetRejected)
     async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]:

@@ -11,7 +11,16 @@ from stream_car.errors import InvalidDocument
 
 Future = Literal["wait", "apply"]
 Outcome = Literal[
-    "accepted", "pending", "duplicate", "older", "retracted", "nothing", "rejected", "control", "rerouted"
+    "accepted",
+    "pending",
+    "duplicate",
+    "older",
+    "retracted",
+    "nothing",
+    "rejected",
+    "control",
+    "rerouted",
+    "quarantined",
 ]
 
 
@@ -23,6 +32,14 @@ class Effects(Struct, gc=False):
     touched: list[bytes]
     rejection: Rejection | None = None
     placements: tuple[Placement, ...] = ()  # for the next hop, in the two-hop form
+
+
+class Undecodable(InvalidDocument):
+    """The decoder itself failed, so nothing is known of the record. Applying it raises `cause`."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__("undecodable", f"The record cannot be decoded ({type(cause).__name__}).")
+        self.cause = cause
 
 
 class DecodedRecord(Struct, frozen=True, gc=False):

@@ -21,7 +21,7 @@ from stream_car.core.stored import Entry, Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.errors import InvalidDocument
 from stream_car.ports import CLOCK_STEP_MAX, Emission, Message, Record
-from stream_car.processing.effects import DecodedRecord, Effects, Future
+from stream_car.processing.effects import DecodedRecord, Effects, Future, Undecodable
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, PENDING, State
 
@@ -74,10 +74,14 @@ class Fold:
         try:
             statement = decode(record.value, key=record.key, headers=record.headers)
             scopes = self.scopes(statement)
+            if isinstance(statement, Document):
+                at = Input(record.offset, record.append_time, content_digest(statement)[:DIGEST_BYTES])
         except InvalidDocument as error:
             return DecodedRecord(error.as_value(), (), at)
-        if isinstance(statement, Document):
-            at = Input(record.offset, record.append_time, content_digest(statement)[:DIGEST_BYTES])
+        except MemoryError:
+            raise
+        except Exception as error:
+            return DecodedRecord(Undecodable(error), (), at)
         return DecodedRecord(statement, scopes, at)
 
     def keys_needed(self, decoded: DecodedRecord) -> list[bytes]:
@@ -105,6 +109,31 @@ class Fold:
             Emission(oseq=oseq, stream=stream, key=key.encode(), value=value)
             for oseq, (stream, key, value) in enumerate(rows, first)
         ]
+
+    def set_aside(
+        self, state: State, decoded: DecodedRecord
+    ) -> Generator[list[bytes], None, tuple[Effects, str | None, tuple[str, ...] | None]]:
+        """Count a record that cannot be applied. Return its id and scopes too, as far as they are known.
+
+        The scopes are those that the document would join, and those that it is in.
+        """
+        if HEADER not in state.others:
+            yield [HEADER]
+        counts = _header(state).counts
+        counts["quarantined"] = counts.get("quarantined", 0) + 1
+        effects = Effects("quarantined", [], [HEADER])
+        statement = decoded.statement
+        if statement is None:
+            return effects, None, None
+        if missing := state.missing(statement.id, ()):
+            yield missing
+        stored = state.documents.get(statement.id)
+        has_links = isinstance(statement, Document) and bool(
+            statement.supersedes or statement.superseded_by or statement.amends
+        )
+        former = stored.scopes if stored is not None else ()
+        known = None if has_links else tuple(dict.fromkeys((*decoded.scopes, *former)))
+        return effects, statement.id, known
 
     def scopes(self, statement: Statement) -> tuple[str, ...]:
         """Return the scopes that the rules give a statement.
@@ -136,6 +165,8 @@ class Fold:
         effects = Effects("control", [], [HEADER])
         if header.pending:
             yield from self._release(state, header, at, effects)
+        if isinstance(content, Undecodable):
+            raise content.cause
         if isinstance(content, InvalidDocument):
             _reject(content, at, effects)
         elif content is not None:

@@ -14,8 +14,17 @@ import msgspec
 from msgspec import Struct
 
 from stream_car.core.timeline import StateContradiction
-from stream_car.errors import Halted
+from stream_car.errors import Halted, Overloaded
 from stream_car.ports import Claim, Emission, EventSink, Log, Record, Store
+from stream_car.processing.quarantine import (
+    NO_CONTENT_FAILURES,
+    QUARANTINE,
+    ContentFailure,
+    Quarantine,
+    QuarantinedRecord,
+    content_failures,
+    describe,
+)
 from stream_car.processing.state import State, decode_value, encode_value
 
 GENERATION = b"g"
@@ -31,6 +40,7 @@ class HasTouchedKeys(Protocol):
 
 
 R = TypeVar("R")
+T = TypeVar("T")
 E = TypeVar("E", bound=HasTouchedKeys)
 
 
@@ -49,6 +59,14 @@ class FoldProtocol(Protocol[R, E]):
 
     def apply(self, state: State, decoded: R) -> Generator[list[bytes], None, E]:
         """Change the state and return the effects. Yield the keys that must be loaded into the state first."""
+
+    def set_aside(
+        self, state: State, decoded: R
+    ) -> Generator[list[bytes], None, tuple[E, str | None, tuple[str, ...] | None]]:
+        """Do the little that is done for a record that `apply` failed on.
+
+        Return its effects, its id, and the scopes that it might have changed; `None` stands for an unknown one.
+        """
 
     def emit(self, decoded: R, effects: E, first: int) -> Sequence[Emission]:
         """Return the emissions for the effects, numbered from `first`."""
@@ -91,6 +109,8 @@ class Shard(Generic[R, E]):
         self._state = State()
         self._claim: Claim | None = None
         self._published_up_to = 0  # emissions up to this number were published before the start
+        self.last_quarantined: QuarantinedRecord | None = None  # the last record that this worker set aside
+        self._alone_until = 0  # records before this offset are applied one at a time, because some of them fails
 
     @property
     def next_offset(self) -> int:
@@ -144,26 +164,83 @@ class Shard(Generic[R, E]):
     async def run_once(self, max_records: int = BATCH_MAX) -> list[AppliedRecord[R, E]]:
         """Apply one batch of the log and return it. An empty list means that the shard has caught up.
 
+        A record that fails alone and identically twice, each time with fresh state, is set aside.
+
         Raises:
             ClaimLost: another worker took the shard, or it has moved. The next call starts the shard again.
-            Halted: as in `start`, or the log returned a wrong offset (`gap`), or log or state is damaged (`damaged`).
+            Halted: as in `start`, or the log returned a wrong offset (`gap`), log or state is damaged (`damaged`), or
+                too many records in a row failed (`quarantine`).
         """
-        claim = self._claim
-        if claim is None:
+        earlier: tuple[int, str] | None = None  # the record that failed alone, and how
+        while True:
+            claim = await self._claimed()
+            limit = 1 if claim.next_offset < self._alone_until else max_records
+            records: Sequence[Record] = ()
+            try:
+                records = await self.log.fetch(self.shard, claim.next_offset, limit)
+                if not records:
+                    return []
+                applied = await self._fold(claim, records)
+                self._claim = await self._commit(claim, applied)
+            except ContentFailure as error:
+                self._release()
+                self._alone_until = records[-1].offset + 1
+                if len(records) > 1:
+                    continue
+                offset, failure = records[0].offset, (records[0].offset, str(error))
+                if earlier == failure and (await self._claimed()).next_offset == offset:
+                    return [await self._set_aside(records[0], error)]
+                if earlier is not None and earlier[0] == offset and earlier != failure:
+                    raise
+                earlier = failure
+                continue
+            except BaseException:
+                self._release()
+                raise
+            self._state.shrink(self.cache_max)
+            return applied
+
+    async def _claimed(self) -> Claim:
+        if self._claim is None:
             await self.start()
-            claim = self._claim
-            assert claim is not None
+        assert self._claim is not None
+        return self._claim
+
+    async def _set_aside(self, record: Record, failure: ContentFailure) -> AppliedRecord[R, E]:
+        """Commit that a record is in quarantine, and what is known of it."""
+        claim = await self._claimed()
         try:
-            records = await self.log.fetch(self.shard, claim.next_offset, max_records)
-            if not records:
-                return []
-            applied = await self._fold(claim, records)
-            self._claim = await self._commit(claim, applied)
+            with content_failures():
+                decoded = self.decode(record)
+            effects, name, scopes = await self._drive(claim, self.fold.set_aside(self._state, decoded))
+            quarantine = await self._quarantine(claim)
+            quarantined = describe(record, failure, name, scopes)
+            self._state[QUARANTINE] = quarantine.with_record(quarantined)
+            effects.touched.append(QUARANTINE)
+            applied = AppliedRecord(record, decoded, effects)
+            self._claim = await self._commit(claim, [applied])
         except BaseException:
             self._release()
             raise
-        self._state.shrink(self.cache_max)
+        self.last_quarantined = quarantined
         return applied
+
+    async def drop_quarantined(self, offset: int) -> None:
+        """Drop a record that was set aside."""
+        claim = await self._claimed()
+        try:
+            self._state[QUARANTINE] = quarantine = (await self._quarantine(claim)).without(offset)
+            writes = {QUARANTINE: encode_value(quarantine)}
+            self._claim = await self.store.commit(claim, claim.next_offset, writes, [])
+        except BaseException:
+            self._release()
+            raise
+
+    async def _quarantine(self, claim: Claim) -> Quarantine:
+        if QUARANTINE not in self._state:
+            await self._load(claim, [QUARANTINE])
+        quarantine = self._state[QUARANTINE]
+        return quarantine if isinstance(quarantine, Quarantine) else Quarantine()
 
     async def check_claim(self) -> None:
         """Check that the claim is still good. Call it for a shard whose log is quiet.
@@ -186,9 +263,10 @@ class Shard(Generic[R, E]):
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         fold = self.fold
         decode = self.decode
-        batch = [decode(record) for record in records]
-        if not self._state.is_whole:
-            needed = {key for decoded in batch for key in fold.keys_needed(decoded)}
+        with content_failures():
+            batch = [decode(record) for record in records]
+            needed = set() if self._state.is_whole else {key for each in batch for key in fold.keys_needed(each)}
+        if needed:
             await self._load(claim, [key for key in needed if key not in self._state])
         applied: list[AppliedRecord[R, E]] = []
         expected = claim.next_offset
@@ -202,15 +280,21 @@ class Shard(Generic[R, E]):
             applied.append(AppliedRecord(record, decoded, effects))
         return applied
 
-    async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, E]) -> E:
+    async def _drive(self, claim: Claim, steps: Generator[list[bytes], None, T]) -> T:
         while True:
             try:
                 keys = next(steps)
             except StopIteration as stop:
-                effects: E = stop.value
+                effects: T = stop.value
                 return effects
             except StateContradiction as error:
+                if (await self._quarantine(claim)).total:  # a record that was set aside is missing in the state
+                    raise ContentFailure(error) from error
                 raise Halted("damaged", f"{error}. Rebuild the state from the log.") from None
+            except NO_CONTENT_FAILURES:
+                raise
+            except Exception as error:
+                raise ContentFailure(error) from error
             await self._load(claim, keys)
 
     async def _load(self, claim: Claim, keys: Sequence[bytes]) -> None:
@@ -224,15 +308,21 @@ class Shard(Generic[R, E]):
             self._state[key] = decode_value(key, value)
 
     async def _commit(self, claim: Claim, applied: Sequence[AppliedRecord[R, E]]) -> Claim:
-        touched = dict.fromkeys(key for item in applied for key in item.effects.touched)
-        writes = {key: encode_value(self._state.get(key)) for key in touched}
-        writes[GENERATION] = self.generation.encode()
         last = applied[-1].record
-        writes[LAST] = digest_of(last)
         outbox: list[Emission] = []
-        for item in applied:
-            outbox += self.fold.emit(item.decoded, item.effects, claim.next_oseq + len(outbox))
-        committed = await self.store.commit(claim, last.offset + 1, writes, outbox)
+        with content_failures():
+            touched = dict.fromkeys(key for item in applied for key in item.effects.touched)
+            writes = {key: encode_value(self._state.get(key)) for key in touched}
+            writes[GENERATION] = self.generation.encode()
+            writes[LAST] = digest_of(last)
+            for item in applied:
+                outbox += self.fold.emit(item.decoded, item.effects, claim.next_oseq + len(outbox))
+        try:
+            committed = await self.store.commit(claim, last.offset + 1, writes, outbox)
+        except Overloaded as error:
+            if len(applied) > 1:
+                raise
+            raise ContentFailure(error) from error
         return await self._publish(committed, outbox) if outbox else committed
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:

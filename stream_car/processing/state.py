@@ -20,6 +20,7 @@ from stream_car.core.timeline import FOLDER, scope_key, share_entry
 from stream_car.errors import Halted
 from stream_car.processing.headers import ForwardedOffsets, FrontierHeader, Header
 from stream_car.processing.outcomes import OUTCOMES, OutcomePage
+from stream_car.processing.quarantine import QUARANTINE, Quarantine
 
 HEADER = b"h"
 PENDING = b"w"
@@ -29,7 +30,18 @@ _SCOPE = scope_key("")
 
 K = TypeVar("K")
 V = TypeVar("V")
-Value = Header | FrontierHeader | ForwardedOffsets | OutcomePage | StoredDocument | Scope | Page | Folder | None
+Value = (
+    Header
+    | FrontierHeader
+    | ForwardedOffsets
+    | OutcomePage
+    | Quarantine
+    | StoredDocument
+    | Scope
+    | Page
+    | Folder
+    | None
+)
 
 
 class State(MutableMapping[bytes, Value]):
@@ -171,6 +183,7 @@ _DECODERS: dict[bytes, Callable[[bytes], Value]] = {
     b"s:": msgspec.msgpack.Decoder(Scope).decode,
     b"w": msgspec.msgpack.Decoder(Scope).decode,
     b"p:": msgspec.msgpack.Decoder(list[Entry]).decode,
+    QUARANTINE: msgspec.msgpack.Decoder(Quarantine).decode,
     OUTCOMES: msgspec.msgpack.Decoder(OutcomePage).decode,
     FOLDER: msgspec.msgpack.Decoder(list[PageEntry]).decode,
 }

@@ -40,7 +40,7 @@ REJECTED_MAX = 64 << 10  # bytes of value, key or headers of a rejected record; 
 _ORIGIN = re.compile(rb"([0-9]{1,9})/([0-9]{1,19})")
 
 Headers = tuple[tuple[str, bytes], ...]
-FrontierRecord = PlacementRecord | WatermarkRecord | None  # `None`: a foreign record
+FrontierRecord = PlacementRecord | WatermarkRecord | ValueError | None  # `None`: a foreign record
 
 _encode_message = msgspec.msgpack.Encoder().encode
 _decode_message = msgspec.msgpack.Decoder(Message).decode
@@ -120,6 +120,18 @@ class IntakeFold:
     def apply(self, state: State, decoded: IntakeRecord) -> Generator[list[bytes], None, Effects]:
         """Apply one record, or forward it if it is in the wrong partition, and keep the outcome for its publisher."""
         effects = yield from self._apply(state, decoded)
+        yield from self._keep_outcome(state, decoded, effects)
+        return effects
+
+    def set_aside(
+        self, state: State, decoded: IntakeRecord
+    ) -> Generator[list[bytes], None, tuple[Effects, str | None, tuple[str, ...] | None]]:
+        """Count a record that cannot be applied, and keep that for its publisher."""
+        effects, name, scopes = yield from self._fold.set_aside(state, decoded.decoded)
+        yield from self._keep_outcome(state, decoded, effects)
+        return effects, name, scopes
+
+    def _keep_outcome(self, state: State, decoded: IntakeRecord, effects: Effects) -> Steps:
         offset = decoded.record.offset
         key = outcome_key(offset)
         if key not in state.others:
@@ -129,7 +141,6 @@ class IntakeFold:
             page = state.others[key] = OutcomePage(page_number(offset))
         page.add(offset, effects.outcome, effects.rejection)
         effects.touched.append(key)
-        return effects
 
     def _apply(self, state: State, decoded: IntakeRecord) -> Generator[list[bytes], None, Effects]:
         """Apply one record, or forward it if it is in the wrong partition.
@@ -253,14 +264,18 @@ class FrontierFold:
     def read(self, record: Record) -> FrontierRecord:
         """Decode a record of the placements log. It is `None` if it is foreign: not of this generation, or not signed.
 
+        An error is returned if the record is signed and has values that no worker writes.
+
         Raises:
             Halted: the record is signed and has another format (`format`), or it is in the wrong partition
                 (`partitions`).
-            ValueError: the record is signed and has values that no worker writes.
         """
         if self._signatures.is_signed(PLACEMENTS, record):
-            decoded = decode_placement(record.value, self.generation)
-            self._require_home(decoded)
+            try:
+                decoded = decode_placement(record.value, self.generation)
+                self._require_home(decoded)
+            except ValueError as error:
+                return error
             return decoded
         if not self._signatures.is_older(PLACEMENTS, self.shard, record.offset):
             return None
@@ -271,7 +286,7 @@ class FrontierFold:
             return None
         return decoded
 
-    def _require_home(self, decoded: FrontierRecord) -> None:
+    def _require_home(self, decoded: PlacementRecord | WatermarkRecord | None) -> None:
         if decoded is None:
             return
         if decoded.shard >= self.partitions.intakes:
@@ -289,13 +304,9 @@ class FrontierFold:
     def apply(self, state: State, decoded: FrontierRecord) -> Generator[list[bytes], None, FrontierEffects]:
         """Apply a placement unless it is a repeat, or advance a watermark. Ignore foreign records."""
         effects = FrontierEffects([], [FRONTIER])
-        if FRONTIER not in state.others:
-            yield [FRONTIER]
-        header = state.others[FRONTIER]
-        if header is None:
-            intakes = self.partitions.intakes
-            header = state.others[FRONTIER] = FrontierHeader([0] * intakes, [0] * intakes)
-        assert isinstance(header, FrontierHeader)
+        header = yield from self._header(state)
+        if isinstance(decoded, ValueError):
+            raise decoded
         if decoded is None:
             header.foreign += 1
         elif isinstance(decoded, WatermarkRecord):
@@ -306,6 +317,28 @@ class FrontierFold:
         else:
             yield from self._place(state, header, decoded, effects)
         return effects
+
+    def _header(self, state: State) -> Generator[list[bytes], None, FrontierHeader]:
+        if FRONTIER not in state.others:
+            yield [FRONTIER]
+        header = state.others[FRONTIER]
+        if header is None:
+            intakes = self.partitions.intakes
+            header = state.others[FRONTIER] = FrontierHeader([0] * intakes, [0] * intakes)
+        assert isinstance(header, FrontierHeader)
+        return header
+
+    def set_aside(
+        self, state: State, decoded: FrontierRecord
+    ) -> Generator[list[bytes], None, tuple[FrontierEffects, str | None, tuple[str, ...] | None]]:
+        """Pass over a record that cannot be applied. A placement counts as seen: what follows it is no repeat of it."""
+        header = yield from self._header(state)
+        effects = FrontierEffects([], [FRONTIER])
+        if not isinstance(decoded, PlacementRecord):
+            return effects, None, None
+        header.oseqs[decoded.shard] = max(header.oseqs[decoded.shard], decoded.oseq)
+        header.watermarks[decoded.shard] = max(header.watermarks[decoded.shard], decoded.offset)
+        return effects, decoded.id, None if decoded.link else (decoded.scope,)
 
     def _place(self, state: State, header: FrontierHeader, record: PlacementRecord, effects: FrontierEffects) -> Steps:
         shard = record.shard

@@ -29,6 +29,7 @@ Incomplete = Literal[
     "no_anchor",
     "limit",
     "lost_history",
+    "quarantined",
 ]
 
 
@@ -385,6 +386,24 @@ class Rejected(Struct, frozen=True, kw_only=True):
     def value(self) -> bytes:
         """The bytes as they were sent."""
         return self.content.base64 if isinstance(self.content, Base64) else self.content.encode()
+
+
+class Quarantined(Struct, frozen=True, kw_only=True):
+    """A record that the engine failed on and set aside. `name` names it, as `hop:shard:offset`.
+
+    `scopes` are those that it might have changed, `None` if that is not known: then every answer is incomplete. `value`
+    is only given for a single record.
+    """
+
+    name: str
+    hop: Literal["intake", "frontier"]
+    shard: int
+    offset: int
+    append_time: datetime
+    error: str
+    id: str | None = None
+    scopes: tuple[str, ...] | None = None
+    content: str | Base64 | None = field(default=None, name="value")
 
 
 class Published(Struct, frozen=True, kw_only=True):

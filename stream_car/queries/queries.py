@@ -17,7 +17,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import record_scope
 from stream_car.core.stored import StoredDocument
 from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult
-from stream_car.errors import InvalidRequest
+from stream_car.errors import InvalidRequest, Unavailable
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import (
     Answer,
@@ -125,7 +125,7 @@ class Queries:
                 retry_reason = "not_visible"  # also if the shard moves before this is known
                 if await self._has_seen(snapshot, options.min_revisions):
                     if snapshot.source.is_exact:
-                        return answer
+                        return await _with_quarantine(answer, snapshot)
                     retry_reason = "not_exact"
             if not await retry.wait():
                 return _after_last_attempt(answer, retry_reason, options.min_revisions)
@@ -201,7 +201,7 @@ class Queries:
     async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
         """The cached answer if it is still valid; otherwise compute the answer and cache it."""
         cache = self.cache
-        if cache is None:
+        if cache is None or (await snapshot.overview()).quarantined_keys != frozenset():
             return (await self._answer(snapshot, question))[0]
         cached = await cache.find(question, snapshot, self.index)
         if cached is not None:
@@ -336,6 +336,22 @@ class Queries:
             stranded=stranded,
             certificate=self._certificate(snapshot, anchors, ()),
         )
+
+
+async def _with_quarantine(answer: T, snapshot: Snapshot) -> T:
+    """Return the answer, marked if a record in quarantine might have changed what was read for it.
+
+    Raises:
+        Unavailable: the answer is empty, so that it has no room for the mark (`quarantined`).
+    """
+    if not snapshot.values or not (await snapshot.overview()).is_quarantined(snapshot.values):
+        return answer
+    if answer == ():
+        raise Unavailable(
+            "A record that may belong to this answer was set aside. See `stream-car quarantine list`.", "quarantined"
+        )
+    marked = mark_incomplete(answer, "quarantined")
+    return answer if marked is None else marked
 
 
 def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisions: Sequence[MinRevision]) -> T:

@@ -9,7 +9,7 @@ reads again.
 Cost: one exchange per round, with all shards that the round touches.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import ShardId, SnapshotReader, Store
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
+from stream_car.processing.quarantine import QUARANTINE, Quarantine, touched_keys
 from stream_car.processing.state import HEADER, Value, decode_value
 from stream_car.processing.two_hop import FRONTIER
 
@@ -33,10 +34,19 @@ class ShardMoved(StreamCarError):
 
 
 class Overview(Struct, frozen=True, gc=False):
-    """What the shards report about themselves: whether documents link to one another, and how many are pending."""
+    """What the shards report about themselves.
+
+    It tells whether documents link to one another, how many are pending, and which keys might have other values if no
+    record were in quarantine; `None` stands for all keys.
+    """
 
     has_links: bool
     pending: int
+    quarantined_keys: frozenset[bytes] | None = frozenset()
+
+    def is_quarantined(self, keys: Collection[bytes]) -> bool:
+        """Return whether a record in quarantine might have changed one of these keys."""
+        return self.quarantined_keys is None or not self.quarantined_keys.isdisjoint(keys)
 
 
 class Reached(Struct, frozen=True, gc=False):
@@ -183,14 +193,14 @@ class OneShardSource:
 
     async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
         is_first_round = self._overview is None
-        next_offset, raw = await self._peek([*keys, HEADER] if is_first_round else keys)
+        next_offset, raw = await self._peek([*keys, HEADER, QUARANTINE] if is_first_round else keys)
         if self._next_offset is not None and next_offset != self._next_offset:
             raise ShardMoved("The shard moved while it was read. Try again.")
         self._next_offset = next_offset
         if is_first_round:
             value = decode_value(HEADER, raw.get(HEADER))
             header = value if isinstance(value, Header) else Header()
-            self._overview = Overview(header.links > 0, header.pending)
+            self._overview = Overview(header.links > 0, header.pending, _quarantined_keys([raw]))
         values = {key: decode_value(key, raw.get(key)) for key in keys}
         for key, value in values.items():
             if value is None and key[:1] == b"p":
@@ -304,13 +314,15 @@ class ManyShardsSource:
 
     async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
         wanted: dict[ShardId, list[bytes]] = {}
+        own_keys: tuple[bytes, ...] = ()
         if self._overview is None:  # the first round reads the headers of all shards
             wanted = {shard_id: [] for shard_id in self._all_shards()}
+            own_keys = (QUARANTINE,)
         for key in keys:
             wanted.setdefault(self._shard_of(key), []).append(key)
         replies = await self.views.peek(
             {
-                shard_id: [*shard_keys, FRONTIER if shard_id.hop == "frontier" else HEADER]
+                shard_id: [*shard_keys, FRONTIER if shard_id.hop == "frontier" else HEADER, *own_keys]
                 for shard_id, shard_keys in wanted.items()
             }
         )
@@ -377,7 +389,8 @@ class ManyShardsSource:
                 self._has_fallen_back = True
         self._cut = cut
         if self._overview is None:
-            self._overview = Overview(has_links, pending)
+            quarantined = _quarantined_keys([raw for _, raw in replies.values()])
+            self._overview = Overview(has_links, pending, quarantined)
             applied_by_intakes = tuple(replies[ShardId("intake", shard)][0] for shard in range(self.partitions.intakes))
             self._reached = Reached(applied_by_intakes, tuple(changes))
             self._lowest = list(map(min, lowest, applied_by_intakes))
@@ -402,6 +415,12 @@ class ManyShardsSource:
         if key not in raw and isinstance(scope, Scope) and scope.version == self._versions.get(name):
             raise _damaged(key)
         raise ShardMoved("A scope changed while it was read. Try again.")
+
+
+def _quarantined_keys(states: Iterable[Mapping[bytes, bytes]]) -> frozenset[bytes] | None:
+    """Return the keys that records in quarantine might have changed, or `None` if it may be any."""
+    values = [decode_value(QUARANTINE, raw[QUARANTINE]) for raw in states if QUARANTINE in raw]
+    return touched_keys(value for value in values if isinstance(value, Quarantine))
 
 
 def _damaged(key: bytes) -> Halted:
