@@ -1,11 +1,13 @@
 """What enters and leaves frontiers, read with kafka-python alone: `python read_changes.py localhost:9092 places.json`.
 
 Every change counts once, although Kafka may contain it twice: the numbers of a shard rise one by one, so a change that
-is not above the last number is a repeat. Where reading continues is kept in a file, written after the work is done. If
-you keep your results in a database, keep the places there, in the same transaction.
+is not above the last number is a repeat. Only one generation of rules is followed, because another one reports every
+frontier again. Where reading continues is kept in a file, written after the work is done. If you keep your results in a
+database, keep the places there, in the same transaction.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -13,8 +15,7 @@ from typing import NotRequired, TypedDict
 from kafka import KafkaConsumer, TopicPartition
 
 TOPIC = "streamcar.changes"
-
-Place = tuple[int, str, int]  # of a partition: the next offset, and generation and number of the last change
+CHANGE_ID = re.compile(rb"([!-~]{1,200})/([0-9]{1,9})/([0-9]{1,18})")  # generation, shard and number
 
 
 class Member(TypedDict):
@@ -28,8 +29,19 @@ class Change(TypedDict):
     left: list[Member]
 
 
-def main(address: str, file: Path, topic: str = TOPIC, idle_ms: float = float("inf")) -> None:
-    places: dict[str, Place] = json.loads(file.read_text()) if file.exists() else {}
+class Places(TypedDict):
+    """The generation that is followed, and for each partition the next offset and the number of the last change."""
+
+    generation: str
+    partitions: dict[str, tuple[int, int]]
+
+
+def main(
+    address: str, file: Path, topic: str = TOPIC, idle_ms: float = float("inf"), generation: str | None = None
+) -> None:
+    places: Places = json.loads(file.read_text()) if file.exists() else {"generation": "", "partitions": {}}
+    if generation is not None and generation != places["generation"]:
+        places = {"generation": generation, "partitions": {}}  # other rules: their changes report every frontier again
     consumer = KafkaConsumer(
         bootstrap_servers=address,
         group_id=None,  # no group: the places are ours
@@ -40,20 +52,32 @@ def main(address: str, file: Path, topic: str = TOPIC, idle_ms: float = float("i
     partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
     consumer.assign(partitions)
     for partition in partitions:
-        offset, _, _ = places.get(str(partition.partition), (0, "", 0))
-        consumer.seek(partition, offset)
+        consumer.seek(partition, places["partitions"].get(str(partition.partition), (0, 0))[0])
     for record in consumer:
-        position = dict(record.headers)["ce_id"].decode()
-        generation, _, digits = position.rsplit("/", 2)
-        number = int(digits)
-        _, known, last = places.get(str(record.partition), (0, generation, 0))
-        if generation != known:
-            last = 0  # other rules: their changes begin with 1, and report every frontier again
-        if number > last:
-            act_on(json.loads(record.value))
-            last = number
-        places[str(record.partition)] = (record.offset + 1, generation, last)
+        partition = str(record.partition)
+        expected, last = places["partitions"].get(partition, (0, 0))
+        match = CHANGE_ID.fullmatch(dict(record.headers).get("ce_id") or b"")
+        if match is not None and match[2].decode() == partition:
+            places["generation"] = places["generation"] or match[1].decode()  # follow the first that is there
+            number = int(match[3])
+            # A gap is only believed if Kafka has deleted records. Otherwise another program made the number up.
+            is_next = number == last + 1 or (number > last and (not last or record.offset > expected))
+            change = parse(record.value) if is_next and match[1].decode() == places["generation"] else None
+            if change is not None:
+                act_on(change)
+                last = number
+        places["partitions"][partition] = (record.offset + 1, last)
         save(file, places)
+
+
+def parse(value: bytes | None) -> Change | None:
+    """Return a change, or nothing if another program wrote this."""
+    try:
+        change: Change = json.loads(value or b"")
+        "".join([change["scope"], *(member["id"] for member in (*change["entered"], *change["left"]))])
+        return change
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def act_on(change: Change) -> None:
@@ -64,7 +88,7 @@ def act_on(change: Change) -> None:
         print("-", change["scope"], member["id"], member.get("why", ""), flush=True)
 
 
-def save(file: Path, places: dict[str, Place]) -> None:
+def save(file: Path, places: Places) -> None:
     new = file.with_suffix(".new")
     new.write_text(json.dumps(places))
     new.replace(file)
@@ -77,4 +101,5 @@ if __name__ == "__main__":
         Path(name),
         topic=more[0] if more else TOPIC,
         idle_ms=float(more[1]) if more[1:] else float("inf"),
+        generation=more[2] if more[2:] else None,
     )

@@ -18,6 +18,7 @@ from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Unavailable
 from stream_car.ports import Emission, Log, Message, Record, ShardId, SnapshotReader
+from stream_car.processing.fold import CHANGES
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.signatures import Signatures
 from stream_car.processing.two_hop import FrontierFold, generation_of
@@ -160,6 +161,8 @@ class Judge:
         )
         last = repeats = 0
         for record in await read_all(self.logs["changes"], shard):
+            if not self.signatures.is_genuine(CHANGES, shard, record):
+                continue  # another program wrote it
             name = dict(record.headers)["ce_id"].decode()
             generation, named_shard, number = name.split("/")
             oseq = int(number)

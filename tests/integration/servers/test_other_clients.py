@@ -102,9 +102,10 @@ async def test_kcat_publishes_documents_and_reads_changes(kafka: str, redis: str
 async def test_kafka_python_reads_each_change_once_with_the_example(kafka: str, redis: str, tmp_path: Path) -> None:
     places = tmp_path / "places.json"
 
-    def read() -> list[str]:
+    def read(*generation: str) -> list[str]:
         """Run the example, and return the lines that it prints."""
-        command = [sys.executable, str(EXAMPLE), kafka, str(places), installation.layout.full_name("changes"), "1500"]
+        topic = installation.layout.full_name("changes")
+        command = [sys.executable, str(EXAMPLE), kafka, str(places), topic, "1500", *generation]
         run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=KCAT_S)
         return run.stdout.splitlines()
 
@@ -119,14 +120,28 @@ async def test_kafka_python_reads_each_change_once_with_the_example(kafka: str, 
         publish(installation, [line("v", document("v", "b", second=9))])
         await installation.judge()
         topic = installation.layout.full_name("changes")
-        for partition, record in await records_of(installation, "changes", installation.layout.frontiers):
+        records = await records_of(installation, "changes", installation.layout.frontiers)
+        generation = dict(records[0][1].headers)["ce_id"].decode().partition("/")[0]
+        for partition, record in records:
             repeat = Message(key=record.key, value=record.value, headers=record.headers)  # as a stalled worker does
-            await installation.sender.send(topic, partition, [repeat])
+            number = dict(record.headers)["ce_id"].rpartition(b"/")[2]
+            other = Message(value=record.value, headers=(("ce_id", b"other/%d/%b" % (partition, number)),))
+            await installation.sender.send(topic, partition, [repeat, other])
+        for partition in range(installation.layout.frontiers):
+            numbers = ("9" * 15, "9" * 5000, "x", "", "-1")
+            names = [f"{generation}/{partition}/{number}".encode() for number in numbers]
+            forged = [Message(value=b"{}", headers=(("ce_id", name),)) for name in (*names, b"", b"\xff")]
+            await installation.sender.send(topic, partition, [*forged, Message(value=None), Message(value=b"garbage")])
         assert sorted(read()) == superseded
+        publish(installation, [line("n", document("n", x="2"))])
+        await installation.judge()
+        assert read() == ["+ x=2 n"]  # no made-up number silences what follows
         assert read() == []
 
         places.unlink()
-        assert sorted(read()) == sorted([*entered, *superseded])
+        assert sorted(read()) == sorted([*entered, *superseded, "+ x=2 n"])
+        assert sorted(read("other")) == sorted([*entered, *superseded])
+        assert read("other") == []
 
 
 async def test_a_rejected_record_keeps_key_value_and_headers_and_names_its_origin_and_the_reason(
