@@ -184,7 +184,12 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
 _option = partial(click.Option, expose_value=False, callback=_keep)
 _rules = partial(_option, ["--rules"], multiple=True, envvar=settings.RULES_VARIABLE, metavar="NAME|FILE")
 _url = partial(_option, ["--url"], envvar=settings.URL_VARIABLE, metavar="URL")
-_partitions = partial(_option, type=click.IntRange(1, 10_000), default=PARTITIONS, show_default=True)
+_partitions = partial(
+    _option,
+    type=click.IntRange(1, 10_000),
+    default=PARTITIONS,
+    show_default=f"as many as the topics have, or {PARTITIONS}",
+)
 _COMMON = {
     "data": _option(
         ["--data"],

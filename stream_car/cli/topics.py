@@ -7,10 +7,11 @@ from msgspec.structs import asdict
 from rich.console import RenderableType
 from rich.text import Text
 
-from stream_car.adapters.kafka.topic_layout import UNLIMITED, Topic
+from stream_car.adapters.kafka.settings import KafkaServer
+from stream_car.adapters.kafka.topic_layout import UNLIMITED, Layout, Topic
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, show, words
-from stream_car.cli.options import BROKEN, Session, command, require, require_drivers
+from stream_car.cli.options import BROKEN, Session, command, is_typed, require, require_drivers
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, Rows, counted
 from stream_car.settings import kafka_server
 
@@ -50,6 +51,8 @@ def show_topics(session: Session) -> None:
 def check_topics(session: Session) -> None:
     """Check that the topics exist with safe settings. Exit code 2 if not.
 
+    Existing topics keep their numbers of partitions; with --intakes or --frontiers, these are checked too.
+
     Examples:
       stream-car topics check --kafka broker-1:9092
       stream-car topics check --kafka localhost:9092 --single-broker --json
@@ -57,7 +60,8 @@ def check_topics(session: Session) -> None:
     require_drivers()
     from stream_car.adapters.kafka.topics import check
 
-    checked = check(kafka_server(session.kafka), session.layout())
+    server = kafka_server(session.kafka)
+    checked = check(server, _layout(server, session))
     session.report_each(checked, _draw)
     require(not any(topic.problems for topic in checked), BROKEN)
 
@@ -76,7 +80,15 @@ def apply_topics(session: Session) -> None:
     require_drivers()
     from stream_car.adapters.kafka.topics import apply
 
-    session.report_each(apply(kafka_server(session.kafka), session.layout()), _draw)
+    server = kafka_server(session.kafka)
+    session.report_each(apply(server, _layout(server, session)), _draw)
+
+
+def _layout(server: KafkaServer, session: Session) -> Layout:
+    """Return the layout of the options. A number of partitions that is not given is that of existing topics."""
+    from stream_car.adapters.kafka.topics import adopt_partitions
+
+    return adopt_partitions(server, session.layout(), [name for name in ("intakes", "frontiers") if not is_typed(name)])
 
 
 def _row(name: str, topic: Topic) -> list[Text]:

@@ -5,7 +5,7 @@ names every setting that would lose, reorder or re-time records. What a topic in
 own setting.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from secrets import token_bytes
 from typing import cast
@@ -19,6 +19,8 @@ from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import KEYS, REPLICAS, SIGNED, Layout, Topic
 from stream_car.errors import StreamCarError, Unavailable, UnsafeSettings
 from stream_car.processing.signatures import KEY_BYTES, Signatures, encode_signatures
+
+COUNTED_BY = {"documents": "intakes", "changes": "frontiers", "placements": "frontiers"}  # the last one counts
 
 
 class ExistingTopic(Struct, frozen=True):
@@ -97,17 +99,21 @@ def require(server: KafkaServer, layout: Layout) -> None:
 
 def read_layout(server: KafkaServer, prefix: str, *, single_broker: bool = False) -> Layout:
     """Return the layout of the existing topics, which are safe to start on. Raises `UnsafeSettings`."""
-    layout = Layout(prefix=prefix, single_broker=single_broker)
+    layout = adopt_partitions(server, Layout(prefix=prefix, intakes=0, frontiers=0, single_broker=single_broker))
+    require(server, layout)
+    return layout
+
+
+def adopt_partitions(server: KafkaServer, layout: Layout, names: Collection[str] = ("intakes", "frontiers")) -> Layout:
+    """Return the layout with as many intakes and frontiers, if `names` has them, as existing topics have partitions."""
     with _connect(server) as admin:
         existing = _existing_topics(admin, layout)
-    counts = {name: topic.partitions for name, topic in existing.items()}
-    layout = replace(
-        layout,
-        intakes=counts.get(layout.full_name("documents"), 0),
-        frontiers=counts.get(layout.full_name("placements"), 0),
-    )
-    _require_safe([_check_topic(layout, topic, existing, is_new=False) for topic in layout.topics()])
-    return layout
+    counts = {
+        name: existing[layout.full_name(topic)].partitions
+        for topic, name in COUNTED_BY.items()
+        if name in names and layout.full_name(topic) in existing
+    }
+    return replace(layout, **counts)
 
 
 def session_min_s(server: KafkaServer) -> float | None:
@@ -200,7 +206,7 @@ def _existing_topic(topic: Mapping[str, object], settings: Mapping[str, Mapping[
 
 @contextmanager
 def _connect(server: KafkaServer) -> Iterator[KafkaAdminClient]:
-    """Open a connection, and raise the errors of kafka-python as ours."""
+    """Open a connection of kafka-python, and raise its errors as ours."""
     place = f"Kafka at {server.address}"
     try:
         options = {

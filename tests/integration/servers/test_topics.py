@@ -121,3 +121,29 @@ def test_topics_are_created_and_checked_from_the_command_line(server: KafkaServe
     assert [json.loads(line)["created"] for line in run.stdout.splitlines()] == [True] * 5
     assert again.exit_code == 2
     assert "min.insync.replicas" in again.stdout
+
+
+def test_a_check_without_numbers_of_partitions_accepts_those_of_the_topics(server: KafkaServer, layout: Layout) -> None:
+    options = ["--kafka", server.address, "--prefix", layout.prefix, "--single-broker"]
+    CliRunner().invoke(main, ["topics", "apply", *options, "--intakes", "2", "--frontiers", "3"])
+
+    run = {words: CliRunner().invoke(main, ["topics", *words.split(), *options]) for words in (
+        "check", "apply", "check --intakes 2 --frontiers 3", "check --intakes 4", "check --frontiers 4",
+    )}  # fmt: skip
+
+    assert {words: result.exit_code for words, result in run.items()} == {
+        "check": 0, "apply": 0, "check --intakes 2 --frontiers 3": 0, "check --intakes 4": 2, "check --frontiers 4": 2,
+    }  # fmt: skip
+    assert "has 2 partitions, not 4" in run["check --intakes 4"].stdout
+    assert "has 3 partitions, not 4" in run["check --frontiers 4"].stdout
+
+
+def test_what_exists_decides_how_many_partitions_are_created_beside_it(server: KafkaServer, layout: Layout) -> None:
+    changes = layout.topics()[2]
+    create(server, layout.full_name(changes), 5, layout.settings(changes))
+    words = ["--kafka", server.address, "--prefix", layout.prefix, "--single-broker"]
+
+    created, checked = (CliRunner().invoke(main, ["topics", name, *words]) for name in ("apply", "check"))
+
+    assert (created.exit_code, checked.exit_code) == (0, 0)
+    assert [topic.partitions for topic in check(server, layout)] == [8, 5, 5, 1]
