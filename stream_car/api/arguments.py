@@ -76,6 +76,11 @@ def _items(values: Iterable[T], field: str, expectation: str) -> tuple[T, ...]:
     return tuple(values)
 
 
+def parts(values: Iterable[r.Part]) -> tuple[r.Part, ...]:
+    """Return what an answer includes of its documents."""
+    return _items(values, "include", "a list of strings")
+
+
 def revisions(values: Iterable[tuple[str, int]]) -> tuple[MinRevision, ...]:
     """Return the revisions that an answer must count."""
     return tuple(map(_revision, _items(values, "min_revisions", REVISIONS)))

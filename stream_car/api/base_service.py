@@ -193,7 +193,7 @@ class BaseService(ABC):
                 depth=request.depth,
                 as_of=as_of,
                 budget=request.budget,
-                options=view.options,
+                options=_options(view, request.include),
             ),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
@@ -202,14 +202,14 @@ class BaseService(ABC):
     @answers(r.Search)
     async def search(self, request: r.Search) -> tuple[a.Evidence, ...]:
         return await self.read(
-            lambda view: view.queries.search(request.text, request.k, options=view.options),
+            lambda view: view.queries.search(request.text, request.k, options=_options(view, request.include)),
         )
 
     @answers(r.Resolve)
     async def resolve(self, request: r.Resolve) -> tuple[a.Resolution, ...]:
         as_of = _micros(request.as_of)
         return await self.read(
-            lambda view: view.queries.resolve(request.names, as_of=as_of, options=view.options),
+            lambda view: view.queries.resolve(request.names, as_of=as_of, options=_options(view, request.include)),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
         )
@@ -243,7 +243,9 @@ class BaseService(ABC):
         if pairs is None:
             return ()
         as_of = _micros(request.as_of)
-        return await self.read(lambda view: view.scopes.frontier(pairs, as_of=as_of, options=view.options))
+        return await self.read(
+            lambda view: view.scopes.frontier(pairs, as_of=as_of, options=_options(view, request.include))
+        )
 
     @answers(r.GetHistory)
     async def history(self, request: r.GetHistory) -> tuple[a.History, ...]:
@@ -260,7 +262,9 @@ class BaseService(ABC):
     @answers(r.Explain)
     async def explain(self, request: r.Explain) -> a.Explanation:
         as_of = _micros(request.as_of)
-        return await self.read(lambda view: view.scopes.explain(request.name, as_of=as_of, options=view.options))
+        return await self.read(
+            lambda view: view.scopes.explain(request.name, as_of=as_of, options=_options(view, request.include))
+        )
 
     @answers(r.GetPending)
     async def pending(self, request: r.GetPending) -> tuple[a.PendingDocument, ...]:
@@ -284,6 +288,7 @@ class BaseService(ABC):
             types=frozenset(request.types),
             rules=frozenset(request.rules),
             scope=frozenset(pairs.items()),
+            attributes=bool(request.include),
         )
         return await self.hub.subscribe(selection, request.after, request.snapshot, client)
 
@@ -300,6 +305,11 @@ def _listed(shard_id: ShardId, record: QuarantinedRecord) -> a.Quarantined:
         id=record.id,
         scopes=record.scopes,
     )
+
+
+def _options(view: View, include: Sequence[str]) -> ReadOptions:
+    """Return how a question is read that includes these parts of documents."""
+    return replace(view.options, attributes=True) if include else view.options
 
 
 def _micros(time: datetime | None) -> int | None:

@@ -33,7 +33,8 @@ class Calls(ABC):
 
     Times are aware `datetime`s, or text: RFC 3339, or a date, which means midnight UTC. Scopes are mappings, or text:
     `KEY=VALUE`, several joined by commas. Calls that take `min_revisions`, as `(id, revision)`, are answered only when
-    these revisions or later ones are visible, else they raise `NotVisible` after `timeout_ms`.
+    these revisions or later ones are visible, else they raise `NotVisible` after `timeout_ms`. Documents of an answer
+    have their attributes only with `include=["attributes"]`.
     """
 
     @abstractmethod
@@ -70,6 +71,7 @@ class Calls(ABC):
         budget: int | None = None,
         min_revisions: Revisions = (),
         timeout_ms: int = r.TIMEOUT_MS,
+        include: Sequence[r.Part] = (),
     ) -> a.Answer:
         """Find the documents in force for a question, best first, each with the path that leads to it.
 
@@ -88,12 +90,13 @@ class Calls(ABC):
                 budget=budget,
                 min_revisions=arguments.revisions(min_revisions),
                 timeout_ms=timeout_ms,
+                include=arguments.parts(include),
             )
         )
 
-    def search(self, text: str, k: int = 5) -> tuple[a.Evidence, ...]:
+    def search(self, text: str, k: int = 5, *, include: Sequence[r.Part] = ()) -> tuple[a.Evidence, ...]:
         """Find what plain search returns, in force or not: Stage 1 alone."""
-        return self.call(r.Search(text=text, k=k))
+        return self.call(r.Search(text=text, k=k, include=arguments.parts(include)))
 
     def resolve(
         self,
@@ -102,6 +105,7 @@ class Calls(ABC):
         as_of: datetime | str | None = None,
         min_revisions: Revisions = (),
         timeout_ms: int = r.TIMEOUT_MS,
+        include: Sequence[r.Part] = (),
     ) -> tuple[a.Resolution, ...]:
         """Report what controls each of these documents, chunks (`document#chunk`) or records now."""
         return self.call(
@@ -110,6 +114,7 @@ class Calls(ABC):
                 as_of=arguments.time(as_of),
                 min_revisions=arguments.revisions(min_revisions),
                 timeout_ms=timeout_ms,
+                include=arguments.parts(include),
             )
         )
 
@@ -154,9 +159,13 @@ class Calls(ABC):
             )
         )
 
-    def frontier(self, scope: ScopeArgument, *, as_of: datetime | str | None = None) -> tuple[a.Frontier, ...]:
+    def frontier(
+        self, scope: ScopeArgument, *, as_of: datetime | str | None = None, include: Sequence[r.Part] = ()
+    ) -> tuple[a.Frontier, ...]:
         """List the active members of every scope that has these `key=value` pairs."""
-        return self.call(r.GetFrontier(scope=arguments.scope(scope), as_of=arguments.time(as_of)))
+        return self.call(
+            r.GetFrontier(scope=arguments.scope(scope), as_of=arguments.time(as_of), include=arguments.parts(include))
+        )
 
     def history(self, scope: ScopeArgument) -> tuple[a.History, ...]:
         """List the timeline of every scope that has these pairs: from when to when each member was in force."""
@@ -171,9 +180,11 @@ class Calls(ABC):
         """
         return self.call(r.GetChanges(scope=arguments.optional_scope(scope), after=after, limit=limit))
 
-    def explain(self, name: str, *, as_of: datetime | str | None = None) -> a.Explanation:
+    def explain(
+        self, name: str, *, as_of: datetime | str | None = None, include: Sequence[r.Part] = ()
+    ) -> a.Explanation:
         """Explain why a document is or is not in force, and what controls it."""
-        return self.call(r.Explain(name=name, as_of=arguments.time(as_of)))
+        return self.call(r.Explain(name=name, as_of=arguments.time(as_of), include=arguments.parts(include)))
 
     def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[a.Rejected, ...]:
         """List rejected input with its bytes, oldest first, from the one after the `number` of an input."""
@@ -261,6 +272,7 @@ class Calls(ABC):
         types: Sequence[str] = (),
         rules: Sequence[str] = (),
         scope: ScopeArgument | None = None,
+        include: Sequence[r.Part] = (),
         snapshot: bool | None = None,
         after: str | None = None,
         cursor_file: Path | str | None = None,
@@ -283,6 +295,7 @@ class Calls(ABC):
                 types=arguments.names(types, field="types"),
                 rules=arguments.names(rules, field="rules"),
                 scope=arguments.optional_scope(scope),
+                include=arguments.parts(include),
                 snapshot=snapshot,
                 after=after,
             )

@@ -103,6 +103,11 @@ QuarantinedName = Annotated[
     ),
 ]
 RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: limits.PATH_MAX})]
+Part = Literal["attributes"]
+Include = Annotated[
+    tuple[Part, ...],
+    Meta(max_length=1, description="Also give the attributes of each document."),
+]
 Future = Literal["wait", "apply"]
 
 
@@ -131,6 +136,7 @@ class Query(Request[a.Answer], frozen=True, kw_only=True):
     budget: Budget | None = None
     min_revisions: MinRevisions = ()
     timeout_ms: Timeout = TIMEOUT_MS
+    include: Include = ()
 
 
 class Search(Request[tuple[a.Evidence, ...]], frozen=True, kw_only=True):
@@ -138,6 +144,7 @@ class Search(Request[tuple[a.Evidence, ...]], frozen=True, kw_only=True):
 
     text: Text
     k: Count = 5
+    include: Include = ()
 
 
 class Resolve(Request[tuple[a.Resolution, ...]], frozen=True, kw_only=True):
@@ -151,6 +158,7 @@ class Resolve(Request[tuple[a.Resolution, ...]], frozen=True, kw_only=True):
     as_of: Time | None = None
     min_revisions: MinRevisions = ()
     timeout_ms: Timeout = TIMEOUT_MS
+    include: Include = ()
 
 
 class GetDocuments(Request[tuple[a.Lookup, ...]], frozen=True, kw_only=True):
@@ -183,6 +191,7 @@ class GetFrontier(Request[tuple[a.Frontier, ...]], frozen=True, kw_only=True):
 
     scope: Scope
     as_of: Time | None = None
+    include: Include = ()
 
 
 class GetHistory(Request[tuple[a.History, ...]], frozen=True, kw_only=True):
@@ -207,6 +216,7 @@ class Explain(Request[a.Explanation], frozen=True, kw_only=True):
 
     name: Name
     as_of: Time | None = None
+    include: Include = ()
 
 
 class GetRejected(Request[tuple[a.Rejected, ...]], frozen=True, kw_only=True):
@@ -308,6 +318,7 @@ class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     types: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")] = ()
     rules: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only types of these rule packs.")] = ()
     scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    include: Include = ()
     snapshot: Annotated[bool | None, Meta(description="Begin with what is in force.")] = None
     after: (
         Annotated[str, Meta(max_length=CURSOR_MAX, description="Continue after the event with this cursor.")] | None

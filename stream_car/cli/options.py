@@ -50,6 +50,7 @@ class Session:
     encoder: str | None = None
     as_json: bool = False
     verbose: bool = False
+    attributes: bool = False
     kafka: str | None = None
     prefix: str = PREFIX
     namespace: str = ""
@@ -69,6 +70,11 @@ class Session:
                 "A service has its own data, rules and encoder. Give --url, or --data, --rules and --encoder."
             )
         return stream_car.connect(self.url, token=settings.token_to_send())
+
+    @property
+    def include(self) -> Sequence[requests.Part]:
+        """What documents are to be given with."""
+        return ("attributes",) if self.attributes else ()
 
     @property
     def is_remote(self) -> bool:
@@ -221,6 +227,9 @@ _COMMON = {
     ),
     "verbose": _option(
         ["-v", "--verbose"], is_flag=True, help="Also show scores, positions and the details of the certificate."
+    ),
+    "attributes": _option(
+        ["--attributes"], is_flag=True, help="With --json: also give the attributes of each document."
     ),
     "kafka": _option(
         ["--kafka"],

@@ -20,7 +20,7 @@ MAX_RESULTS = click.option(
 IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 
 
-@command("data", "rules", "url", "encoder", "verbose")
+@command("data", "rules", "url", "encoder", "verbose", "attributes")
 @click.argument("text")
 @MAX_RESULTS
 @options.depth(DEPTH)
@@ -51,7 +51,7 @@ def query(
     session.require_limits(k=k, depth=depth, budget=budget)
     with session.open() as calls:
         session.settle(calls)
-        answer = calls.query(text, k=k, depth=depth, as_of=as_of, budget=budget)
+        answer = calls.query(text, k=k, depth=depth, as_of=as_of, budget=budget, include=session.include)
         searched_types = () if answer.results else _searched_types(calls)
     options.write_svg(svg, lambda: draw_answer(answer))
     session.report(answer, lambda answer: render.answer(answer, searched_types, verbose=session.verbose))
@@ -66,7 +66,7 @@ def _searched_types(calls: Calls) -> Sequence[str]:
     return sorted(anchors) if anchors < ruleset.pack_of.keys() else ()
 
 
-@command("data", "rules", "url", "encoder")
+@command("data", "rules", "url", "encoder", "attributes")
 @click.argument("text")
 @MAX_RESULTS
 def search(session: Session, text: str, k: int) -> None:
@@ -81,12 +81,12 @@ def search(session: Session, text: str, k: int) -> None:
     session.require_limits(k=k)
     with session.open() as calls:
         session.settle(calls)
-        documents = calls.search(text, k)
+        documents = calls.search(text, k, include=session.include)
     session.report_all(documents, render.ranking)
     require(bool(documents))
 
 
-@command("data", "rules", "url")
+@command("data", "rules", "url", "attributes")
 @IDS
 @options.as_of
 def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> None:
@@ -103,7 +103,7 @@ def resolve(session: Session, ids: Sequence[str], as_of: datetime | None) -> Non
       your-retriever | xargs stream-car resolve
     """
     with session.open() as calls:
-        resolutions = calls.resolve(ids, as_of=as_of)
+        resolutions = calls.resolve(ids, as_of=as_of, include=session.include)
         is_known = any(resolution.status != "unknown" for resolution in resolutions)
         if not is_known:
             hints.note_unknown_types(calls)
@@ -159,7 +159,7 @@ def check(session: Session, ids: Sequence[str], question: str | None, depth: int
     require(audit.holds)
 
 
-@command("data", "rules", "url")
+@command("data", "rules", "url", "attributes")
 @click.argument("name", metavar="ID")
 @options.as_of
 @options.svg("the chain that leads to the document that controls it now")
@@ -175,7 +175,7 @@ def explain(session: Session, name: str, as_of: datetime | None, svg: Path | Non
       stream-car explain GHSA-jf85-cpcp-j695 --svg chain.svg
     """
     with session.open() as calls:
-        explanation = calls.explain(name, as_of=as_of)
+        explanation = calls.explain(name, as_of=as_of, include=session.include)
         is_in_no_scope = explanation.status == "in_force" and not explanation.memberships
         ruleset = Ruleset(calls.rules().packs) if is_in_no_scope else None
         if explanation.status == "unknown":

@@ -15,7 +15,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.pictures.timeline import draw_timelines
 
 
-@command("data", "rules", "url")
+@command("data", "rules", "url", "attributes")
 @options.scope
 @options.as_of
 def frontier(session: Session, scope: Mapping[str, str], as_of: datetime | None) -> None:
@@ -30,7 +30,7 @@ def frontier(session: Session, scope: Mapping[str, str], as_of: datetime | None)
       stream-car frontier drug=ranitidine --as-of 2019-09-01 --json
     """
     with session.open() as calls:
-        frontiers = calls.frontier(scope, as_of=as_of)
+        frontiers = calls.frontier(scope, as_of=as_of, include=session.include)
         advice = None if frontiers else _advise(calls, scope)
     session.report_each(frontiers, render.frontier, if_empty=advice or "")
     require(bool(frontiers))

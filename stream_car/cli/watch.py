@@ -30,7 +30,7 @@ IS_ALL = (
 )
 
 
-@command("data", "rules", "url")
+@command("data", "rules", "url", "attributes")
 @options.optional_scope
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this document or record; may be repeated.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated.")
@@ -74,6 +74,7 @@ def watch(
             types=types,
             rules=packs,
             scope=scope or None,
+            include=session.include,
             snapshot=snapshot,
         )
         events = subscribe(cursor_file=cursor_file)

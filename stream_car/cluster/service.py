@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.sqlite.key_list import SqliteKeys
@@ -97,7 +98,7 @@ class RetryingQueries(Queries):
         """As in `Queries`; what could not be seen in time is `NotVisible`."""
         retrying = options
         if options.retry is None:
-            retrying = ReadOptions(options.min_revisions, TimedRetries(self.exact_s))
+            retrying = replace(options, retry=TimedRetries(self.exact_s))
         if source is None and isinstance(self.shards, ManyShards):  # what is published meanwhile need not be seen
             source = partial(self.shards.source, self.shards.required)
         try:

@@ -43,7 +43,9 @@ class Step(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """A document as an answer shows it; `status` is that at the answer's time."""
+    """A document as an answer shows it; `status` is that at the answer's time.
+
+    `scope` is as it was published, and so are the `attributes`, which are given only if the request includes them."""
 
     id: str
     type: str
@@ -55,6 +57,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     text: str = ""
     source: str = ""
     url: str = ""
+    scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    attributes: Mapping[str, JsonValue] = {}
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
@@ -258,7 +262,7 @@ class Blocked(Struct, frozen=True, kw_only=True):
 class Frontier(Struct, frozen=True, kw_only=True):
     """The active members of a scope; `blocked` ones are superseded through another scope or a link.
 
-    `members` counts all members, `seq` the changes of this frontier.
+    `members` counts all members, `seq` the changes of this frontier. `pairs` are the keys and values of the scope.
     """
 
     scope: str
@@ -268,15 +272,17 @@ class Frontier(Struct, frozen=True, kw_only=True):
     seq: int = 0
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()
+    pairs: Mapping[str, str] = {}
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """The timeline of a scope, oldest first."""
+    """The timeline of a scope, oldest first. `pairs` are the keys and values of the scope."""
 
     scope: str
     members: tuple[TimelineMember, ...]
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()
+    pairs: Mapping[str, str] = {}
 
 
 class Membership(Struct, frozen=True, kw_only=True):
@@ -352,6 +358,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     `position` orders changes and continues a listing after this one. `seq` counts the changes of the scope from 1
     without a gap. `offset` is the input that caused it. Runs stand for more than 256 members of one type.
+    `pairs` are the keys and values of the scope.
     """
 
     position: str
@@ -363,6 +370,7 @@ class Change(Struct, frozen=True, kw_only=True):
     left: tuple[ChangedMember, ...] = ()
     entered_runs: tuple[ChangedRun, ...] = ()
     left_runs: tuple[ChangedRun, ...] = ()
+    pairs: Mapping[str, str] = {}
 
 
 class Base64(Struct, frozen=True, forbid_unknown_fields=True):

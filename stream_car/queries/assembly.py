@@ -41,6 +41,8 @@ def evidence_of(entry: Entry, body: Document | None, *, active: bool) -> Evidenc
         text=body.text if body is not None else "",
         source=body.source if body is not None else "",
         url=body.url if body is not None else "",
+        scope=body.scope if body is not None else (),
+        attributes=body.attributes if body is not None else {},
     )
 
 

@@ -5,6 +5,7 @@ from msgspec import Struct
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.documents import Precedence
+from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.errors import InvalidRequest
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun
@@ -43,6 +44,7 @@ def listed_change(position: Position, change: FrontierChange) -> Change:
         left=tuple(map(listed_member, change.left)),
         entered_runs=tuple(map(_listed_run, change.entered_runs)),
         left_runs=tuple(map(_listed_run, change.left_runs)),
+        pairs=dict(scope_parts(change.scope)),
     )
 
 

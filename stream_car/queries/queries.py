@@ -117,6 +117,7 @@ class Queries:
                 as_of=as_of,
                 pace=options.pace,
                 timer=options.timer,
+                attributes=options.attributes,
             )
             answer: T | None = None
             retry_reason: RetryReason = "shard_moved"
@@ -191,7 +192,7 @@ class Queries:
         `as_of` is a valid time in microseconds UTC. After Stage 2 has read `budget` keys, no further anchor is
         examined; the certificate lists what was left out.
         """
-        question = Question(text, k, depth, as_of, budget)
+        question = Question(text, k, depth, as_of, budget, options.attributes)
         answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
         if vectors_pending or ignored_terms:

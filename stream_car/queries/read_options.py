@@ -86,12 +86,14 @@ class ReadOptions(Struct, frozen=True):
     `retry`: how long to retry until it has seen them and is exact; `None` means `ImmediateRetries()`.
     `pace`: when to let other work run; `None` means never.
     `timer`: returns a context manager that measures a stage of the work.
+    `attributes`: whether documents are shown with their attributes.
     """
 
     min_revisions: Sequence[MinRevision] = ()
     retry: RetryPolicy | None = None
     pace: Pace | None = None
     timer: StageTimer = no_timer
+    attributes: bool = False
 
 
 DEFAULT_OPTIONS = ReadOptions()

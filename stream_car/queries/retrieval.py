@@ -40,6 +40,7 @@ class Question(Struct, frozen=True):
     depth: int
     as_of: int | None = None
     budget: int | None = None
+    attributes: bool = False
 
 
 class Retrieval(Struct, frozen=True):

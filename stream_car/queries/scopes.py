@@ -8,12 +8,13 @@ from functools import partial
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.differ_on import values_of
 from stream_car.core.revisions import entry_of
-from stream_car.core.scope_names import RESERVED_KEYS, scope_name
+from stream_car.core.scope_names import RESERVED_KEYS, scope_name, scope_parts
 from stream_car.core.stored import LOWEST, Entry, Scope
 from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_of
 from stream_car.core.timeline import all_members, members_between, size, types
@@ -114,6 +115,7 @@ class ScopeQueries:
             members=size(scope),
             seq=scope.seq,
             complete=len(entries) <= MEMBERS_MAX,
+            pairs=dict(scope_parts(name)),
         )
 
     async def history(self, scope: Mapping[str, str], *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[History, ...]:
@@ -149,7 +151,9 @@ class ScopeQueries:
                     title=body.title if body is not None else "",
                 )
             )
-        return History(scope=name, members=tuple(members), complete=len(entries) <= MEMBERS_MAX)
+        return History(
+            scope=name, members=tuple(members), complete=len(entries) <= MEMBERS_MAX, pairs=dict(scope_parts(name))
+        )
 
     async def _ending(self, snapshot: Snapshot, scope: Scope, entry: Entry, walk: WalkResult | None) -> Ending | None:
         """What voided a member first, in this scope or else elsewhere; `None` if it is active."""
@@ -209,7 +213,9 @@ class ScopeQueries:
     async def documents(self, names: Sequence[str], *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Lookup, ...]:
         """The documents that these names refer to, as they were published."""
         return await self.queries.read_consistently(
-            None, lambda snapshot: look_up(snapshot, names, self.queries, self._record), options
+            None,
+            lambda snapshot: look_up(snapshot, names, self.queries, self._record),
+            replace(options, attributes=True),
         )
 
     async def _record(self, name: str, offset: int) -> Record | None:

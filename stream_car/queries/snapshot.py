@@ -8,6 +8,8 @@ at the end. Before other work runs, the source is pinned. If a shard that cannot
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
 from stream_car.core.revisions import document_key
@@ -38,12 +40,14 @@ class Snapshot:
         as_of: int | None = None,
         pace: Pace | None = None,
         timer: StageTimer = no_timer,
+        attributes: bool = False,
     ) -> None:
         self.source = source
         self.ruleset = ruleset
         self.as_of = as_of
         self._pace = pace
         self._timer = timer
+        self._attributes = attributes
         self.values: Values = {}
         self.thresholds: Thresholds = {}
         self.budget = WalkBudget(VISITS_MAX, LEVELS_MAX)
@@ -99,7 +103,7 @@ class Snapshot:
             await self._pace.rest()
 
     async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
-        """What the index has of these documents, by id."""
+        """What the index has of these documents, by id; without their attributes, unless the question wants these."""
         with self._timer("documents"):
             bodies: dict[str, Document] = {}
             step = BATCH if self._pace is not None else len(names) or 1
@@ -110,7 +114,9 @@ class Snapshot:
                     bodies |= await self._earlier_bodies(self.source.pinned, batch, bodies)
                 await self.yield_control()
             self.index_versions.add(await index.version())
-            return bodies
+            if self._attributes:
+                return bodies
+            return {name: replace(body, attributes={}) if body.attributes else body for name, body in bodies.items()}
 
     async def _earlier_bodies(
         self, pinned: PinnedState, names: Sequence[str], bodies: Mapping[str, Document]

@@ -4,12 +4,13 @@ Promise: the same types for the library and the network. An event's `cursor`, wh
 after it; see `cursor.Cursor`.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from stream_car.queries.answers import Change, ChangeCause, ChangedMember, DocumentStatus
+from stream_car.queries.answers import Change, ChangeCause, ChangedMember, DocumentStatus, JsonValue
 
 View = Literal["document", "scope"]
 
@@ -18,7 +19,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     """What a subscriber wants to receive; empty means everything.
 
     A document must meet all that is given: be one of `ids`, of one of `types`, of a type of one of the rule packs
-    `rules`, and have all pairs of `scope` in one of its scopes.
+    `rules`, and have all pairs of `scope` in one of its scopes. With `attributes`, these are sent too.
     """
 
     view: View = "document"
@@ -26,6 +27,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     types: frozenset[str] = frozenset()
     rules: frozenset[str] = frozenset()
     scope: frozenset[tuple[str, str]] = frozenset()
+    attributes: bool = False
 
 
 class _Event(Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
@@ -42,7 +44,10 @@ class SnapshotBegin(_Event, frozen=True, kw_only=True, tag="snapshot-begin"):
 
 
 class SnapshotDocument(_Event, frozen=True, kw_only=True, tag="snapshot-document"):
-    """A document that is in force, and the scopes that it is in."""
+    """A document that is in force, and the scopes that it is in.
+
+    `scope` is as it was published, and so are the `attributes`, which are given only if the subscription includes them.
+    """
 
     id: str
     revision: int
@@ -53,15 +58,21 @@ class SnapshotDocument(_Event, frozen=True, kw_only=True, tag="snapshot-document
     source: str
     url: str
     scopes: tuple[str, ...]
+    scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    attributes: Mapping[str, JsonValue] = {}
 
 
 class SnapshotScope(_Event, frozen=True, kw_only=True, tag="snapshot-scope"):
-    """The members that are in force in a scope. `superseded` is a document that a link supersedes."""
+    """The members that are in force in a scope. `superseded` is a document that a link supersedes.
+
+    `pairs` are the keys and values of the scope.
+    """
 
     scope: str
     seq: int
     members: tuple[ChangedMember, ...] = ()
     superseded: str = ""
+    pairs: Mapping[str, str] = {}
 
 
 class SnapshotEnd(_Event, frozen=True, kw_only=True, tag="snapshot-end"):
@@ -74,7 +85,8 @@ class DocumentChange(_Event, frozen=True, kw_only=True, tag="document-change"):
     """The status of a document now, through which scope it changed, and why.
 
     `selected` tells whether it still matches the subscription: keep it if it is in force and selected. `position` is
-    that of the change among all changes.
+    that of the change among all changes. `pairs` are those of `scope`; `document_scope` and the `attributes` are as in
+    `SnapshotDocument`.
     """
 
     id: str
@@ -92,6 +104,9 @@ class DocumentChange(_Event, frozen=True, kw_only=True, tag="document-change"):
     scope: str
     cause: ChangeCause
     position: str
+    pairs: Mapping[str, str] = {}
+    document_scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    attributes: Mapping[str, JsonValue] = {}
 
     @property
     def in_force(self) -> bool:

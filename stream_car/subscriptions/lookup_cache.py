@@ -6,11 +6,12 @@ ends with the current status of each document. An older lookup is made again.
 Cost: memory for the lookups of the latest `CHANGES_MAX` changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec import Struct
 
+from stream_car.core.documents import ScopeMap
 from stream_car.core.stored import StoredDocument
 from stream_car.queries.answers import DocumentStatus
 from stream_car.subscriptions.selection import Mention
@@ -27,6 +28,8 @@ class LookedUpDocument(Struct, frozen=True, gc=False):
     title: str = ""
     source: str = ""
     url: str = ""
+    scope: tuple[ScopeMap, ...] = ()
+    attributes: Mapping[str, object] = {}
 
 
 class CachedLookup(Struct, frozen=True, gc=False):

@@ -72,12 +72,13 @@ class Renderer:
             [(_, target)] = scope_parts(scope.name)
             if not size(scope) or not self.matcher.matches_any([(target, "")]):
                 return []
-            return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, superseded=target))]
+            return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, superseded=target, pairs={LINK: target}))]
         entries = await state.with_pages(lambda: active_members(scope, state))
         if not entries or not self.matcher.matches_any((entry.id, entry.type) for entry in entries):
             return []
         members = tuple(map(listed_entry, entries))
-        return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, members=members))]
+        pairs = dict(scope_parts(scope.name))
+        return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, members=members, pairs=pairs))]
 
     # Documents
 
@@ -103,6 +104,8 @@ class Renderer:
                         source=body.source if body is not None else "",
                         url=body.url if body is not None else "",
                         scopes=stored.scopes,
+                        scope=body.scope if body is not None else (),
+                        attributes=body.attributes if body is not None and self.matcher.selection.attributes else {},
                     ),
                 )
             )
@@ -141,7 +144,7 @@ class Renderer:
         documents = []
         for mention, status in zip(mentions, statuses, strict=True):
             body = bodies.get(mention.id)
-            texts = (body.title, body.source, body.url) if body is not None else ()
+            texts = (body.title, body.source, body.url, body.scope, body.attributes) if body is not None else ()
             if status is not None:
                 now: DocumentStatus = "in_force" if status[1] else "superseded"
                 documents.append(LookedUpDocument(mention, status[0], now, *texts))
@@ -179,6 +182,9 @@ class Renderer:
                 scope=change.scope,
                 cause=listed_cause(change.cause),
                 position=position,
+                pairs=dict(scope_parts(change.scope)),
+                document_scope=document.scope,
+                attributes=document.attributes if self.matcher.selection.attributes else {},
             )
             notices.append(Notice(data, offset=change.offset))
         return notices

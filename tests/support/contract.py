@@ -229,6 +229,11 @@ REQUESTS: dict[str, r.Request[object]] = {
     "a revision that never comes": r.Query(text="tea", min_revisions=(MinRevision("claim-1", 9),), timeout_ms=1),
     "no text": r.Query(text=" "),
     "no documents": r.Query(text="tea", k=0),
+    "kettle, with attributes": r.Query(text="kettle", include=("attributes",)),
+    "plain kettle, with attributes": r.Search(text="kettle", include=("attributes",)),
+    "facts with attributes": r.Resolve(names=("fact-1", "fact-2"), include=("attributes",)),
+    "frontier with attributes": r.GetFrontier(scope=("subject=kettle",), include=("attributes",)),
+    "a fact with attributes": r.Explain(name="fact-1", include=("attributes",)),
     "plain tea": r.Search(text="tea"),
     "one plain tea": r.Search(text="tea", k=1),
     "every name": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown")),
@@ -305,7 +310,7 @@ def _subscribe(calls: Calls, start: str) -> Iterator[tuple[str, Sequence[Event]]
     for view in VIEWS:
         with calls.subscribe(view=view) as events:
             yield f"{view} snapshot", _up_to(events, lambda event: isinstance(event, SnapshotEnd))
-        with calls.subscribe(view=view, scope="subject=kettle", after=start) as events:
+        with calls.subscribe(view=view, scope="subject=kettle", after=start, include=["attributes"]) as events:
             yield f"{view} changes", _up_to(events, _is_last)
 
 
