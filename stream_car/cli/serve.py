@@ -45,17 +45,26 @@ def listener_options(command: Callable[P, T]) -> Callable[P, T]:
             help="A TOML file of settings, see docs/reference/settings.md. Options override it.",
         ),
         click.option(
-            "--token-file",
-            type=click.Path(dir_okay=False),
-            help="A file of tokens with roles, see `stream-car token`. It is read again when it changes.  "
-            "[default: one token that may do everything, $STREAM_CAR_TOKEN]",
-        ),
-        click.option(
             "--trusted-proxy",
             "trusted_proxies",
             multiple=True,
             metavar="ADDRESS",
             help="A proxy whose X-Forwarded-For names the clients that limits count; may be repeated.",
+        ),
+        address_options,
+    ):
+        command = option(command)
+    return command
+
+
+def address_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Where to listen, and the tokens of those who may ask."""
+    for option in (
+        click.option(
+            "--token-file",
+            type=click.Path(dir_okay=False),
+            help="A file of tokens with roles, see `stream-car token`. It is read again when it changes.  "
+            "[default: one token that may do everything, $STREAM_CAR_TOKEN]",
         ),
         click.option(
             "--host-name",

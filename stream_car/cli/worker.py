@@ -1,25 +1,30 @@
 """`worker` and `query-worker`: the processes of an installation over Kafka and Redis."""
 
 import asyncio
+import socket
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 from rich.text import Text
 
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, note, words
 from stream_car.cli.logs import log_level_option, write_logs
 from stream_car.cli.options import FOLDER, Session, command, require
-from stream_car.cli.serve import listener_options, server_settings
-from stream_car.settings import LogLevel
+from stream_car.cli.serve import address_options, listener_options, server_settings
+from stream_car.errors import InvalidRequest, StreamCarError
+from stream_car.settings import LogLevel, ServerSettings
 
 if TYPE_CHECKING:
     from stream_car.cluster.connections import Hops
     from stream_car.cluster.shard_runner import WorkerEvent
+    from stream_car.http.tokens import Tokens
 
+PORTS = range(8378, 8394)  # of workers on one machine; the first free one is used
 LOG_LEVEL: LogLevel = "warning"  # of a worker: below it, libraries report each step of theirs under its name
 STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
 
@@ -27,6 +32,7 @@ STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
 @command("kafka", "prefix", "namespace", "single_broker", "worker_rules")
 @click.argument("hops", type=click.Choice(["intake", "frontier", "all"]), metavar="intake|frontier|all")
 @log_level_option(LOG_LEVEL)
+@address_options
 @click.option(
     "--session-timeout",
     "session_s",
@@ -35,23 +41,32 @@ STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
     help="After this silence the other workers take over the shards of a worker.  [default: 3, or the least that the "
     "brokers accept, which is 6 unless group.min.session.timeout.ms is lower]",
 )
-def worker(session: Session, hops: "Hops", log_level: LogLevel | None, session_s: float | None) -> None:
+def worker(
+    session: Session, /, hops: "Hops", session_s: float | None, log_level: LogLevel | None, **typed: object
+) -> None:
     """Apply the rules to documents in Kafka.
 
     The state is in Redis, which $STREAM_CAR_REDIS names. Start as many workers as you like: they share the partitions,
     and take over those of a worker that ends. Ctrl-C or SIGTERM stops it, with exit code 0. Exit code 3: a shard
     halted and needs a decision, see deploy/runbook.md. Exit code 75: start it again.
 
+    It listens for probes and Prometheus: /livez, /readyz and /metrics. Without --port, it uses the first free port from
+    8378 on, and prints it.
+
     Examples:
       stream-car topics apply --kafka localhost:9092 --single-broker
       STREAM_CAR_REDIS=redis://localhost:6379 stream-car worker all --kafka localhost:9092 --single-broker
       stream-car worker intake        as many as there are partitions; each takes its share
       stream-car worker frontier --rules security
+      stream-car worker all --port 9378        curl http://127.0.0.1:9378/metrics
     """
     plan = session.installation()
     from stream_car.cluster.worker import run
+    from stream_car.http.tokens import tokens_of
 
+    settings = server_settings(None, **typed)
     write_logs(log_level or LOG_LEVEL, as_json=session.as_json)
+    tokens = tokens_of(settings)
 
     def report(event: "WorkerEvent") -> None:
         if session.as_json:
@@ -59,15 +74,31 @@ def worker(session: Session, hops: "Hops", log_level: LogLevel | None, session_s
         else:
             note(_draw(event))
 
-    code = asyncio.run(run(plan, hops, report, session_s))
+    with _listen(settings, tokens, typed["port"] is not None) as listener:
+        code = asyncio.run(run(plan, hops, report, listener, settings, tokens=tokens, session_s=session_s))
     require(code == 0, code)
+
+
+def _listen(settings: ServerSettings, tokens: "Tokens | None", is_chosen: bool) -> socket.socket:
+    """Return the socket of a worker: at the chosen port, or at the first free one. Raises as `listen` does."""
+    from stream_car.http.server import listen
+
+    for port in () if is_chosen else PORTS:
+        try:
+            return listen(replace(settings, port=port), tokens)
+        except InvalidRequest:
+            raise
+        except StreamCarError:
+            continue  # another worker has it
+    return listen(settings if is_chosen else replace(settings, port=0), tokens)
 
 
 def _draw(event: "WorkerEvent") -> Text:
     place = f"{event.hop} {event.shard}: " if event.hop is not None else ""
     code = f" ({event.code})" if event.code else ""
     detail = event.reason or ", ".join(event.shards)
-    return words(f"{place}{event.event}{code}{': ' + detail if detail else ''}", STYLES.get(event.event, "dim"))
+    url = f", metrics at {event.url}/metrics" if event.url else ""
+    return words(f"{place}{event.event}{code}{': ' + detail if detail else ''}{url}", STYLES.get(event.event, "dim"))
 
 
 @command("kafka", "prefix", "namespace", "single_broker", "worker_rules", name="query-worker")

@@ -65,6 +65,7 @@ class Indexer:
         self.indexed = [0] * partitions.intakes  # records of each partition that the index has
         self.target = [0] * partitions.intakes  # records that it must have before anything is answered
         self.lost: Set[int] = frozenset()  # intake shards whose state can never be complete again
+        self.applied_before = [0] * partitions.intakes  # records that intake had applied when it was last asked
         self.is_ahead = False  # of shards that have lost their state and are being rebuilt
         self.is_proven = False  # whether the index has every document of the state, as far as is known
         self.has_lost_history = False  # whether Kafka has deleted records of documents that the index lacks
@@ -134,7 +135,13 @@ class Indexer:
                 )
             header = decode_value(HEADER, values.get(HEADER))
             documents += header.documents if isinstance(header, Header) else 0
-        return Heads([snapshot[shard][0] for shard in self._shards], documents)
+        self.applied_before = [snapshot[shard][0] for shard in self._shards]
+        return Heads(self.applied_before, documents)
+
+    @property
+    def lag(self) -> int:
+        """The number of applied records that the index does not have."""
+        return sum(max(up_to - indexed, 0) for up_to, indexed in zip(self.applied_before, self.indexed, strict=True))
 
     async def catch_up(self) -> bool:
         """Index what was applied until now; whether there was anything. Raises `ShardMoved` if state was lost."""

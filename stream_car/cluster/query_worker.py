@@ -13,6 +13,7 @@ from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.cluster.connections import Connections, Plan
 from stream_car.cluster.service import ClusterService
 from stream_car.cluster.shared_log import KafkaReaders
+from stream_car.http.metrics import Metrics
 from stream_car.http.server import run_until_signal, serve_http
 from stream_car.http.tokens import Tokens
 from stream_car.settings import ServerSettings
@@ -50,6 +51,10 @@ async def run(
         service = ClusterService(connections, views, readers, index, keys, settings)
         await service.begin()
         await opened.enter_async_context(service)
+        metrics = Metrics()
+        metrics.add_gauge(
+            "stream_car_index_lag", "Applied messages that the text index does not have.", lambda: service.indexer.lag
+        )
         await run_until_signal(
             lambda stop: serve_http(
                 service,
@@ -59,6 +64,7 @@ async def run(
                 on_ready=lambda url: on_ready(url, connections.generation),
                 stop=stop,
                 end_streams=service.hub.end,
+                metrics=metrics,
             )
         )
         # Clients of Kafka have been seen to hang when they stop.

@@ -28,15 +28,25 @@ RETRY_S = 0.5
 LAST_WATERMARK_S = 1.0
 
 
-class WorkerEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker reports about itself or one of its shards; `code` is that of a halt."""
+Problem = Literal["taken", "trouble"]
+ShardState = Literal["working", "taken", "trouble", "halted"]
 
-    event: Literal["started", "stopped", "assigned", "taken", "trouble", "recovered", "quarantined", "halted"]
+
+class WorkerEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a worker reports about itself or one of its shards.
+
+    `code` is that of a halt, `url` where the worker listens.
+    """
+
+    event: Literal[
+        "started", "stopped", "assigned", "claimed", "taken", "trouble", "recovered", "quarantined", "halted"
+    ]
     hop: str | None = None
     shard: int | None = None
     code: str | None = None
     reason: str | None = None
     shards: tuple[str, ...] = ()
+    url: str | None = None
 
 
 Report = Callable[[WorkerEvent], None]
@@ -52,6 +62,10 @@ class RunnableShard(Protocol):
     @property
     def last_quarantined(self) -> QuarantinedRecord | None:
         """The last record that was set aside, if any was."""
+
+    @property
+    def quarantined(self) -> int:
+        """The number of records that are set aside."""
 
     async def run_once(self, max_records: int) -> Sequence[object]:
         """Apply one batch."""
@@ -96,23 +110,26 @@ class ShardRunner:
         self.applied = 0
         self.halted: Halted | None = None
         self.succeeded_at = time.monotonic()
-        self._shard = shard
+        self.position: int | None = None  # the next offset when a step last succeeded
+        self.began_at = 0  # the next offset when the shard was claimed last
+        self.claims = 0
+        self.shard = shard
         self._log = log
         self._watermarks = watermarks
         self._report = report
         self._moved = asyncio.Event()
-        self._is_ending = False
+        self._is_ending = self._has_claim = False
         self._batch_max = BATCH_MAX
-        self._reported_problem = ""
+        self._reported_problem: Problem | None = None
         self._task = asyncio.create_task(self._run())
         self._watermark_task = (
             asyncio.create_task(self._emit_watermarks(watermarks)) if watermarks is not None else None
         )
 
     @property
-    def next_offset(self) -> int:
-        """The offset of the first record that has not been applied, as far as this worker knows."""
-        return self._shard.next_offset
+    def state(self) -> ShardState:
+        """Whether the shard works, or what keeps it from working."""
+        return "halted" if self.halted is not None else self._reported_problem or "working"
 
     async def end(self, timeout_s: float) -> bool:
         """End the tasks, and return whether the running batch was finished. Nothing has to be handed over."""
@@ -148,9 +165,10 @@ class ShardRunner:
                 self._halt(Halted("bug", f"{type(error).__name__}: {error}"))
 
     async def _step(self) -> None:
-        earlier = self._shard.last_quarantined
-        applied = await self._shard.run_once(self._batch_max)
-        if (quarantined := self._shard.last_quarantined) is not None and quarantined is not earlier:
+        earlier = self.shard.last_quarantined
+        had_claim, self._has_claim = self._has_claim, False  # a shard that fails gives up its claim
+        applied = await self.shard.run_once(self._batch_max)
+        if (quarantined := self.shard.last_quarantined) is not None and quarantined is not earlier:
             reason = (
                 f"Record {quarantined.offset} was set aside: {quarantined.error}. See `stream-car quarantine list`."
             )
@@ -159,16 +177,25 @@ class ShardRunner:
             self.applied += len(applied)
             self._batch_max = min(BATCH_MAX, self._batch_max + 1)
         else:
-            await self._shard.check_claim()
+            await self.shard.check_claim()
+        self._has_claim = True
+        if not had_claim:
+            self._note_claim(self.shard.next_offset - len(applied))
         self._moved.set()
 
+    def _note_claim(self, offset: int) -> None:
+        self.began_at = offset
+        self.claims += 1
+        hop, shard = self.place
+        self._report(WorkerEvent(event="claimed", hop=hop, shard=shard, reason=f"from record {offset}"))
+
     def _note_success(self) -> None:
-        self.succeeded_at = time.monotonic()
+        self.succeeded_at, self.position = time.monotonic(), self.shard.next_offset
         if self._reported_problem:
-            self._reported_problem = ""
+            self._reported_problem = None
             self._report(WorkerEvent(event="recovered", hop=self.place.hop, shard=self.place.shard))
 
-    def _note_problem(self, event: Literal["taken", "trouble"], reason: str) -> None:
+    def _note_problem(self, event: Problem, reason: str) -> None:
         """Report a problem once, not with every attempt."""
         if event != self._reported_problem:
             self._reported_problem = event

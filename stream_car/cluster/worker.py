@@ -9,24 +9,32 @@ that long, it ends with `RESTART`: a new process cures clients that hang.
 import asyncio
 import os
 import signal
+import socket
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer
 
 from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.topics import session_min_s
+from stream_car.cluster.cancel import cancel
 from stream_car.cluster.connections import Connections, Hops, Plan
 from stream_car.cluster.consumer_group import App, Partition
 from stream_car.cluster.shard_runner import Report, ShardRunner, WorkerEvent
+from stream_car.cluster.worker_metrics import WorkerMetrics
 from stream_car.errors import UnsafeSettings
+from stream_car.http.server import serve_probes, url_of
+from stream_car.http.tokens import Tokens
 from stream_car.ports import Hop, ShardId
+from stream_car.settings import ServerSettings
 
 DONE, HALTED, RESTART = 0, 3, 75
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DRAIN_S = 8.0  # for running batches, when the group takes the partitions back
 END_S = 20.0
+LAST_SCRAPE_S = 2.0
 STALL_S = 60.0
 WATCH_S = 1.0
 SESSION_S = 3.0
@@ -70,31 +78,47 @@ class ShardHost:
         return RESTART if any(now - runner.succeeded_at > STALL_S for runner in working) else None
 
 
-async def run(plan: Plan, hops: Hops, report: Report, session_s: float | None = None) -> int:
+async def run(
+    plan: Plan,
+    hops: Hops,
+    report: Report,
+    listener: socket.socket,
+    settings: ServerSettings,
+    *,
+    tokens: Tokens | None,
+    session_s: float | None = None,
+) -> int:
     """Work until a signal, or until `ShardHost.exit_code` gives a reason to end, and return the exit code.
 
     After `session_s` seconds of silence the group gives the shards of a worker to the others. The default is
-    `SESSION_S`, or what the brokers require.
+    `SESSION_S`, or what the brokers require. Probes and metrics are served on `listener` until the worker has ended.
 
     Raises:
         UnsafeSettings: the brokers do not accept `session_s`.
     """
     session_s = await _session_s(plan, session_s)
     connections = await Connections.open(plan)
-    host = ShardHost(connections, hops, report)
+
+    def observe(event: WorkerEvent) -> None:
+        metrics.observe(event)
+        report(event)
+
+    host = ShardHost(connections, hops, observe)
+    metrics = WorkerMetrics(connections, host)
     app = App(f"{plan.name}.workers", plan.kafka, list(host.topics), host, session_s)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    report(WorkerEvent(event="started", reason=connections.generation))
-    try:
-        with translate_errors(f"Kafka at {plan.kafka.address}"):
-            code = await _work(app, host, stop)
-    finally:
-        loop.call_later(END_S, os._exit, RESTART)  # clients of Kafka have been seen to hang when they stop
-        has_halted = any(runner.halted for runner in host.runners.values())
-        await app.stop()
-        await connections.close()
+    report(WorkerEvent(event="started", reason=connections.generation, url=url_of(listener)))
+    async with _observable(metrics, listener, settings, tokens):
+        try:
+            with translate_errors(f"Kafka at {plan.kafka.address}"):
+                code = await _work(app, host, stop)
+        finally:
+            loop.call_later(END_S, os._exit, RESTART)  # clients of Kafka have been seen to hang when they stop
+            has_halted = any(runner.halted for runner in host.runners.values())
+            await app.stop()
+            await connections.close()
     report(WorkerEvent(event="stopped"))
     return HALTED if has_halted and code == DONE else code
 
@@ -107,6 +131,31 @@ async def _session_s(plan: Plan, wanted: float | None) -> float:
         problem = f"The brokers of Kafka accept no session timeout of less than {least:g} s (it is {wanted:g} s)"
         raise UnsafeSettings((f"{problem}: use a longer --session-timeout, or lower group.min.session.timeout.ms",))
     return wanted
+
+
+@asynccontextmanager
+async def _observable(
+    metrics: WorkerMetrics, listener: socket.socket, settings: ServerSettings, tokens: Tokens | None
+) -> AsyncIterator[None]:
+    """Serve probes and metrics within."""
+    ended = asyncio.Event()
+    serving = asyncio.create_task(
+        serve_probes(
+            listener,
+            settings,
+            tokens=tokens,
+            exposition=metrics.exposition,
+            require_ready=metrics.require_ready,
+            stop=ended,
+        )
+    )
+    measuring = asyncio.create_task(metrics.run())
+    try:
+        yield
+    finally:
+        ended.set()
+        await asyncio.wait([serving], timeout=LAST_SCRAPE_S)
+        await cancel(serving, measuring)
 
 
 async def _work(app: App, host: ShardHost, stop: asyncio.Event) -> int:

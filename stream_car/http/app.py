@@ -6,7 +6,8 @@ half a millisecond more than the request itself.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter, thread_time
 
 import msgspec
@@ -82,14 +83,14 @@ def application(
     metrics.add_gauge("stream_car_tokens_stale", STALE, lambda: tokens is not None and tokens.is_stale)
     api = Api(service, metrics, version, turns, tokens, proxies)
     routes = [
-        _route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
-        *(_route(op.path, api.handler(op), name=op.name, role=op.role, method=op.method) for op in OPERATIONS),
-        _route(SUBSCRIBE_PATH, api.subscribe, name="subscribe", role=SUBSCRIBE_ROLE),
-        _route("/openapi.json", api.description, name="description", role=None),
-        _route("/metrics", api.metrics_page, name="metrics", role=METRICS_ROLE),
-        _route("/livez", api.alive, name="livez", role=None),
-        _route("/readyz", api.ready, name="readyz", role=None),
-        *(_route(path, handler, name="page", role=None) for path, handler in static.handlers().items()),
+        route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
+        *(route(op.path, api.handler(op), name=op.name, role=op.role, method=op.method) for op in OPERATIONS),
+        route(SUBSCRIBE_PATH, api.subscribe, name="subscribe", role=SUBSCRIBE_ROLE),
+        route("/openapi.json", api.description, name="description", role=None),
+        route("/metrics", api.metrics_page, name="metrics", role=METRICS_ROLE),
+        route("/livez", api.alive, name="livez", role=None),
+        route("/readyz", api.ready, name="readyz", role=None),
+        *(route(path, handler, name="page", role=None) for path, handler in static.handlers().items()),
     ]
     return Starlette(
         routes=routes,
@@ -97,12 +98,7 @@ def application(
             Middleware(AccessLog, proxies=proxies),
             Middleware(Guard, hosts=hosts, any_address=any_address, tokens=tokens),
         ],
-        exception_handlers={
-            HTTPException: _unknown_page,
-            HttpError: _http_error,
-            StreamCarError: _failed,
-            Exception: _defect,
-        },
+        exception_handlers=EXCEPTION_HANDLERS,
     )
 
 
@@ -115,7 +111,7 @@ class AnythingConvertor(PathConvertor):
 register_url_convertor("anything", AnythingConvertor())
 
 
-def _route(path: str, handler: Handler, *, name: str, role: Role | None, method: str = "GET") -> Route:
+def route(path: str, handler: Handler, *, name: str, role: Role | None, method: str = "GET") -> Route:
     """Return a route for tokens with a role; `None` means for all that pass the guard."""
 
     async def permitted(http: Request) -> Response:
@@ -167,6 +163,7 @@ class Api:
                 answer = await self.service.call(request)
             response = await as_json(answer, self.turns)
             self.metrics.observe_request(operation.name, perf_counter() - begin)
+            self.metrics.count_incomplete(operation.name, answer)
             return response
 
         return handle
@@ -232,9 +229,13 @@ class Api:
         return Response(self._description, media_type=bodies.JSON)
 
     async def metrics_page(self, _: Request) -> Response:
-        """Return the metrics for Prometheus."""
-        status = await self.service.call(r.GetStatus())
-        return Response(self.metrics.exposition(status), media_type=CONTENT_TYPE)
+        """Return the metrics for Prometheus. Those that are known do not depend on whether questions are answered."""
+        status, is_ready = None, False
+        with suppress(StreamCarError):
+            status = await self.service.call(r.GetStatus())
+            await self.service.require_ready()
+            is_ready = True
+        return Response(self.metrics.exposition(status, is_ready=is_ready), media_type=CONTENT_TYPE)
 
     async def alive(self, _: Request) -> Response:
         """Return whether the process works at all."""
@@ -304,3 +305,11 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 async def _defect(_: Request, __: Exception) -> Response:
     return problem_response(HttpError(500, "internal", "The service has an internal error. Its log has the details."))
+
+
+EXCEPTION_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+    HTTPException: _unknown_page,
+    HttpError: _http_error,
+    StreamCarError: _failed,
+    Exception: _defect,
+}

@@ -4,15 +4,25 @@ Promise: outcomes and changes are those of the state itself, so they survive a r
 process.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from stream_car.queries.answers import Status
+from stream_car.queries.answers import (
+    Answer,
+    Audit,
+    Certificate,
+    Explanation,
+    Frontier,
+    History,
+    Incomplete,
+    Resolution,
+    Status,
+)
 from stream_car.subscriptions.cursor import Cursor
 
 BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -41,12 +51,23 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=self._registry,
         )
+        self._incomplete = Counter(
+            "stream_car_incomplete_answers_total",
+            "Answers that may lack something, by operation and reason.",
+            ["operation", "reason"],
+            registry=self._registry,
+        )
         self._state = _StateCollector()
         self._registry.register(self._state)
 
     def observe_request(self, operation: str, seconds: float) -> None:
         """Count a request."""
         self._requests.labels(operation).observe(seconds)
+
+    def count_incomplete(self, operation: str, answer: object) -> None:
+        """Count an answer under each reason why it may lack something."""
+        for reason in set(_reasons(answer)):
+            self._incomplete.labels(operation, reason).inc()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -65,10 +86,18 @@ class Metrics:
         """Add a count that something else keeps; the name ends in `_total`."""
         self._state.readers.append(lambda: CounterMetricFamily(name, text, value=read()))
 
-    def exposition(self, status: Status) -> bytes:
-        """Return everything in the text format."""
-        self._state.status = status
+    def exposition(self, status: Status | None, *, is_ready: bool) -> bytes:
+        """Return everything in the text format; without a status, what the process knows without it."""
+        self._state.status, self._state.is_ready = status, is_ready
         return generate_latest(self._registry)
+
+
+def _reasons(answer: object) -> Sequence[Incomplete]:
+    if isinstance(answer, Answer | Audit):
+        answer = answer.certificate
+    if isinstance(answer, tuple):
+        return [reason for part in answer for reason in _reasons(part)]
+    return answer.reasons if isinstance(answer, Certificate | Resolution | Explanation | Frontier | History) else ()
 
 
 class _StateCollector(Collector):
@@ -76,10 +105,12 @@ class _StateCollector(Collector):
 
     def __init__(self) -> None:
         self.status: Status | None = None
+        self.is_ready = False
         self.readers: list[Callable[[], Family]] = []
 
     def collect(self) -> Iterable[Family]:
         status = self.status
+        yield GaugeMetricFamily("stream_car_ready", "1 if questions are answered.", value=self.is_ready)
         if status is not None:
             messages = CounterMetricFamily(
                 "stream_car_messages_total", "Messages of the log, by outcome.", labels=["outcome"]

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import uvicorn
+from starlette.applications import Starlette
 
 from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
@@ -22,6 +23,7 @@ from stream_car.http.auth import LOOPBACK, is_loopback
 from stream_car.http.clients import parse_proxies
 from stream_car.http.connections import ConnectionLimits, HttpConnection
 from stream_car.http.metrics import Metrics
+from stream_car.http.probes import probes
 from stream_car.http.tokens import Tokens
 from stream_car.queries.fair_scheduling import SpareTime
 from stream_car.settings import ServerSettings
@@ -29,6 +31,7 @@ from stream_car.version import __version__
 
 DRAIN_S = 10
 REQUESTS_MAX = 1000  # connections at a time that are not subscriptions
+PROBES_MAX = 100  # connections at a time to a process that only reports
 FILES = 100  # that the service itself may have open
 HEAD_MAX = 64 << 10  # bytes of a request's line and headers
 BACKLOG = 512  # connections that may wait to be accepted
@@ -106,6 +109,34 @@ async def serve_http(
         proxies=proxies,
     )
     limits = ConnectionLimits(_connections_max(settings.subscriptions_max + REQUESTS_MAX), proxies)
+    await _serve(app, listener, limits, on_ready=on_ready, stop=stop, end_streams=end_streams)
+
+
+async def serve_probes(
+    listener: socket.socket,
+    settings: ServerSettings,
+    *,
+    tokens: Tokens | None,
+    exposition: Callable[[], bytes],
+    require_ready: Callable[[], None],
+    stop: asyncio.Event,
+) -> None:
+    """Serve the probes and metrics of a process until `stop` is set."""
+    any_address = not is_loopback(settings.host)
+    app = probes(exposition, require_ready, hosts=_hosts(settings), any_address=any_address, tokens=tokens)
+    limits = ConnectionLimits(PROBES_MAX)
+    await _serve(app, listener, limits, on_ready=lambda url: None, stop=stop, end_streams=lambda: None)
+
+
+async def _serve(
+    app: Starlette,
+    listener: socket.socket,
+    limits: ConnectionLimits,
+    *,
+    on_ready: Callable[[str], None],
+    stop: asyncio.Event,
+    end_streams: Callable[[], None],
+) -> None:
     config = uvicorn.Config(
         app,
         http=partial(HttpConnection, limits=limits),  # type: ignore[arg-type]  # called like a class
@@ -123,7 +154,7 @@ async def serve_http(
     )
     running = _Server(config)
     ending = asyncio.create_task(_end(running, end_streams, stop))
-    on_ready(_url(listener))
+    on_ready(url_of(listener))
     try:
         await running.serve(sockets=[listener])
     finally:
@@ -169,6 +200,7 @@ def _hosts(settings: ServerSettings) -> frozenset[str]:
     return LOOPBACK | {name.lower() for name in names}
 
 
-def _url(listener: socket.socket) -> str:
+def url_of(listener: socket.socket) -> str:
+    """Return the URL of a socket that `listen` returned."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

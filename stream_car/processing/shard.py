@@ -110,6 +110,7 @@ class Shard(Generic[R, E]):
         self._claim: Claim | None = None
         self._published_up_to = 0  # emissions up to this number were published before the start
         self.last_quarantined: QuarantinedRecord | None = None  # the last record that this worker set aside
+        self.quarantined = 0  # records that are set aside, as far as this worker knows
         self._alone_until = 0  # records before this offset are applied one at a time, because some of them fails
 
     @property
@@ -138,7 +139,7 @@ class Shard(Generic[R, E]):
         """
         self._release()
         claim = await self.store.claim(self.shard)
-        known = await self.store.read(claim, [GENERATION, LAST])
+        known = await self.store.read(claim, [GENERATION, LAST, QUARANTINE])
         if claim.next_offset and known.get(GENERATION) != self.generation.encode():
             reason = "The state was built with different rules or another format. Rebuild it from the log."
             raise Halted("generation", reason)
@@ -156,6 +157,8 @@ class Shard(Generic[R, E]):
             last = await self.log.fetch(self.shard, claim.next_offset - 1, 1)
             if last and last[0].offset == claim.next_offset - 1 and known.get(LAST) != digest_of(last[0]):
                 raise Halted("foreign", "The state was built from another log. Rebuild it from this one.")
+        quarantine = decode_value(QUARANTINE, known.get(QUARANTINE))
+        self.quarantined = len(quarantine.records) if isinstance(quarantine, Quarantine) else 0
         self._state.is_whole = not claim.next_offset
         self._published_up_to = await self.event_sink.last(self.shard)
         unpublished = await self.store.outbox(claim)
@@ -223,6 +226,7 @@ class Shard(Generic[R, E]):
             self._release()
             raise
         self.last_quarantined = quarantined
+        self.quarantined = len(quarantine.records) + 1
         return applied
 
     async def drop_quarantined(self, offset: int) -> None:
@@ -232,6 +236,7 @@ class Shard(Generic[R, E]):
             self._state[QUARANTINE] = quarantine = (await self._quarantine(claim)).without(offset)
             writes = {QUARANTINE: encode_value(quarantine)}
             self._claim = await self.store.commit(claim, claim.next_offset, writes, [])
+            self.quarantined = len(quarantine.records)
         except BaseException:
             self._release()
             raise

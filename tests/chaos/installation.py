@@ -88,10 +88,10 @@ class Installation:
         environment = {"CHAOS_AT": f"{point}:{number}"} if point else {}
         return self._start(Worker, ["worker", "all", *self.worker_options], self.rules, environment, DOOMED)
 
-    def query_worker(self, token: str | None = None) -> QueryWorker:
+    def query_worker(self, token: str | None = None, port: int = 0) -> QueryWorker:
         """Start a query worker. With a token, it answers only requests that have it."""
         environment = {"STREAM_CAR_TOKEN": token} if token is not None else {}
-        query_worker = self._start(QueryWorker, ["query-worker", "--port", "0"], self.rules, environment)
+        query_worker = self._start(QueryWorker, ["query-worker", "--port", str(port)], self.rules, environment)
         query_worker.token = token
         return query_worker
 
