@@ -107,7 +107,8 @@ async def test_whatever_a_client_can_send_is_read(
     kafka: str, redis: str, options: list[str | bytes], outcome: str
 ) -> None:
     require(None if shutil.which("kcat") else "kcat is not installed")
-    require(None if find_spec("cramjam") else "cramjam is not installed")
+    if {"snappy", "lz4", "zstd"} & set(options):
+        require(None if find_spec("cramjam") else "cramjam is not installed")
     async with installed(kafka, redis) as cluster:
         sent, after = of_partition(cluster, 0, 2)
         value = json.loads(encode(sent)) | {"text": "rain " * 200}
