@@ -10,6 +10,8 @@ from pathlib import Path
 import httpx
 
 from deploy.local import Redis
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.store import RedisStore
 from tests.chaos.installation import PARTITIONS, Installation
 from tests.chaos.workers import Worker
 from tests.support.repository import ROOT
@@ -187,21 +189,20 @@ async def test_workers_on_one_machine_listen_side_by_side_and_a_chosen_port_is_u
         assert "Choose another --port" in third.output()
 
 
-async def test_a_shard_that_another_worker_has_taken_is_left_to_that_worker_and_counted(
+async def test_a_shard_that_somebody_else_claims_is_counted_and_claimed_again(
     kafka: str, redis: str, tmp_path: Path
 ) -> None:
     async with Installation(kafka, redis, tmp_path).open() as installation:
-        first = installation.worker()
-        async with observed(first) as client:
+        worker = installation.worker()
+        async with observed(worker) as client:
             await until_measured(client, "shard_lag_records", at_most=0)
-            first.freeze()
-            second = installation.worker()
-            await second.assigned(len(ALL))
-            await installation.publish(20)
-            async with observed(second) as other:
-                await until_measured(other, "shard_lag_records", at_most=0)
-            first.thaw()
+            stranger = await connect(installation.redis)
+            await RedisStore(stranger, f"{installation.layout.prefix}.intake").claim(0)
+            await stranger.aclose()
             async with asyncio.timeout(PATIENCE_S):
-                while (await scrape(client)).total("shard_take_overs_total") < 1:
+                while (samples := await scrape(client)).total("shard_claims_total") <= len(ALL):
                     await asyncio.sleep(0.1)
+
+            assert samples.by_shard("shard_take_overs_total") == dict.fromkeys(ALL, 0) | {("intake", "0"): 1}
+            assert samples.by_shard("shard_claims_total")["intake", "0"] == 2
         await installation.judge()
