@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from stream_car.api import requests as r
 from stream_car.api.replay_plan import ReplayPlan
+from stream_car.codec import DEFAULT_LIMITS
 from stream_car.codec.times import from_micros, to_micros
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
+from stream_car.feeds import guess_format
 from stream_car.ports import Message, Record, ShardId
 from stream_car.processing.quarantine import Quarantine, QuarantinedRecord
 from stream_car.processing.receipts import Receipt
@@ -172,7 +174,7 @@ class BaseService(ABC):
     @answers(r.Publish)
     async def publish(self, request: r.Publish) -> a.Published:
         messages = [Message(value=value) for value in request.documents]
-        return a.Published.of(await self.write(messages, request.client))
+        return a.Published.of(_with_hint(request.documents, await self.write(messages, request.client)))
 
     @answers(r.Replay)
     async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:
@@ -305,6 +307,17 @@ def _listed(shard_id: ShardId, record: QuarantinedRecord) -> a.Quarantined:
         id=record.id,
         scopes=record.scopes,
     )
+
+
+def _with_hint(documents: Sequence[bytes], receipts: Sequence[Receipt]) -> Sequence[Receipt]:
+    """Return receipts of which the first rejected one says so if its document looks like a publisher's own format."""
+    at = next((at for at, receipt in enumerate(receipts) if receipt.outcome == "rejected"), None)
+    guess = guess_format(documents[at]) if at is not None and len(documents[at]) <= DEFAULT_LIMITS.document else None
+    if at is None or guess is None:
+        return receipts
+    hint = f"It looks like {guess.name} ({guess.about}). Convert it: stream-car publish --format {guess.name} FILE."
+    hinted = replace(receipts[at], reason=f"{receipts[at].reason} {hint}")
+    return [*receipts[:at], hinted, *receipts[at + 1 :]]
 
 
 def _options(view: View, include: Sequence[str]) -> ReadOptions:

@@ -104,6 +104,20 @@ async def test_one_rejected_document_is_422_with_its_code_and_is_kept() -> None:
     assert response.json()["receipt"]["offset"] == listed[0]["offset"] == 0
 
 
+async def test_a_rejected_document_in_the_format_of_a_publisher_says_which_and_what_to_do() -> None:
+    advisory = {"id": "GHSA-1", "modified": "2024-01-01T00:00:00Z", "affected": []}
+    async with serving() as running:
+        single = (await running.post("/v1/documents", advisory)).json()
+        several = (await running.client.post("/v1/documents", json=[CLAIM, advisory, {"id": "x"}])).json()
+
+    assert single["code"] == "time"
+    assert "It looks like osv (" in single["detail"]
+    assert "stream-car publish --format osv" in single["detail"]
+    accepted, rejected, other = several["receipts"]
+    assert (accepted["reason"], rejected["reason"]) == (None, single["detail"])
+    assert "looks like" not in other["reason"]
+
+
 async def test_a_body_with_two_lengths_is_rejected() -> None:
     async with serving() as running:
         reader, writer = await running.connect()
