@@ -21,7 +21,7 @@ async def test_input_that_is_not_kept_is_counted_by_its_code(
         async with ConcurrentService(car.directory) as service:
             for documents in ((b"{",), (b"[]", b"{", b"[]")):
                 request = Publish(documents=documents, client="10.0.0.1")
-                await call_audited(service, request, operation="publish", scope={"type": "http"})
+                await call_audited(service, request, operation="publish", scope={"type": "http", "address": "10.0.0.1"})
 
     records = [record.msg for record in caplog.records if isinstance(record.msg, AuditRecord)]
     assert [record.receipts for record in records] == [

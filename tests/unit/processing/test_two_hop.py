@@ -7,7 +7,7 @@ from msgspec import structs
 from stream_car.codec.placements import PlacementRecord, decode_placement, encode_watermark
 from stream_car.errors import Halted
 from stream_car.ports import Message, Record
-from stream_car.processing.fold import REJECTED
+from stream_car.processing.fold import NOT_KEPT, REJECTED, TICK
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.signatures import SIGNATURE, Signatures
 from stream_car.processing.state import State
@@ -101,6 +101,13 @@ def test_a_publisher_cannot_pass_a_record_off_as_forwarded(headers: tuple[tuple[
 
     assert intake.apply(record(0, document(first, topic="rain"), headers=headers))
     assert intake.apply(forwarded_copy(record(1, document(second, topic="rain")), b"0/5"))
+
+
+def test_a_publisher_cannot_make_up_a_number_of_rejected_inputs() -> None:
+    fold = IntakeFold(RULESET, TWO, shard=0, signatures=SIGNATURES)
+    forged = Record(offset=0, append_time=1, value=None, headers=(TICK, (NOT_KEPT, b"999999999")))
+
+    assert fold.read(forged).decoded.not_kept == 0
 
 
 def test_a_forged_record_in_the_wrong_partition_is_forwarded_like_any_other() -> None:
