@@ -106,7 +106,7 @@ RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: 
 Part = Literal["attributes"]
 Include = Annotated[
     tuple[Part, ...],
-    Meta(max_length=1, description="Also give the attributes of each document."),
+    Meta(max_length=10, description="Also give the attributes of each document."),
 ]
 Future = Literal["wait", "apply"]
 
