@@ -16,7 +16,8 @@
 #   make lowest   the contract tests with the lowest versions of all dependencies, in a virtual environment of its own
 #   make kills    200 kills of a server and 200 of a client during load
 #   make attack   2,200 cases of damage to the files of a data directory, and all answers compared; bodies of hostile
-#                 sizes, and their memory and disk; crowds of slow and idle clients; three quarters of an hour
+#                 sizes, and their memory and disk; crowds of slow and idle clients; hostile readers beside
+#                 honest clients, whose delays are compared; three quarters of an hour
 #   make slow     the long suites
 #   make bench    the measurements; bench-native those of the compiled core
 
@@ -100,6 +101,7 @@ attack: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.attack.damage --seed $(SEED)
 	$(BIN)/python -m tests.attack.memory
 	$(BIN)/python -m tests.attack.crowds
+	$(BIN)/python -m tests.attack.readers
 
 both: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m "both and not slow" --durations=10

@@ -246,20 +246,28 @@ class BaseService(ABC):
             return ()
         as_of = _micros(request.as_of)
         return await self.read(
-            lambda view: view.scopes.frontier(pairs, as_of=as_of, options=_options(view, request.include))
+            lambda view: view.scopes.frontier(
+                pairs, as_of=as_of, after=request.after, limit=request.limit, options=_options(view, request.include)
+            )
         )
 
     @answers(r.GetHistory)
     async def history(self, request: r.GetHistory) -> tuple[a.History, ...]:
         pairs = parse_pairs(request.scope)
-        return () if pairs is None else await self.read(lambda view: view.scopes.history(pairs, options=view.options))
+        if pairs is None:
+            return ()
+        return await self.read(
+            lambda view: view.scopes.history(pairs, after=request.after, limit=request.limit, options=view.options)
+        )
 
     @answers(r.GetChanges)
     async def changes(self, request: r.GetChanges) -> tuple[a.Change, ...]:
         pairs = parse_pairs(request.scope)
         if pairs is None:
             return ()
-        return await self.read(lambda view: view.scopes.changes(pairs, after=request.after, limit=request.limit))
+        return await self.read(
+            lambda view: view.scopes.changes(pairs, after=request.after, limit=request.limit, options=view.options)
+        )
 
     @answers(r.Explain)
     async def explain(self, request: r.Explain) -> a.Explanation:
@@ -270,7 +278,7 @@ class BaseService(ABC):
 
     @answers(r.GetPending)
     async def pending(self, request: r.GetPending) -> tuple[a.PendingDocument, ...]:
-        return await self.read(lambda view: view.scopes.pending())
+        return await self.read(lambda view: view.scopes.pending(after=request.after, limit=request.limit))
 
     @answers(r.GetRules)
     async def rules(self, request: r.GetRules) -> a.Rules:

@@ -160,16 +160,35 @@ class Calls(ABC):
         )
 
     def frontier(
-        self, scope: ScopeArgument, *, as_of: datetime | str | None = None, include: Sequence[r.Part] = ()
+        self,
+        scope: ScopeArgument,
+        *,
+        as_of: datetime | str | None = None,
+        include: Sequence[r.Part] = (),
+        after: str = "",
+        limit: int = arguments.ALL,
     ) -> tuple[a.Frontier, ...]:
-        """List the active members of every scope that has these `key=value` pairs."""
+        """List the active members of every scope that has these `key=value` pairs.
+
+        With a `limit` of members, the last scope may have in `next` what to pass as `after` for the rest. A service is
+        asked for 1,000 members at a time, and each time answers as of that moment.
+        """
         return self.call(
-            r.GetFrontier(scope=arguments.scope(scope), as_of=arguments.time(as_of), include=arguments.parts(include))
+            r.GetFrontier(
+                scope=arguments.scope(scope),
+                as_of=arguments.time(as_of),
+                include=arguments.parts(include),
+                after=after,
+                limit=limit,
+            )
         )
 
-    def history(self, scope: ScopeArgument) -> tuple[a.History, ...]:
-        """List the timeline of every scope that has these pairs: from when to when each member was in force."""
-        return self.call(r.GetHistory(scope=arguments.scope(scope)))
+    def history(self, scope: ScopeArgument, *, after: str = "", limit: int = arguments.ALL) -> tuple[a.History, ...]:
+        """List the timeline of every scope that has these pairs: from when to when each member was in force.
+
+        `after` and `limit` are as in `frontier`.
+        """
+        return self.call(r.GetHistory(scope=arguments.scope(scope), after=after, limit=limit))
 
     def changes(
         self, scope: ScopeArgument | None = None, *, after: str = "", limit: int = 1000
@@ -222,9 +241,9 @@ class Calls(ABC):
         """Drop a record from quarantine: answers are complete without it. Its bytes stay in the log."""
         return self.call(r.DropQuarantined(name=name))
 
-    def pending(self) -> tuple[a.PendingDocument, ...]:
-        """List documents that wait for their time, the next one due first."""
-        return self.call(r.GetPending())
+    def pending(self, *, after: str = "", limit: int = arguments.ALL) -> tuple[a.PendingDocument, ...]:
+        """List documents that wait for their time, the next one due first, from the one after a `position`."""
+        return self.call(r.GetPending(after=after, limit=limit))
 
     def rules(self) -> a.Rules:
         """Return the rules in force."""

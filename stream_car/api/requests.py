@@ -86,9 +86,25 @@ Pair = Annotated[
 ]
 Scope = Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
 Number = Annotated[int, Meta(ge=0, le=SAFE_INTEGER_MAX)]
-Limit = Annotated[
-    int, Meta(ge=1, le=PAGE_MAX, description="Return at most this many.", extra={IN_LIBRARY: SAFE_INTEGER_MAX})
+MembersLimit = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=PAGE_MAX,
+        description="Return at most this many members, fewer if they are large.",
+        extra={IN_LIBRARY: SAFE_INTEGER_MAX},
+    ),
 ]
+Limit = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=PAGE_MAX,
+        description="Return at most this many, fewer if they are large.",
+        extra={IN_LIBRARY: SAFE_INTEGER_MAX},
+    ),
+]
+After = Annotated[str, Meta(max_length=CURSOR_MAX, description="Continue where a page ended: its `next`.")]
 MinRevisions = Annotated[
     tuple[MinRevision, ...],
     Meta(max_length=REVISIONS_MAX, description="Answer only when these revisions, or later ones, are visible."),
@@ -192,12 +208,16 @@ class GetFrontier(Request[tuple[a.Frontier, ...]], frozen=True, kw_only=True):
     scope: Scope
     as_of: Time | None = None
     include: Include = ()
+    after: After = ""
+    limit: MembersLimit = PAGE_MAX
 
 
 class GetHistory(Request[tuple[a.History, ...]], frozen=True, kw_only=True):
     """List the timeline of every scope that has these pairs: from when to when each member was in force."""
 
     scope: Scope
+    after: After = ""
+    limit: MembersLimit = PAGE_MAX
 
 
 class GetChanges(Request[tuple[a.Change, ...]], frozen=True, kw_only=True):
@@ -278,6 +298,9 @@ class DropQuarantined(Request[a.Quarantined], frozen=True, kw_only=True):
 
 class GetPending(Request[tuple[a.PendingDocument, ...]], frozen=True, kw_only=True):
     """List documents that wait for their time, the next one due first."""
+
+    after: Annotated[str, Meta(max_length=CURSOR_MAX, description="Continue after the one with this `position`.")] = ""
+    limit: Limit = PAGE_MAX
 
 
 class GetRules(Request[a.Rules], frozen=True, kw_only=True):

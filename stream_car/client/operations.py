@@ -1,6 +1,6 @@
 """Every request as HTTP requests that the service accepts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar, cast
 from urllib.parse import quote
 
@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from stream_car.api import requests as r
 from stream_car.api.operations import BY_REQUEST, PATH_FIELD
 from stream_car.client.retries import HttpRequest
-from stream_car.queries import answers as a
+from stream_car.queries import answers as a, paging
 
 CORRECTED_BYTES = 1 << 20  # of corrected input sent at once
 
 A = TypeVar("A")
 Divisible = r.Resolve | r.GetDocuments | r.Replay
+Listing = r.GetChanges | r.GetRejected | r.GetPending | r.GetFrontier | r.GetHistory
+Listed = a.Change | a.Rejected | a.PendingDocument | a.Frontier | a.History
 
 
 def parts(request: Divisible) -> Iterator[Divisible]:
@@ -32,9 +34,30 @@ def parts(request: Divisible) -> Iterator[Divisible]:
         yield replace(request, offsets=(), corrected=corrected)
 
 
-def next_page(request: r.GetChanges | r.GetRejected, last: a.Change | a.Rejected) -> r.GetChanges | r.GetRejected:
-    """Return the request that continues after the last item of a page."""
-    return replace(request, after=last.position if isinstance(last, a.Change) else last.number)
+def next_page(request: Listing, page: Sequence[Listed]) -> Listing | None:
+    """Return the request that continues after a page; `None` if nothing follows or no more was requested."""
+    if not page:
+        return None
+    last, limit = page[-1], request.limit - sum(map(_size, page))
+    if isinstance(last, a.Frontier | a.History):
+        after: str | int = last.next
+    else:
+        after = last.number if isinstance(last, a.Rejected) else last.position
+    return replace(request, after=after, limit=limit) if after and limit > 0 else None
+
+
+def joined(items: Sequence[Listed]) -> Sequence[Listed]:
+    """Return the items of all pages as those of one."""
+    frontiers = paging.joined(tuple(item for item in items if isinstance(item, a.Frontier)))
+    histories = paging.joined(tuple(item for item in items if isinstance(item, a.History)))
+    return frontiers or histories or items
+
+
+def _size(item: Listed) -> int:
+    """Return how much of a limit an item takes."""
+    if isinstance(item, a.Frontier):
+        return len(item.in_force) + len(item.blocked)
+    return len(item.members) if isinstance(item, a.History) else 1
 
 
 def _portions(corrections: tuple[r.Corrected, ...]) -> Iterator[tuple[r.Corrected, ...]]:

@@ -17,7 +17,7 @@ from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
 from stream_car.client import transport
-from stream_car.client.operations import Divisible, encode, next_page, parts
+from stream_car.client.operations import Divisible, Listed, Listing, encode, joined, next_page, parts
 from stream_car.client.publishing import batches
 from stream_car.client.retries import (
     HttpRequest,
@@ -66,7 +66,7 @@ class Client(Calls):
         request = check_request(request)
         if isinstance(request, Divisible):
             return cast(A, self._call_in_parts(request))
-        if isinstance(request, r.GetChanges | r.GetRejected):
+        if isinstance(request, Listing):
             return cast(A, self._call_by_pages(request))
         return self._call(request)
 
@@ -79,18 +79,15 @@ class Client(Calls):
             answers += self._call(part)
         return answers
 
-    def _call_by_pages(self, request: r.GetChanges | r.GetRejected) -> tuple[a.Change | a.Rejected, ...]:
-        answers: tuple[a.Change | a.Rejected, ...] = ()
-        following = request
-        while len(answers) < request.limit:
-            limit = min(request.limit - len(answers), r.PAGE_MAX)
-            page_request: r.Request[tuple[a.Change | a.Rejected, ...]] = replace(following, limit=limit)
+    def _call_by_pages(self, request: Listing) -> tuple[Listed, ...]:
+        answers: list[Listed] = []
+        following: Listing | None = request
+        while following is not None:
+            page_request: r.Request[tuple[Listed, ...]] = replace(following, limit=min(following.limit, r.PAGE_MAX))
             page = self._call(page_request)
             answers += page
-            if len(page) < limit:
-                break
-            following = next_page(following, page[-1])
-        return answers
+            following = next_page(following, page)
+        return tuple(joined(answers))
 
     def publish(self, documents: Publishables) -> a.Published:
         receipts: list[Receipt] = []

@@ -8,12 +8,15 @@ ones are stored under new keys (`pages`). Cost: a binary search in the directory
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import cast
 
 from stream_car.core.documents import Precedence
 from stream_car.core.stored import LOWEST, EditablePages, Entry, Folder, Page, PageEntry, Pages, Scope, SortKey
 
+Place = Precedence | SortKey  # a precedence stands before all members that have it
+LAST_PLACE: Place = (1 << 62, 0)
 FOLDER = b"pf"  # how the store key of a folder begins
 
 
@@ -94,6 +97,10 @@ def _first(page_entry: PageEntry) -> SortKey:
     return page_entry.first
 
 
+def _last(page_entry: PageEntry) -> SortKey:
+    return page_entry.last
+
+
 def _last_precedence(page_entry: PageEntry) -> Precedence:
     return page_entry.last[:2]
 
@@ -162,6 +169,58 @@ def members_between(
         start = bisect_left(page, low, key=_precedence)
         end = len(page) if high is None else bisect_left(page, high, key=_precedence)
         yield from page[start:end]
+
+
+def members_after(scope: Scope, pages: Pages, type_name: str, place: Place, limit: int) -> list[Entry]:
+    """Return the first `limit` members of a type after a place, in order; reads no more pages than these need.
+
+    Raises `MissingPages`.
+    """
+    if not scope.directory:
+        return [entry for entry in scope.entries if entry.type == type_name and sort_key(entry) > place][:limit]
+
+    def needed(page_entries: list[PageEntry]) -> list[PageEntry]:
+        start = bisect_right(page_entries, place, key=_last)
+        return _first_with(islice(page_entries, start, None), limit)
+
+    page_entries = needed(open_folders(scope, pages, needed(scope.directory.get(type_name, []))))
+    require_pages(scope, pages, page_entries)
+    members: list[Entry] = []
+    for page in [page_of(scope, pages, page_entry) for page_entry in page_entries]:
+        start = bisect_right(page, place, key=sort_key)
+        members += page[start : start + limit - len(members)]
+    return members
+
+
+def members_before(scope: Scope, pages: Pages, type_name: str, place: Place, limit: int) -> list[Entry]:
+    """Return the last `limit` members of a type before a place, the last one first; else as `members_after`."""
+    if not scope.directory:
+        entries = [entry for entry in scope.entries if entry.type == type_name and sort_key(entry) < place]
+        return entries[: -limit - 1 : -1]
+
+    def needed(page_entries: list[PageEntry]) -> list[PageEntry]:
+        end = bisect_left(page_entries, place, key=_first)
+        return _first_with((page_entries[at] for at in range(end - 1, -1, -1)), limit)[::-1]
+
+    page_entries = needed(open_folders(scope, pages, needed(scope.directory.get(type_name, []))))
+    require_pages(scope, pages, page_entries)
+    members: list[Entry] = []
+    for page in [page_of(scope, pages, page_entry) for page_entry in reversed(page_entries)]:
+        end = bisect_left(page, place, key=sort_key)
+        members += page[max(0, end - limit + len(members)) : end][::-1]
+    return members
+
+
+def _first_with(page_entries: Iterable[PageEntry], limit: int) -> list[PageEntry]:
+    """Return the first of these entries, and as many after it as together have `limit` members."""
+    chosen: list[PageEntry] = []
+    count = 0
+    for page_entry in page_entries:
+        chosen.append(page_entry)
+        count += page_entry.count if len(chosen) > 1 else 0  # of the first one, perhaps only some members count
+        if count >= limit:
+            break
+    return chosen
 
 
 def members_voidable_elsewhere(

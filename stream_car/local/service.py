@@ -105,7 +105,9 @@ class LocalService(BaseService):
 
     @answers(r.GetRejected)
     async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]:
-        return await self.read(lambda view: view.scopes.rejected(after=request.after, limit=request.limit))
+        return await self.read(
+            lambda view: view.scopes.rejected(after=request.after, limit=request.limit, options=view.options)
+        )
 
     @answers(r.Rebuild)
     async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus:

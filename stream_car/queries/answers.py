@@ -262,7 +262,8 @@ class Blocked(Struct, frozen=True, kw_only=True):
 class Frontier(Struct, frozen=True, kw_only=True):
     """The active members of a scope; `blocked` ones are superseded through another scope or a link.
 
-    `members` counts all members, `seq` the changes of this frontier. `pairs` are the keys and values of the scope.
+    `members` counts all members, `seq` the changes of this frontier. Both lists are latest first. `pairs` are the keys
+    and values of the scope. If a listing goes on, its last item has in `next` what to pass as `after`.
     """
 
     scope: str
@@ -273,16 +274,21 @@ class Frontier(Struct, frozen=True, kw_only=True):
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()
     pairs: Mapping[str, str] = {}
+    next: str = ""
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """The timeline of a scope, oldest first. `pairs` are the keys and values of the scope."""
+    """The timeline of a scope, oldest first. `pairs` are the keys and values of the scope.
+
+    If a listing goes on, its last item has in `next` what to pass as `after`.
+    """
 
     scope: str
     members: tuple[TimelineMember, ...]
     complete: bool = True
     reasons: tuple[Incomplete, ...] = ()
     pairs: Mapping[str, str] = {}
+    next: str = ""
 
 
 class Membership(Struct, frozen=True, kw_only=True):
@@ -443,11 +449,12 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 
 class PendingDocument(Struct, frozen=True, kw_only=True):
-    """A document revision that waits for its time."""
+    """A document revision that waits for its time. A listing continues after its `position`."""
 
     id: str
     revision: int
     time: datetime
+    position: str = ""
 
 
 class Rules(Struct, frozen=True, kw_only=True):

@@ -99,6 +99,12 @@ class ReadOptions(Struct, frozen=True):
 DEFAULT_OPTIONS = ReadOptions()
 
 
+async def rest_if_due(options: ReadOptions) -> None:
+    """Let other work run if a question that reads no shards has taken long."""
+    if options.pace is not None and options.pace.is_due:
+        await options.pace.rest()
+
+
 def mark_incomplete(answer: T | None, reason: Incomplete) -> T | None:
     """The same answer marked as incomplete; `None` if its type has no field for the mark."""
     marked = _mark(answer, reason)

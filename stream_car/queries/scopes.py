@@ -1,26 +1,24 @@
 """Questions about scopes and single documents: frontier, history, changes, explanation.
 
-Promise: they see the same state as queries. Cost: the members of the requested scopes, at most `MEMBERS_MAX` of each.
+Promise: they see the same state as queries. Cost: that of one page, see `paging`; what came before is not read again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from heapq import heappop, heappush
 
 import msgspec
 from msgspec.structs import replace
 
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
-from stream_car.core.differ_on import values_of
 from stream_car.core.revisions import entry_of
 from stream_car.core.scope_names import RESERVED_KEYS, scope_name, scope_parts
-from stream_car.core.stored import LOWEST, Entry, Scope
-from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_of
-from stream_car.core.timeline import all_members, members_between, size, types
-from stream_car.core.walk import WalkResult, pages_of
+from stream_car.core.stored import Entry, Scope, SortKey
+from stream_car.core.timeline import size, sort_key
+from stream_car.core.walk import WalkResult
 from stream_car.errors import InvalidRequest
-from stream_car.ports import ChangeLogReader, Log, Record
+from stream_car.ports import ChangeLogReader, Emission, Log, Record
 from stream_car.processing.fold import CHANGES, REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import PENDING
@@ -28,6 +26,7 @@ from stream_car.queries.answers import (
     Blocked,
     Change,
     Ending,
+    Evidence,
     Explanation,
     Frontier,
     History,
@@ -42,15 +41,18 @@ from stream_car.queries.answers import (
 from stream_car.queries.assembly import evidence_of, groups_of, with_limited_list
 from stream_car.queries.changes import Position, listed_change
 from stream_car.queries.originals import look_up
+from stream_car.queries.paging import PageRoom, ScopePosition, batches, page_of_scopes
 from stream_car.queries.queries import Queries
-from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions
+from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions, rest_if_due
+from stream_car.queries.scope_members import ALL, earliest_members, latest_members, voiders_of
 from stream_car.queries.snapshot import Snapshot
 
 decode_change = msgspec.json.Decoder(FrontierChange).decode
 
-MEMBERS_MAX = 2000
 SCOPES_MAX = 10_000
 VOIDERS_MAX = 5
+CHANGES_AT_ONCE = 200  # read of the change log
+
 ONE_SHARD = Partitions()
 
 
@@ -80,102 +82,159 @@ class ScopeQueries:
         return sorted({exact, *names})
 
     async def frontier(
-        self, scope: Mapping[str, str], *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
+        self,
+        scope: Mapping[str, str],
+        *,
+        as_of: int | None = None,
+        after: str = "",
+        limit: int = ALL,
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> tuple[Frontier, ...]:
-        """The frontier of every scope that has these pairs; members that are void elsewhere are listed separately."""
-        names = await self.scope_names(scope)
+        """The frontier of every scope that has these pairs; members that are void elsewhere are listed separately.
+
+        Raises `InvalidRequest` (`scope`, `after`).
+        """
+        start, names = await self._rest_of_scopes(scope, after)
 
         async def read(snapshot: Snapshot) -> tuple[Frontier, ...]:
-            frontiers = [await self._frontier(snapshot, name) for name in names]
-            return tuple(frontier for frontier in frontiers if frontier.members)
+            room = PageRoom.of(limit)
+            return await page_of_scopes(
+                names, room, lambda name: self._frontier(snapshot, name, start.within(name), room)
+            )
 
         return await self.queries.read_consistently(as_of, read, options)
 
-    async def _frontier(self, snapshot: Snapshot, name: str) -> Frontier:
+    async def _rest_of_scopes(self, scope: Mapping[str, str], after: str) -> tuple[ScopePosition, list[str]]:
+        """The position after which a listing of scopes continues, and the names of the scopes that follow."""
+        start = ScopePosition.parse(after)
+        names = [name for name in await self.scope_names(scope) if name >= start.scope]
+        return start, names[1:] if start.member is None and names[:1] == [start.scope] else names
+
+    async def _frontier(self, snapshot: Snapshot, name: str, after: SortKey | None, room: PageRoom) -> Frontier:
         scope = await snapshot.scope(name)
-        entries = await snapshot.with_pages(lambda: active_members(scope, snapshot))
-        results = await snapshot.walk([entry.id for entry in entries[:MEMBERS_MAX]])
-        walks = [walk for walk in results if walk is not None]
-        bodies = await snapshot.bodies(self.queries.index, [walk.anchor for walk in walks])
-        active = [walk for walk in walks if walk.is_active]
+        members = await snapshot.with_pages(partial(latest_members, scope, snapshot, after, room.members + 1))
+        in_force: list[Evidence] = []
+        blocked: list[Blocked] = []
+        taken = 0
+        for batch in batches(members[: room.members]):
+            names = [entry.id for entry, does_hold in batch if does_hold]
+            bodies = await snapshot.bodies(self.queries.index, names)
+            statuses = await snapshot.statuses(names)
+            for entry, does_hold in batch:
+                if room.is_full:
+                    break
+                taken += 1
+                status, body = statuses.get(entry.id), bodies.get(entry.id)
+                if does_hold and status is not None:
+                    room.take(scopes=len(status.scopes), size=len(body.text) if body is not None else 0)
+                    evidence = evidence_of(entry, body, active=status.is_active)
+                    if status.is_active:
+                        in_force.append(evidence)
+                    else:
+                        blocked.append(Blocked(document=evidence, scope=status.scope, by=status.by, rule=status.rule))
+        is_complete = taken == len(members)
         return Frontier(
             scope=name,
-            in_force=tuple(evidence_of(w.nodes[w.anchor].entry, bodies.get(w.anchor), active=True) for w in active),
-            blocked=tuple(
-                Blocked(
-                    document=evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=False),
-                    scope=cause.scope,
-                    by=cause.id,
-                    rule=cause.rule,
-                )
-                for walk in walks
-                if not walk.is_active
-                for cause in [_cause(walk)]
-            ),
+            in_force=tuple(in_force),
+            blocked=tuple(blocked),
             members=size(scope),
             seq=scope.seq,
-            complete=len(entries) <= MEMBERS_MAX,
+            complete=is_complete,
+            reasons=() if is_complete else ("limit",),
+            next="" if is_complete else str(ScopePosition(name, sort_key(members[taken - 1][0]))),
             pairs=dict(scope_parts(name)),
         )
 
-    async def history(self, scope: Mapping[str, str], *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[History, ...]:
-        """The timeline of every scope that has these pairs: when each member took effect, and what ended it."""
-        names = await self.scope_names(scope)
+    async def history(
+        self,
+        scope: Mapping[str, str],
+        *,
+        after: str = "",
+        limit: int = ALL,
+        options: ReadOptions = DEFAULT_OPTIONS,
+    ) -> tuple[History, ...]:
+        """The timeline of every scope that has these pairs: when each member took effect, and what ended it.
+
+        Raises `InvalidRequest` (`scope`, `after`).
+        """
+        start, names = await self._rest_of_scopes(scope, after)
 
         async def read(snapshot: Snapshot) -> tuple[History, ...]:
-            histories = [await self._history(snapshot, name) for name in names]
-            return tuple(history for history in histories if history.members)
+            room = PageRoom.of(limit)
+            return await page_of_scopes(
+                names, room, lambda name: self._history(snapshot, name, start.within(name), room)
+            )
 
         return await self.queries.read_consistently(None, read, options)
 
-    async def _history(self, snapshot: Snapshot, name: str) -> History:
+    async def _history(self, snapshot: Snapshot, name: str, after: SortKey | None, room: PageRoom) -> History:
         scope = await snapshot.scope(name)
-        entries = await snapshot.with_pages(lambda: list(all_members(scope, pages_of(snapshot.values))))
-        entries.sort(key=lambda e: (e.time, e.order, e.id))
-        latest = entries[-MEMBERS_MAX:]
-        bodies = await snapshot.bodies(self.queries.index, [e.id for e in latest])
-        walks = {walk.anchor: walk for walk in await snapshot.walk([e.id for e in latest]) if walk is not None}
-        members = []
-        for entry in latest:
-            body = bodies.get(entry.id)
-            members.append(
-                TimelineMember(
-                    id=entry.id,
-                    type=entry.type,
-                    revision=entry.revision,
-                    time=from_micros(entry.time),
-                    order=entry.order,
-                    ended=await self._ending(snapshot, scope, entry, walks.get(entry.id)),
-                    offset=entry.offset,
-                    append_time=from_micros(entry.append_time),
-                    title=body.title if body is not None else "",
+        entries = await snapshot.with_pages(partial(earliest_members, scope, snapshot, after, room.members + 1))
+        members: list[TimelineMember] = []
+        for batch in batches(entries[: room.members]):
+            bodies = await snapshot.bodies(self.queries.index, [entry.id for entry in batch])
+            endings = await self._endings(snapshot, scope, batch, room)
+            for entry, ended in zip(batch, endings, strict=True):
+                if room.is_full and members:
+                    break
+                body = bodies.get(entry.id)
+                members.append(
+                    TimelineMember(
+                        id=entry.id,
+                        type=entry.type,
+                        revision=entry.revision,
+                        time=from_micros(entry.time),
+                        order=entry.order,
+                        ended=ended,
+                        offset=entry.offset,
+                        append_time=from_micros(entry.append_time),
+                        title=body.title if body is not None else "",
+                    )
                 )
-            )
+                room.take()
+        is_complete = len(members) == len(entries)
         return History(
-            scope=name, members=tuple(members), complete=len(entries) <= MEMBERS_MAX, pairs=dict(scope_parts(name))
+            scope=name,
+            members=tuple(members),
+            complete=is_complete,
+            reasons=() if is_complete else ("limit",),
+            next="" if is_complete else str(ScopePosition(name, sort_key(entries[len(members) - 1]))),
+            pairs=dict(scope_parts(name)),
         )
 
-    async def _ending(self, snapshot: Snapshot, scope: Scope, entry: Entry, walk: WalkResult | None) -> Ending | None:
-        """What voided a member first, in this scope or else elsewhere; `None` if it is active."""
-        voiders = await snapshot.with_pages(partial(_voiders, scope, entry, snapshot, 1))
-        if voiders:
-            [(rule, voider)] = voiders
-            return Ending(time=from_micros(voider.time), id=voider.id, rule=rule)
-        if walk is None or walk.is_active:
-            return None
-        cause = _cause(walk)
-        by = walk.entry(cause.id)
-        return Ending(time=from_micros(by.time if by is not None else entry.time), id=cause.id, rule=cause.rule)
+    async def _endings(
+        self, snapshot: Snapshot, scope: Scope, entries: Sequence[Entry], room: PageRoom
+    ) -> list[Ending | None]:
+        """What voided each member first, in this scope or else elsewhere; `None` for those that are active."""
+        voiders = [await snapshot.with_pages(partial(voiders_of, scope, entry, snapshot, 1)) for entry in entries]
+        others = [entry.id for entry, by_scope in zip(entries, voiders, strict=True) if not by_scope]
+        statuses = await snapshot.statuses(others)
+        room.take(members=0, scopes=sum(len(status.scopes) for status in statuses.values()))
+        endings: list[Ending | None] = []
+        for entry, by_scope in zip(entries, voiders, strict=True):
+            status = statuses.get(entry.id)
+            if by_scope:
+                [(rule, voider)] = by_scope
+                endings.append(Ending(time=from_micros(voider.time), id=voider.id, rule=rule))
+            elif status is None or status.is_active:
+                endings.append(None)
+            else:
+                since = status.since if status.since is not None else entry.time
+                endings.append(Ending(time=from_micros(since), id=status.by, rule=status.rule))
+        return endings
 
     async def changes(
-        self, scope: Mapping[str, str] | None = None, *, after: str = "", limit: int = 1000
+        self,
+        scope: Mapping[str, str] | None = None,
+        *,
+        after: str = "",
+        limit: int = ALL,
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> tuple[Change, ...]:
         """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-        With several shards, one shard follows the other. Raises `InvalidRequest` (`limit`, `after`, `scope`).
+        With several shards, one shard follows the other. Raises `InvalidRequest` (`after`, `scope`).
         """
-        if limit < 1:
-            raise InvalidRequest("limit", "`limit` must be at least 1.")
         first = self._position(after) if after else Position(self.queries.generation, 0, 0)
         keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
         if scope:
@@ -183,23 +242,35 @@ class ScopeQueries:
             for name in map(str.encode, await self.scope_names(scope)):
                 keys.setdefault(self.partitions.of_scope(name), []).append(name)
         changes: list[Change] = []
+        room = PageRoom.of(limit)
         for shard in sorted(shard for shard in keys if shard >= first.shard):
-            if len(changes) < limit:
-                number = first.number if shard == first.shard else 0
-                changes += await self._changes_of(shard, keys[shard], number, limit - len(changes))
+            number = first.number if shard == first.shard else 0
+            async for event in self._changes_of(shard, keys[shard], number, limit, options):
+                if room.is_full:
+                    return tuple(changes)
+                room.take(size=len(event.value))
+                changes.append(
+                    listed_change(Position(self.queries.generation, shard, event.oseq), decode_change(event.value))
+                )
         return tuple(changes)
 
-    async def _changes_of(self, shard: int, keys: Sequence[bytes | None], after: int, limit: int) -> list[Change]:
-        events = [
-            event
-            for key in keys
-            for event in await self.change_log.read(shard, CHANGES, after=after, limit=limit, key=key)
-        ]
-        events.sort(key=lambda event: event.oseq)
-        return [
-            listed_change(Position(self.queries.generation, shard, event.oseq), decode_change(event.value))
-            for event in events[:limit]
-        ]
+    async def _changes_of(
+        self, shard: int, keys: Sequence[bytes | None], after: int, limit: int, options: ReadOptions
+    ) -> AsyncIterator[Emission]:
+        """The changes of these scopes in one shard, in order. Of each scope, a few are read at a time."""
+        count = min(limit, max(1, CHANGES_AT_ONCE // len(keys)))
+        next_of: list[tuple[int, int, Sequence[Emission]]] = []  # the next change, the key, and what was read of it
+        for at, key in enumerate(keys):
+            if events := await self.change_log.read(shard, CHANGES, after=after, limit=count, key=key):
+                heappush(next_of, (events[0].oseq, at, events))
+            await rest_if_due(options)
+        while next_of:
+            oseq, at, events = heappop(next_of)
+            yield events[0]
+            events = events[1:] or await self.change_log.read(shard, CHANGES, after=oseq, limit=count, key=keys[at])
+            if events:
+                heappush(next_of, (events[0].oseq, at, events))
+            await rest_if_due(options)
 
     def _position(self, text: str) -> Position:
         """The position of a change. Raises `InvalidRequest` (`after`)."""
@@ -223,12 +294,18 @@ class ScopeQueries:
         records = await self.log.fetch(self.queries.shards.intake_of(name), offset, 1)
         return records[0] if records else None
 
-    async def rejected(self, *, after: int = 0, limit: int = 100) -> tuple[Rejected, ...]:
+    async def rejected(
+        self, *, after: int = 0, limit: int = 100, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> tuple[Rejected, ...]:
         """Rejected input with its bytes, oldest first, after the rejection with the number `after`."""
-        rejected = []
-        for event in await self.change_log.read(0, REJECTED, after=after, limit=limit):
+        rejected: list[Rejected] = []
+        room = PageRoom.of(limit)
+        async for event in self._rejections(after, limit, options):
+            if room.is_full:
+                break
             rejection = msgspec.json.decode(event.value, type=Rejection)
             [record] = await self.log.fetch(0, rejection.offset, 1)
+            room.take(size=len(record.value or b""))
             rejected.append(
                 Rejected(
                     offset=rejection.offset,
@@ -242,14 +319,30 @@ class ScopeQueries:
             )
         return tuple(rejected)
 
-    async def pending(self, limit: int = 1000) -> tuple[PendingDocument, ...]:
-        """Documents that wait for their time, the next one due first."""
-        pending: list[tuple[int, str, int]] = []
+    async def _rejections(self, after: int, limit: int, options: ReadOptions) -> AsyncIterator[Emission]:
+        count = min(limit, CHANGES_AT_ONCE)
+        while events := await self.change_log.read(0, REJECTED, after=after, limit=count):
+            for event in events:
+                yield event
+            after = events[-1].oseq
+            await rest_if_due(options)
+
+    async def pending(self, *, after: str = "", limit: int = ALL) -> tuple[PendingDocument, ...]:
+        """Documents that wait for their time, the next one due first. Raises `InvalidRequest` (`after`)."""
+        start = ScopePosition.parse(after)
+        pending: list[Entry] = []
         for source in self.queries.shards.pending_sources():
-            pending += await self.queries.read_consistently(None, lambda s: _pending_in_shard(s, limit), source=source)
+            pending += await self.queries.read_consistently(
+                None, lambda s: _pending_in_shard(s, start.member, limit), source=source
+            )
         return tuple(
-            PendingDocument(id=name, revision=revision, time=from_micros(time))
-            for time, name, revision in sorted(pending)[:limit]
+            PendingDocument(
+                id=entry.id,
+                revision=entry.revision,
+                time=from_micros(entry.time),
+                position=str(ScopePosition("", sort_key(entry))),
+            )
+            for entry in sorted(pending, key=sort_key)[:limit]
         )
 
     async def explain(
@@ -284,7 +377,7 @@ class ScopeQueries:
         for at, name in enumerate(walk.document.scopes):
             scope = await snapshot.scope(name)
             entry = entry_of(walk.document, at)
-            voiders = await snapshot.with_pages(partial(_voiders, scope, entry, snapshot, VOIDERS_MAX))
+            voiders = await snapshot.with_pages(partial(voiders_of, scope, entry, snapshot, VOIDERS_MAX))
             by = tuple(Step(id=voider.id, rule=rule, scope=name) for rule, voider in voiders)
             memberships.append(Membership(scope=name, holds=not by, by=by))
         links = [Step(id=name, rule=rule, scope=scope) for name, rule, scope in walk.superseded_by if rule == "link"]
@@ -295,57 +388,10 @@ class ScopeQueries:
         return tuple(memberships)
 
 
-async def _pending_in_shard(snapshot: Snapshot, limit: int) -> list[tuple[int, str, int]]:
-    """The pending documents of one shard as (time, id, revision)."""
+async def _pending_in_shard(snapshot: Snapshot, after: SortKey | None, limit: int) -> list[Entry]:
+    """The first `limit` pending documents of one shard."""
     await snapshot.load([PENDING])
     queue = snapshot.values[PENDING]
     if not isinstance(queue, Scope):
         return []
-    entries = await snapshot.with_pages(lambda: list(islice(all_members(queue, pages_of(snapshot.values)), limit)))
-    return [(entry.time, entry.id, entry.revision) for entry in entries]
-
-
-def active_members(scope: Scope, snapshot: Snapshot) -> list[Entry]:
-    """The members that this scope does not void, latest first. Raises `MissingPages`."""
-    pages = pages_of(snapshot.values)
-    entries = []
-    for kind in types(scope):
-        type_rules = snapshot.ruleset.type_rules(scope.name, kind)
-        threshold: Threshold = threshold_of(scope, pages, type_rules, snapshot.ruleset, up_to=snapshot.as_of)
-        low = LOWEST if threshold.names else threshold.plain
-        entries += [
-            entry
-            for entry in members_between(scope, pages, kind, low, None)
-            if (snapshot.as_of is None or entry.time <= snapshot.as_of)
-            and no_rule_supersedes(entry, threshold, type_rules)
-        ]
-    return sorted(entries, key=lambda e: (-e.time, -e.order, e.id))
-
-
-def _voiders(scope: Scope, entry: Entry, snapshot: Snapshot, limit: int) -> list[tuple[str, Entry]]:
-    """The first members that void this one through the scope, each with the rule. Raises `MissingPages`."""
-    type_rules = snapshot.ruleset.type_rules(scope.name, entry.type)
-    low = (entry.time, entry.order + 1)
-    voiders: list[tuple[str, Entry]] = []
-    for clause in type_rules.superseded_by:
-        later_compared = snapshot.ruleset.type_rules(scope.name, clause.type).compared
-        own_values = values_of(entry.compared, type_rules.compared, clause.differ_on)
-        count = 0
-        for later in members_between(scope, pages_of(snapshot.values), clause.type, low, None):
-            if snapshot.as_of is not None and later.time > snapshot.as_of:
-                break
-            if clause.differ_on and values_of(later.compared, later_compared, clause.differ_on) == own_values:
-                continue
-            voiders.append((clause.rule, later))
-            count += 1
-            if count == limit:
-                break
-    voiders.sort(key=lambda pair: (pair[1].time, pair[1].order, pair[1].id))
-    return voiders[:limit]
-
-
-def _cause(walk: WalkResult) -> Step:
-    """What voids an anchor outside the scope in question: its first superseder, or else a missing successor."""
-    for name, rule, scope in walk.superseded_by:
-        return Step(id=name, rule=rule, scope=scope)
-    return Step(id=walk.missing[0] if walk.missing else "", rule="link", scope=f"document={walk.anchor}")
+    return await snapshot.with_pages(partial(earliest_members, queue, snapshot, after, limit))

@@ -8,6 +8,7 @@ at the end. Before other work runs, the source is pinned. If a shard that cannot
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.amendments import Amenders, amenders
@@ -27,6 +28,20 @@ BATCH = 64  # keys or bodies that are read before other work may run
 VISITS_MAX = 20_000  # documents that the walks of one question visit
 LEVELS_MAX = 500  # levels of documents that they visit, and so about as many rounds of reads
 LEVELS_PER_ANCHOR = 8  # more levels for each of them
+
+
+class ActiveStatus(Struct, frozen=True, gc=False):
+    """Whether a document with these scopes is active; if not, what supersedes it first, how and since when.
+
+    `since` is `None` if that is a successor that is not in the corpus.
+    """
+
+    scopes: Sequence[str]
+    is_active: bool
+    by: str = ""
+    rule: str = ""
+    scope: str = ""
+    since: int | None = None
 
 
 class Snapshot:
@@ -51,6 +66,7 @@ class Snapshot:
         self.values: Values = {}
         self.thresholds: Thresholds = {}
         self.budget = WalkBudget(VISITS_MAX, LEVELS_MAX)
+        self._statuses: dict[str, ActiveStatus | None] = {}
         self.rounds = 0
         self.lookups = 0
         self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
@@ -164,7 +180,20 @@ class Snapshot:
         walks = await self._walks(names, COUNTED_MAX)
         return await self._run_all(walk.anchor_status() for walk in walks)
 
-    async def _walks(self, anchors: Sequence[str], named_max: int) -> Iterator[Walk]:
+    async def statuses(self, names: Sequence[str]) -> Mapping[str, "ActiveStatus"]:
+        """For each id that is part of the corpus, whether it is active and if not, why. Each is found out once."""
+        unknown = [name for name in names if name not in self._statuses]
+        stored = dict(zip(unknown, await self.anchor_statuses(unknown), strict=True))
+        superseded = [name for name, known in stored.items() if known is not None and not known[1]]
+        walks = await self._walks(superseded, 0, lambda: WalkBudget(levels=1))
+        results = dict(zip(superseded, await self._run_all(walk.run() for walk in walks), strict=True))
+        for name, known in stored.items():
+            self._statuses[name] = _status(known[0], results.get(name)) if known is not None else None
+        return {name: status for name in names if (status := self._statuses[name]) is not None}
+
+    async def _walks(
+        self, anchors: Sequence[str], named_max: int, budget: Callable[[], WalkBudget] | None = None
+    ) -> Iterator[Walk]:
         await self.load([document_key(name) for name in anchors])
         has_links = (await self.overview()).has_links
         return (
@@ -176,7 +205,7 @@ class Snapshot:
                 as_of=self.as_of,
                 named_max=named_max,
                 thresholds=self.thresholds,
-                budget=self.budget,
+                budget=budget() if budget is not None else self.budget,
             )
             for name in anchors
         )
@@ -213,3 +242,14 @@ class Snapshot:
             except MissingPages as error:
                 missing = error.keys
             await self.load(missing)
+
+
+def _status(document: StoredDocument, walk: WalkResult | None) -> ActiveStatus:
+    """The status that follows from the first level of a walk; without one, the document is active."""
+    if walk is None:
+        return ActiveStatus(document.scopes, is_active=True)
+    for name, rule, scope in walk.superseded_by:
+        since = walk.nodes[name].entry.time
+        return ActiveStatus(document.scopes, is_active=False, by=name, rule=rule, scope=scope, since=since)
+    missing = walk.missing[0] if walk.missing else ""
+    return ActiveStatus(document.scopes, is_active=False, by=missing, rule="link", scope=f"document={walk.anchor}")

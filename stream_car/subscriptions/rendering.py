@@ -22,7 +22,7 @@ from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import DocumentStatus
 from stream_car.queries.changes import Position, listed_cause, listed_change, listed_entry
-from stream_car.queries.scopes import active_members
+from stream_car.queries.scope_members import active_members
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import DocumentChange, Notice, ScopeChange, SnapshotDocument, SnapshotScope
 from stream_car.subscriptions.lookup_cache import LookedUpDocument

@@ -23,7 +23,7 @@ from stream_car.processing.partitions import Partitions
 from stream_car.processing.signatures import Signatures
 from stream_car.processing.two_hop import FrontierFold, generation_of
 from stream_car.queries.queries import Queries
-from stream_car.queries.scopes import active_members
+from stream_car.queries.scope_members import active_members
 from stream_car.queries.shards import ManyShards
 from stream_car.queries.snapshot import Snapshot
 from tests.simulation.two_hops.truth import Inputs, Known, Reference, replayed

@@ -11,7 +11,7 @@ from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.processing.outbox import WatermarkEmitter
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import MinRevision, ReadOptions
-from stream_car.queries.scopes import active_members
+from stream_car.queries.scope_members import active_members
 from stream_car.queries.snapshot import Snapshot
 from tests.simulation.network import Crash, Lost, Network, Pause
 from tests.simulation.two_hops.servers import Client

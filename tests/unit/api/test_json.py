@@ -110,7 +110,7 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize("value", [*ANSWERS, *REJECTED, PendingDocument(id="w", revision=1, time=TIME)])
+@pytest.mark.parametrize("value", [*ANSWERS, *REJECTED, PendingDocument(id="w", revision=1, time=TIME, position="p")])
 def test_decoding_is_the_inverse_of_encoding(value: msgspec.Struct) -> None:
     assert msgspec.json.decode(to_json(value), type=type(value)) == value
 

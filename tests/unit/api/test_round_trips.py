@@ -17,7 +17,7 @@ from stream_car import AsyncClient
 from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.operations import OPERATIONS
-from stream_car.client.operations import parts
+from stream_car.client.operations import Listing, parts
 from stream_car.http.app import application
 from stream_car.http.tokens import Tokens
 from stream_car.processing.receipts import Receipt
@@ -117,7 +117,8 @@ def test_requests_and_answers_arrive_as_they_were_sent(
     request_type: type[r.Request[object]], wire: Wire, runner: asyncio.Runner, data: st.DataObject
 ) -> None:
     request = data.draw(values_of(request_type))
-    answer = data.draw(values_of(r.answer_type(request_type)))
+    # A listing goes on until a page is its end; `test_pages` compares those that have items.
+    answer = () if isinstance(request, Listing) else data.draw(values_of(r.answer_type(request_type)))
     expected = list(parts(request)) if isinstance(request, r.Replay) else [request]
 
     received, returned = runner.run(wire.call(request, answer))

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from stream_car import Engine, InvalidRequest, PendingDocument
+from stream_car.codec.times import to_micros
 from stream_car.core.documents import Document
 from stream_car.core.revisions import SKEW
 from stream_car.ports import CLOCK_STEP_MAX
+from stream_car.queries.paging import ScopePosition
 from tests.support.engines import DAY, NOW, RULESET, StoppedClock, document, engine, on_day
 
 
@@ -16,7 +18,9 @@ def future(name: str = "f", revision: int = 1, days: int = 1, kind: str = "denia
 
 
 def waiting(name: str = "f", revision: int = 1, days: int = 1) -> PendingDocument:
-    return PendingDocument(id=name, revision=revision, time=on_day(1000 + days))
+    time = on_day(1000 + days)
+    position = str(ScopePosition("", (to_micros(time), 0, name)))
+    return PendingDocument(id=name, revision=revision, time=time, position=position)
 
 
 def statuses(car: Engine, names: list[str]) -> list[str]:

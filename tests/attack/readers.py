@@ -1,0 +1,221 @@
+"""Hostile readers beside honest clients: `python -m tests.attack.readers`.
+
+Promise: every hostile request gets its answer in pages, each bounded, while publishers and honest readers go on. Their
+delays are compared with those of the same run without the hostile reader. Cost: about three minutes.
+"""
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+import stream_car
+from tests.support.server_process import Server
+
+PUBLISH_MAX, QUERY_MAX = 5.0, 3.0  # times the delay without a hostile reader, at the 99th percentile
+PAGES = 12  # of each hostile listing; all are alike
+PAUSE_S = 0.03  # between two requests of an honest client
+SECONDS = 10.0
+
+Document = dict[str, object]
+Attack = Callable[[httpx.Client], str]  # sends one hostile request after the other; returns what continues it, or ""
+
+
+class Delays(Struct):
+    """The delays of an honest client, in seconds."""
+
+    publish: list[float]
+    query: list[float]
+
+    @property
+    def p99(self) -> tuple[float, float]:
+        """The 99th percentiles of publishing and asking."""
+        return _p99(self.publish), _p99(self.query)
+
+
+def corpus(size: float = 1.0) -> Iterator[Document]:
+    """Yield what the hostile requests are about, between documents that honest clients ask for."""
+    links, hot, wide, fan = int(20_000 * size), int(20_000 * size), int(1000 * size), int(100 * size)
+    for n in range(200):
+        yield _document(f"honest-{n}", package=[f"honest-{n}"], vulnerability=["CVE-1"])
+    for n in range(fan):
+        yield _document(f"fan-{n}", n, package=[f"fan-{m}" for m in range(wide)], vulnerability=["CVE-2"])
+    for n in range(hot):
+        yield _document(f"hot-{n}", n, package=["hot"], vulnerability=["CVE-3"])
+    for n in range(links):
+        yield {**_document(f"chain-{n}"), "supersedes": [f"chain-{n - 1}"] if n else []}
+    for n in range(wide):
+        yield {**_document(f"cycle-{n}", word="cycle"), "supersedes": [f"cycle-{(n + 1) % wide}"]}
+        yield {**_document(f"pair-{n}", word="pair"), "supersedes": [f"pair-{n ^ 1}"]}
+
+
+def _document(name: str, at: int = 0, word: str = "words", **scope: list[str]) -> Document:
+    title, moment = f"{name.partition('-')[0]} {word}", f"2024-01-01T00:{at // 60 % 60:02d}:{at % 60:02d}Z"
+    return {"id": name, "type": "advisory", "time": moment, "title": title, "scope": scope}
+
+
+def build(folder: Path, documents: Iterable[Document]) -> None:
+    """Publish these documents into a data directory."""
+    with stream_car.open(folder) as car:
+        car.publish(msgspec.json.encode(document) for document in documents)
+
+
+def listing(path: str, **parameters: str) -> Attack:
+    """Return an attack that reads a listing page by page, again and again."""
+    after = ""
+
+    def read(client: httpx.Client) -> str:
+        nonlocal after
+        page = _json(client.get(path, params={**parameters, "after": after, "limit": "1000"}))
+        assert isinstance(page, list)
+        after = str(page[-1].get("next", page[-1].get("position", ""))) if page else ""
+        lists = (item.get(key, ()) for item in page for key in ("in_force", "blocked", "members"))
+        assert sum(len(members) for members in lists if not isinstance(members, int)) <= 1000
+        return after
+
+    return read
+
+
+def walk(path: str, name: str) -> Attack:
+    """Return an attack that follows what controls a document page by page."""
+    names = [name]
+
+    def read(client: httpx.Client) -> str:
+        if path == "explain":
+            groups = [_json(client.get(f"/v1/explain/{names[0]}"))["group"]]
+        else:
+            [resolution] = _json(client.post("/v1/resolve", json={"names": names[:1]}))
+            groups = resolution["groups"]
+        names[:] = [*(following for group in groups for following in group["next"]), *names[1:]] or [name]
+        return names[0]
+
+    return read
+
+
+def question(text: str) -> Attack:
+    """Return an attack that asks the same words for other numbers of documents, so that no answer is remembered."""
+    count = 0
+
+    def read(client: httpx.Client) -> str:
+        nonlocal count
+        count += 1
+        _json(client.post("/v1/query", json={"text": text, "k": 30 + count % 70, "depth": 200}))
+        return ""
+
+    return read
+
+
+ATTACKS: dict[str, Callable[[], Attack]] = {
+    "frontiers of 1,000 scopes": lambda: listing("/v1/frontier", scope="vulnerability=CVE-2"),
+    "histories of 1,000 scopes": lambda: listing("/v1/history", scope="vulnerability=CVE-2"),
+    "frontier of 20,000 members": lambda: listing("/v1/frontier", scope="package=hot"),
+    "history of 20,000 members": lambda: listing("/v1/history", scope="package=hot"),
+    "changes of 1,000 scopes": lambda: listing("/v1/changes", scope="vulnerability=CVE-2"),
+    "resolve a chain of 20,000": lambda: walk("resolve", "chain-0"),
+    "explain a chain of 20,000": lambda: walk("explain", "chain-0"),
+    "anchors in a cycle of 1,000": lambda: question("cycle"),
+    "anchors in 1,000 cycles": lambda: question("pair"),
+    "anchors in 1,000 scopes": lambda: question("fan"),
+    "a long text": lambda: question("fan hot chain cycle pair words " * 300),
+}
+
+
+def measure(url: str, seconds: float) -> Delays:
+    """Publish and ask as an honest client for some time."""
+    delays = Delays([], [])
+    end = time.monotonic() + seconds
+
+    def publish() -> None:
+        with httpx.Client(base_url=url, timeout=120) as client:
+            while not delays.publish or time.monotonic() < end:
+                document = _document(f"new-{time.monotonic_ns()}", package=["new"], vulnerability=["CVE-4"])
+                delays.publish.append(_timed(lambda: client.post("/v1/documents", json=document)))  # noqa: B023
+                time.sleep(PAUSE_S)
+
+    publisher = threading.Thread(target=publish)
+    publisher.start()
+    with httpx.Client(base_url=url, timeout=120) as client:
+        while not delays.query or time.monotonic() < end:
+            delays.query.append(_timed(lambda: client.post("/v1/query", json={"text": "honest words", "k": 3})))
+            time.sleep(PAUSE_S)
+    publisher.join()
+    return delays
+
+
+@contextmanager
+def attacking(url: str, attack: Attack) -> Iterator[list[float]]:
+    """Send one hostile request after the other in a thread; yield their durations."""
+    durations: list[float] = []
+    is_over = threading.Event()
+
+    def run() -> None:
+        with httpx.Client(base_url=url, timeout=120) as client:
+            while not is_over.is_set():
+                durations.append(_timed(lambda: attack(client)))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield durations
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _timed(action: Callable[[], object]) -> float:
+    begin = time.monotonic()
+    result = action()
+    if isinstance(result, httpx.Response):
+        _json(result)
+    return time.monotonic() - begin
+
+
+def _json(response: httpx.Response):  # type: ignore[no-untyped-def]
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def _p99(values: list[float]) -> float:
+    return sorted(values)[int(len(values) * 0.99)]
+
+
+def main() -> int:
+    """Attack a server with each shape in turn; return 1 if honest clients were kept waiting."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--data", type=Path)
+    arguments = parser.parse_args()
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="stream-car-readers-") as temporary:
+        folder = arguments.data or Path(temporary) / "data"
+        if not folder.exists():
+            build(folder, corpus())
+        with Server(folder) as server:
+            measure(server.url, 2.0)  # warms up
+            idle = measure(server.url, arguments.seconds)
+            print(f"{'idle':30} publish p99 {idle.p99[0] * 1000:6.1f} ms   query p99 {idle.p99[1] * 1000:6.1f} ms")
+            for name, new_attack in ATTACKS.items():
+                if arguments.only not in name:
+                    continue
+                with attacking(server.url, new_attack()) as durations:
+                    delays = measure(server.url, arguments.seconds)
+                publish, query = (now / before for now, before in zip(delays.p99, idle.p99, strict=True))
+                is_fair = publish <= PUBLISH_MAX and query <= QUERY_MAX
+                failures += not is_fair
+                pages = f"{len(durations):4} pages, at most {max(durations, default=0) * 1000:6.0f} ms"
+                verdict = "" if is_fair else "   UNFAIR"
+                print(f"{name:30} publish {publish:5.1f} x   query {query:5.1f} x   {pages}{verdict}", flush=True)
+    return min(failures, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
