@@ -23,10 +23,11 @@ from stream_car.cli.widgets import (
     arrow,
     counted,
     day,
+    fate_text,
     indented,
     numbered,
-    status_text,
 )
+from stream_car.core.rule_pack import REVISED
 from stream_car.core.rules import Ruleset
 from stream_car.queries import answers as a
 
@@ -70,10 +71,12 @@ def facts(document: a.Evidence) -> Text:
 
 
 def chain(start: str, path: Sequence[a.Step], start_style: str = VOID) -> Text:
-    """Return the path from a document to what controls it: `anchor ──rule──▶ ... ──rule──▶ controlling`."""
+    """Return the path from a document to what controls it: `anchor ──fixed──▶ ... ──replaced──▶ controlling`."""
     line = words(start, start_style if path else IN_FORCE)
     for step in path:
-        line = Text.assemble(line, arrow(step.rule), words(step.id, IN_FORCE if step is path[-1] else VOID))
+        line = Text.assemble(
+            line, arrow(step.outcome or step.rule), words(step.id, IN_FORCE if step is path[-1] else VOID)
+        )
     return line
 
 
@@ -99,7 +102,7 @@ def controlled(
 def _document(
     document: a.Evidence, groups: Sequence[a.Group], text_max: int, *, with_paths: bool
 ) -> Iterator[RenderableType]:
-    yield words(name(document), IN_FORCE)
+    yield words(name(document), WARN if document.outcome else IN_FORCE)
     text = " ".join(document.text.split())
     if text and text_max:
         yield words(text if len(text) <= text_max else text[:text_max].rpartition(" ")[0] + " ...")
@@ -111,14 +114,21 @@ def _document(
             paths.append(chain(group.anchor.id, path))
             for old in (group.anchor.id, *(step.id for step in path[:-1])):
                 if old in known:
-                    replaced[old] = words(f"{name(known[old])} ({day(known[old].time)})", VOID)
+                    replaced[old] = _replaced(known[old])
     titles = [*replaced.values()][:REPLACED_MAX]
     more = f", and {len(replaced) - REPLACED_MAX} more" if len(replaced) > REPLACED_MAX else ""
-    since = f"In force since {day(document.time)}."
-    yield Text.assemble(f"{since} Replaces ", Text(", ").join(titles), more) if titles else Text(since)
+    ended = f"{document.outcome_text[:1].upper()}{document.outcome_text[1:]}."
+    since = words(ended, BAD) if document.outcome else Text(f"In force since {day(document.time)}.")
+    yield Text.assemble(since, " Replaces ", Text(", ").join(titles), more) if titles else since
     yield facts(document)
     yield from paths if with_paths else ()
     yield from amendments(document, groups)
+
+
+def _replaced(document: a.Evidence) -> Text:
+    is_news = document.outcome_text and document.outcome != REVISED
+    why = words(f": {document.outcome_text}") if is_news else ""
+    return Text.assemble(words(f"{name(document)} ({day(document.time)})", VOID), why)
 
 
 def _controls(document: a.Evidence, groups: Sequence[a.Group]) -> Iterator[a.Controlling]:
@@ -242,9 +252,9 @@ def ranking(documents: Sequence[a.Evidence]) -> RenderableType:
 
 
 def _ranked(document: a.Evidence) -> Text:
-    if document.status == "in_force":
+    if document.status == "in_force" and not document.outcome:
         return words(name(document))
-    return Text.assemble(words(name(document), VOID), "  ", status_text(document.status))
+    return Text.assemble(words(name(document), VOID), "  ", fate_text(document))
 
 
 def resolution(resolution: a.Resolution) -> RenderableType:
@@ -253,9 +263,9 @@ def resolution(resolution: a.Resolution) -> RenderableType:
     return Lines(line, controlled(resolution.groups)) if resolution.groups else line
 
 
-def head(named: a.Resolution | a.Lookup) -> Text:
+def head(named: a.Resolution | a.Explanation | a.Lookup) -> Text:
     """Return a name, its status, and what it names if that is not a document."""
-    line = Text.assemble(words(named.name, "bold"), " is ", status_text(named.status))
+    line = Text.assemble(words(named.name, "bold"), " is ", fate_text(named))
     kind = {"chunk": "it names a chunk", "record": "it names a record", "alias": "another name"}.get(named.via)
     return line.append(f" ({kind})", FAINT) if kind else line
 
@@ -265,9 +275,7 @@ def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> R
 
     With the rules, also draw why no rule applies to a document that joins no scope.
     """
-    lines: list[RenderableType] = [
-        Text.assemble(words(explanation.name, "bold"), " is ", status_text(explanation.status))
-    ]
+    lines: list[RenderableType] = [head(explanation)]
     if explanation.due is not None:
         lines.append(indented(Text(f"It waits for {day(explanation.due)}.", WARN)))
     if explanation.document is not None:
@@ -279,7 +287,7 @@ def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> R
         lines += map(indented, _no_scope(explanation.document.type, ruleset))
     if explanation.status == "unknown":
         lines.append(advise("Nothing has this name. See whether it was rejected", "rejected list"))
-    elif explanation.group is not None and explanation.status != "in_force":
+    elif explanation.group is not None and explanation.group.anchor.status != "in_force":
         lines += [Text("What controls it now:", "bold"), controlled([explanation.group])]
     elif explanation.group is not None and explanation.document is not None:
         lines += [indented(line) for line in amendments(explanation.document, [explanation.group])]
@@ -304,7 +312,11 @@ def _no_scope(kind: str, ruleset: Ruleset) -> Iterator[Text]:
 
 def _membership(membership: a.Membership) -> tuple[Text, ...]:
     is_in_force = Text("yes", IN_FORCE) if membership.holds else Text("no", BAD)
-    return words(membership.scope), is_in_force, words(", ".join(f"{step.id} ({step.rule})" for step in membership.by))
+    return words(membership.scope), is_in_force, words(", ".join(map(_superseding, membership.by)))
+
+
+def _superseding(step: a.Step) -> str:
+    return f"{step.id} ({step.outcome}, {step.rule})" if step.outcome else f"{step.id} ({step.rule})"
 
 
 # A set that somebody retrieved
@@ -336,12 +348,13 @@ def _violations(violations: Sequence[a.Violation]) -> Iterator[RenderableType]:
         # Adding all that is in force and missing also adds what supersedes the document.
         violation = next((item for item in broken if item.condition == "frontier_inclusion"), broken[0])
         is_inclusion = violation.condition == "frontier_inclusion"
+        became = violation.outcome_text or "superseded"
         if len(broken) > 1:
-            problem = "is superseded, and what is in force instead is missing"
+            problem = f"is {became}, and what is in force instead is missing"
         elif is_inclusion:
             problem = "leads to documents in force that are missing"
         else:
-            problem = "is superseded, and nothing in the set supersedes it"
+            problem = f"is {became}, and nothing in the set supersedes it"
         cure = words((" and " if is_inclusion else " or ").join(violation.add), IN_FORCE)
         head = indented(Text.assemble(words(document, VOID), f" {problem}"))
         path = [indented(chain(document, violation.path), 2)] if violation.path else []
@@ -350,6 +363,10 @@ def _violations(violations: Sequence[a.Violation]) -> Iterator[RenderableType]:
 
 def _names_to_remove(audit: a.Audit) -> Iterator[RenderableType]:
     """Yield an entry per name that is not part of a safe set, unless a violation has reported it."""
+    for record in audit.ended:
+        yield indented(
+            Text.assemble((f"{record.outcome}: ", BAD), words(record.name), words(f" ({record.outcome_text})"))
+        )
     reported = {violation.id for violation in audit.violations}
     for status, ids in zip(PROBLEMS, (audit.unknown, audit.retracted, audit.pending, audit.stranded), strict=True):
         for document in ids:
@@ -365,16 +382,25 @@ def frontier(frontier: a.Frontier) -> RenderableType:
     members = f"  {counted(frontier.members, 'member')}, {len(frontier.in_force)} in force"
     lines: list[RenderableType] = [Text.assemble(words(frontier.scope, "bold"), (members, FAINT))]
     for document in frontier.in_force:
-        lines += [indented(words(name(document), IN_FORCE)), indented(facts(document), 2)]
+        lines += [indented(_member(document)), indented(facts(document), 2)]
     for blocked in frontier.blocked:
-        reason = Text.assemble("superseded through ", words(blocked.scope), ":", arrow(blocked.rule), words(blocked.by))
+        became = blocked.document.outcome_text or "superseded"
+        reason = Text.assemble(
+            words(f"{became}, through "), words(blocked.scope), ":", arrow(blocked.rule), words(blocked.by)
+        )
         lines += [indented(words(name(blocked.document), VOID)), indented(reason, 2)]
     return Lines(*lines, *_incomplete(frontier))
 
 
+def _member(document: a.Evidence) -> Text:
+    if not document.outcome:
+        return words(name(document), IN_FORCE)
+    return Text.assemble(words(name(document), WARN), "  ", fate_text(document))
+
+
 def history(history: a.History) -> RenderableType:
     """Draw a scope's timeline: from when to when each member was in force, and what superseded it."""
-    columns = ("from", "until", "document", "type", "superseded by")
+    columns = ("from", "until", "document", "type", "what became of it", "superseded by")
     table = Rows(columns, map(_timeline_row, history.members), heads=2, whole=(0, 1))
     return Lines(words(history.scope, "bold"), table, *_incomplete(history))
 
@@ -382,9 +408,10 @@ def history(history: a.History) -> RenderableType:
 def _timeline_row(member: a.TimelineMember) -> tuple[Text, ...]:
     ended = member.ended
     until = Text(day(ended.time)) if ended else Text("in force here", IN_FORCE)
-    title = words(member.title or member.id, VOID if ended else IN_FORCE)
-    superseding = words(f"{ended.id} ({ended.rule})" if ended else "")
-    return Text(day(member.time)), until, title, words(member.type), superseding
+    title = words(member.title or member.id, VOID if ended else WARN if member.outcome else IN_FORCE)
+    became = words(member.outcome_text, FAINT if member.outcome == REVISED else "")
+    superseding = words(ended.id if ended else "")
+    return Text(day(member.time)), until, title, words(member.type), became, superseding
 
 
 def _incomplete(value: a.Frontier | a.History) -> Iterator[Text]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day, indented, status_text
 from stream_car.core.changes import Member
+from stream_car.core.rule_pack import REVISED
 from stream_car.core.scope_names import AMENDED, LINK, keys_of
 from stream_car.queries import answers as a
 from stream_car.subscriptions import events as e
@@ -47,7 +48,8 @@ def event(event: e.Event) -> RenderableType | None:
             return change(event.change)
         case e.SnapshotDocument():
             about = words(f"  {event.id} · {event.type} · {day(event.time)}", FAINT)
-            return Text.assemble("= ", words(event.title or event.id, IN_FORCE), about)
+            ended = words(f" is {event.outcome_text}", BAD) if event.outcome else ""
+            return Text.assemble("= ", words(event.title or event.id, WARN if ended else IN_FORCE), ended, about)
         case e.SnapshotScope(superseded=""):
             members = (Text.assemble("  ", words(f"= {member.id} {member.type}", IN_FORCE)) for member in event.members)
             return Lines(words(event.scope, "bold"), *members)
@@ -98,8 +100,10 @@ def left_line(member: a.ChangedMember | Member, cause: a.ChangeCause) -> Text:
 def document_change(change: e.DocumentChange) -> Text:
     """Draw what happened to a document, because of which other one, and its status now if that is another."""
     cause, is_caused = change.cause, change.cause.id != change.id
+    if change.outcome and (change.in_force or (change.why in ("voided", "link") and change.status == "superseded")):
+        return _became(change)
     title, about = change.title or change.id, words(f"  {change.id} · {change.type}".rstrip(" ·"), FAINT)
-    now = f"; it is {status_text(change.status)} now"
+    now = f"; it is {change.outcome_text or status_text(change.status)} now"
     if change.why not in ENDINGS or (change.in_force and change.why in ("corrected", "moved")):
         is_freed = is_caused and cause.kind in ("retracted", "corrected", "moved")
         freed = f": {cause.title or cause.id} was {cause.kind}" if is_freed else ""
@@ -110,6 +114,19 @@ def document_change(change: e.DocumentChange) -> Text:
     is_so_now = change.status == STATUS_AFTER.get(change.why)
     ended = ENDINGS[change.why] if is_so_now else ENDINGS[change.why].replace("is superseded", "was superseded")
     return Text.assemble(("- ", BAD), words(title, VOID), words(f" {ended}{because}{'' if is_so_now else now}"), about)
+
+
+def _became(change: e.DocumentChange) -> Text:
+    """Draw what became of a document or its record: `- TITLE is fixed in 2.0.0`, `~ TITLE was revised 2024-01-05`."""
+    is_revised, title = change.outcome == REVISED, change.title or change.id
+    by = change.cause.title or change.cause.id
+    because = "" if is_revised or change.in_force or by in change.outcome_text else f", because of {by}"
+    return Text.assemble(
+        ("~ ", FAINT) if is_revised else ("- ", BAD),
+        words(title, FAINT if is_revised else WARN if change.in_force else VOID),
+        words(f" {'was' if is_revised else 'is'} {change.outcome_text}{because}"),
+        words(f"  {change.id} · {change.type}", FAINT),
+    )
 
 
 def _entered(member: a.ChangedMember, cause: a.ChangeCause, keys: str) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 from stream_car.api.json import to_json
 from stream_car.cli.console import words
 from stream_car.cli.render import head
-from stream_car.cli.widgets import FAINT, IN_FORCE, VOID, WARN, day, indented, status_text
+from stream_car.cli.widgets import FAINT, IN_FORCE, VOID, WARN, day, fate_text, indented
 from stream_car.queries import answers as a
 
 LINKS = ("supersedes", "superseded_by", "amends")
@@ -25,7 +25,7 @@ def lookup(lookup: a.Lookup) -> RenderableType:
 def _original(published: a.PublishedDocument) -> Iterator[RenderableType]:
     document = published.document
     title = words(document.title or document.id, IN_FORCE if published.status == "in_force" else VOID)
-    yield Text.assemble(title, "  ", status_text(published.status))
+    yield Text.assemble(title, "  ", fate_text(published))
     about = (document.id, document.type, day(document.time), document.source, document.url)
     yield words(" · ".join(filter(None, about)), FAINT)
     for name, value in _fields(document):

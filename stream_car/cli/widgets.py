@@ -16,7 +16,8 @@ from rich.text import Text
 
 from stream_car.cli.console import words
 from stream_car.codec.times import format_time, to_micros
-from stream_car.queries.answers import DocumentStatus
+from stream_car.core.rule_pack import REVISED
+from stream_car.queries.answers import DocumentStatus, Evidence, Explanation, Lookup, PublishedDocument, Resolution
 
 IN_FORCE = "bold green"
 VOID = "strike dim"
@@ -43,9 +44,17 @@ def status_text(status: DocumentStatus) -> Text:
     return Text(status.replace("_", " "), STATUS_STYLES[status])
 
 
-def arrow(rule: str) -> Text:
-    """Return `──rule──▶`."""
-    return words(f" ──{rule}──▶ ", "cyan")
+def fate_text(of: Evidence | Resolution | Explanation | Lookup | PublishedDocument) -> Text:
+    """Return what became of a document or record, `fixed in 2.0.0`, or else its status and the state of its record."""
+    if of.outcome_text:
+        return words(of.outcome_text, FAINT if of.outcome == REVISED else BAD)
+    status = status_text(of.status)
+    return Text.assemble(status, words(f", {of.state_text}", FAINT)) if of.status == "in_force" and of.state else status
+
+
+def arrow(label: str) -> Text:
+    """Return `──label──▶`."""
+    return words(f" ──{label}──▶ ", "cyan")
 
 
 def numbered(items: Iterable[RenderableType]) -> Table:

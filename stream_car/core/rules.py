@@ -88,6 +88,12 @@ class Ruleset:
         pack = self.pack_of.get(type_name)
         return pack.states.get(type_name, "") if pack is not None else ""
 
+    def state_rank(self, type_name: str) -> int:
+        """Return the place of the type's state among those of its pack: what is said first is said of a record."""
+        pack = self.pack_of.get(type_name)
+        states = list(pack.states) if pack is not None else []
+        return states.index(type_name) if type_name in states else len(states)
+
     def ends_record(self, type_name: str) -> bool:
         """Return whether documents of this type say that their record no longer holds."""
         pack = self.pack_of.get(type_name)

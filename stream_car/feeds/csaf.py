@@ -7,7 +7,9 @@ it sometimes goes back. Scope: one map per vulnerability with the products in it
 named after its `product_name` branch. Beyond 1,000 (vulnerability, product) pairs a document is in the scopes of
 its record and its vulnerabilities only. Types: `csaf_withdrawn` becomes `advisory_withdrawn`; `csaf_superseded`
 becomes `advisory_superseded`, superseded by the documents that its `external` references name; everything else is
-an `advisory`. An edition's id is `ID@VERSION`.
+an `advisory`. An edition's id is `ID@VERSION`. Material: the category, the names of each vulnerability with the status
+of its products, and the remediations with their products; of those that are not a fix, without their text. An edition
+with other notes, titles, scores or references is only `revised`.
 """
 
 import re
@@ -17,7 +19,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.editions import (
+    EMPTY_STATE,
+    Conversion,
+    FeedState,
+    add_edition,
+    digest_of,
+    material_digest,
+    next_edition,
+)
 from stream_car.feeds.fields import (
     LEFT_OUT,
     decode_fields,
@@ -122,6 +132,7 @@ class Remediation(Struct):
 
     category: str = ""
     details: str = ""
+    product_ids: object = None
 
 
 class AdvisoryVulnerability(Struct):
@@ -174,6 +185,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             for vulnerability in advisory.vulnerabilities or ()
             for remedy in vulnerability.remediations
         ],
+        "material": _material(advisory),
         **({} if is_complete else {LEFT_OUT: ["products"]}),
     }
     label = tracking.version + (f".seen{new.nth + 1}" if new.nth else "")
@@ -193,6 +205,22 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     )
     after = replace(add_edition(before, edition), owner=metadata.publisher.namespace)
     return Conversion(documents=(document,), states={file_name: after})
+
+
+def _material(advisory: Advisory) -> str:
+    names = _product_names(advisory.product_tree or ProductTree())
+    vulnerabilities = []
+    for vulnerability in advisory.vulnerabilities or ():
+        products = {
+            status: sorted([names.get(product, ""), product] for product in listed)
+            for status, listed in vulnerability.product_status.items()
+        }
+        remedies = [
+            material_digest([each.category, each.details if each.category == "vendor_fix" else "", each.product_ids])
+            for each in vulnerability.remediations
+        ]
+        vulnerabilities.append(material_digest([sorted(_names(vulnerability)), products, sorted(remedies)]))
+    return material_digest([advisory.document.category, sorted(vulnerabilities)])
 
 
 def file_name_of(tracking_id: str) -> str:

@@ -5,16 +5,26 @@ it. Time: `dateUpdated` as far as it agrees with that order (then `dateRejected`
 `cve_disclosed` while published, `cve_rejected` once rejected; a record that is published again voids its rejection.
 A rejected record is superseded by the records in `replacedBy`; names in the text of the reason are not links.
 Scope: the CVE with the products of all containers; without products if they are more than 1,000, which `left_out` then
-lists. An edition's id is `CVE@N`.
+lists. An edition's id is `CVE@N`. Material: the state, `replacedBy`, and what `affected` says of products and versions.
+An edition with other texts, metrics or references is only `revised`.
 """
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
+from stream_car.codec import format_time
 from stream_car.codec.times import EARLIEST
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.editions import (
+    EMPTY_STATE,
+    Conversion,
+    FeedState,
+    add_edition,
+    digest_of,
+    material_digest,
+    next_edition,
+)
 from stream_car.feeds.fields import (
     LEFT_OUT,
     decode_fields,
@@ -54,6 +64,11 @@ class AffectedProduct(Struct):
 
     product: str = ""
     packageName: str = ""
+    vendor: object = None
+    collectionURL: object = None
+    defaultStatus: object = None
+    versions: object = None
+    platforms: object = None
 
 
 class Container(Struct):
@@ -115,6 +130,8 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         attributes={
             **other_fields(tree, CONVERTED),
             "state": metadata.state,
+            "material": _material(record),
+            **_state_since(metadata, name),
             **({"tags": cna.tags} if cna.tags else {}),
             **({LEFT_OUT: ["products"]} if has_too_many_products else {}),
         },
@@ -124,6 +141,19 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         url=f"https://www.cve.org/CVERecord?id={name}",
     )
     return Conversion(documents=(document,), states={name: add_edition(before, edition)})
+
+
+def _material(record: CveRecord) -> str:
+    containers = (record.containers.cna, *record.containers.adp)
+    affected = {digest_of(to_builtins(product)).hex() for container in containers for product in container.affected}
+    return material_digest([record.cveMetadata.state, sorted(record.containers.cna.replacedBy), sorted(affected)])
+
+
+def _state_since(metadata: CveMetadata, name: str) -> dict[str, object]:
+    """Return the attribute that says since when a record is rejected, if it says so."""
+    rejected = metadata.dateRejected if metadata.state == "REJECTED" else None
+    since = parse_date(rejected, "`dateRejected`", name)
+    return {"state_since": format_time(since)} if since is not None else {}
 
 
 def _time(metadata: CveMetadata, name: str) -> int:

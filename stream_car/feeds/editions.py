@@ -73,6 +73,11 @@ def digest_of(tree: object) -> bytes:
     return blake2b(msgspec.json.encode(tree, order="sorted"), digest_size=8).digest()
 
 
+def material_digest(tree: object) -> str:
+    """Return a digest of what matters to readers of a record, for the attribute `material`."""
+    return digest_of(tree).hex()
+
+
 def next_edition(
     state: RecordState, *, digest: bytes, time: int, rank: int | None = None, base: int = 0
 ) -> NewEdition | None:

@@ -5,7 +5,8 @@ then look the same as entries not added yet. A changed entry is a new edition (`
 longer listed is retracted with all its editions. A catalogue counts completely or not at all: if it is truncated,
 lists an entry twice or does not match its `count`, nothing changes. Scope: the CVE with the product. Link: an entry
 amends the CVE's own record, also after that record is edited. An edition's id is `KEV:CVE@RELEASED`, its record
-`KEV:CVE`.
+`KEV:CVE`. Material: the product, the action, its due date, and whether ransomware uses it. An entry with another name,
+description or notes is only `revised`.
 """
 
 import re
@@ -23,12 +24,14 @@ from stream_car.feeds.editions import (
     RecordState,
     add_edition,
     digest_of,
+    material_digest,
     next_edition,
 )
 from stream_car.feeds.fields import decode_fields, make_document, other_fields, parse_object, require_date
 
 CONVERTED = ("cveID", "vulnerabilityName", "shortDescription", "requiredAction", "notes", "vendorProject", "product")
 CATALOGUE = "catalogue"  # the record that keeps the state of the snapshots themselves
+MATERIAL = ("vendorProject", "product", "requiredAction", "dueDate", "knownRansomwareCampaignUse")
 _CVE = re.compile(r"CVE-[0-9]{4}-[0-9]{4,}\Z")
 
 
@@ -116,7 +119,12 @@ def _document(entry: ExploitedVulnerability, raw_entry: dict[str, object], editi
         time=edition.time,
         order=edition.order,
         amends=(entry.cveID,),
-        attributes={**other_fields(raw_entry, CONVERTED), "vendor": entry.vendorProject, "notes": entry.notes},
+        attributes={
+            **other_fields(raw_entry, CONVERTED),
+            "vendor": entry.vendorProject,
+            "notes": entry.notes,
+            "material": material_digest([raw_entry.get(field) for field in MATERIAL]),
+        },
         title=f"Exploited: {entry.vulnerabilityName or entry.cveID}",
         text=(f"{entry.cveID} is known to be exploited.", entry.shortDescription, entry.requiredAction),
         source="CISA KEV",

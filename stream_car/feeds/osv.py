@@ -8,7 +8,9 @@ one map for the packages of a document, with `id` and `aliases` as the names of 
 `advisory` about those without, so that a fix never hides that another package is open. An edition's id is `ID@TIME`;
 if it has both kinds, the fixes are `ID@TIME/fixed`. Packages are named as published. Those of a distribution's release
 (`Debian:12`), and those that one record names in several ecosystems, get the ecosystem as a prefix
-(`Debian:12/curl`), because there the same name means different packages.
+(`Debian:12/curl`), because there the same name means different packages. Material: the aliases, whether the record is
+withdrawn, and the ranges of each package, or its versions if it has no range but those of a repository. An edition with
+another title, text, score or list of references is only `revised`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +20,15 @@ from msgspec import Struct
 from stream_car.codec import format_time
 from stream_car.codec.times import EARLIEST
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.editions import (
+    EMPTY_STATE,
+    Conversion,
+    FeedState,
+    add_edition,
+    digest_of,
+    material_digest,
+    next_edition,
+)
 from stream_car.feeds.fields import (
     decode_fields,
     first_sentence,
@@ -27,15 +37,19 @@ from stream_car.feeds.fields import (
     parse_date,
     parse_object,
     require_date,
+    single_line,
 )
 
 CONVERTED = ("id", "aliases", "affected", "withdrawn", "modified", "published", "summary", "details", "schema_version")
 FIXED = "/fixed"
+NAMED_MAX = 3  # packages whose fixed versions are part of `state_text`
 
 
 class Range(Struct):
     """Affected versions. An event may be `fixed`."""
 
+    type: str = ""
+    repo: str | None = None
     events: list[dict[str, str]] | None = None
 
 
@@ -51,6 +65,7 @@ class AffectedPackage(Struct):
 
     package: Package | None = None
     ranges: list[Range] | None = None
+    versions: list[str] | None = None
 
 
 class OsvRecord(Struct):
@@ -101,7 +116,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         return Conversion(known=1)
     edition, nth = new.edition, new.nth
     label = str(len(before.editions) + 1) if rank is None else format_time(rank) + (f".{nth + 1}" if nth else "")
-    attributes = other_fields(tree, CONVERTED)
+    attributes = {**other_fields(tree, CONVERTED), "material": _material(record)}
     documents = [
         make_document(
             {"record": (record.id,)},
@@ -110,7 +125,11 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             type=kind,
             time=edition.time,
             order=edition.order,
-            attributes={**attributes, "fixed": {name: list(versions) for name, versions in fixes.items() if versions}},
+            attributes={
+                **attributes,
+                "fixed": {name: list(versions) for name, versions in fixes.items() if versions},
+                **_state(record, kind, fixes),
+            },
             title=_title(record, kind, fixes),
             text=(_headline(record, kind, fixes), record.summary, record.details),
             source=record.id.partition("-")[0],
@@ -133,6 +152,38 @@ def _parts(record: OsvRecord) -> Iterator[tuple[str, str, Fixes]]:
         yield "advisory", "", unfixed
     if fixed:
         yield "patch_released", FIXED if unfixed else "", fixed
+
+
+def _material(record: OsvRecord) -> str:
+    affected = [
+        {
+            "package": [entry.package.ecosystem, entry.package.name] if entry.package is not None else [],
+            "ranges": sorted([each.type, each.repo or "", *map(_sorted_items, each.events or ())] for each in ranges),
+            "versions": [] if any(each.type != "GIT" for each in ranges) else sorted(entry.versions or ()),
+        }
+        for entry in record.affected or ()
+        for ranges in [entry.ranges or ()]
+    ]
+    affected.sort(key=digest_of)
+    is_withdrawn = parse_date(record.withdrawn, "`withdrawn`", record.id) is not None
+    return material_digest([sorted(record.names), is_withdrawn, affected])
+
+
+def _sorted_items(event: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={version}" for name, version in sorted(event.items()))
+
+
+def _state(record: OsvRecord, kind: str, fixes: Fixes) -> dict[str, object]:
+    """Return the attributes that say more about the state of the record: since when it holds, or in which versions."""
+    if kind == "advisory_withdrawn":
+        since = parse_date(record.withdrawn, "`withdrawn`", record.id)
+        return {"state_since": format_time(since)} if since is not None else {}
+    if kind != "patch_released":
+        return {}
+    named = list(fixes.items())[:NAMED_MAX]
+    more = f" and {len(fixes) - NAMED_MAX} more packages" if len(fixes) > NAMED_MAX else ""
+    parts = [f"{name} {', '.join(versions)}" if len(fixes) > 1 else ", ".join(versions) for name, versions in named]
+    return {"state_text": single_line(f"fixed in {'; '.join(parts)}{more}")}
 
 
 def _fixes(record: OsvRecord) -> Fixes:

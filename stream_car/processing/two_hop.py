@@ -95,9 +95,7 @@ class IntakeFold:
         """Decode a record, and find out whether it is in the partition of its id and whether a worker forwarded it."""
         headers, origin = self._origin(record)
         decoded = self._fold.read(record if headers is record.headers else replace(record, headers=headers))
-        if (
-            decoded.not_kept
-        ):  # only one process counts input that is not in its log; here anybody could write the header
+        if decoded.not_kept:  # anybody can write this header here; only a service of one process counts by it
             decoded = replace(decoded, not_kept=0)
         name = decoded.name
         is_home = name is None or self.partitions.of_id(name) == self.shard or _is_too_large_to_forward(record)

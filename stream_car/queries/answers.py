@@ -34,18 +34,25 @@ Incomplete = Literal[
 
 
 class Step(Struct, frozen=True, kw_only=True, gc=False):
-    """`id` supersedes (or amends) the document of the step before it, by `rule` (or `link`) in `scope`."""
+    """`id` supersedes (or amends) the document of the step before it, by `rule` (or `link`) in `scope`.
+
+    `outcome` is what became of that document, where an answer has read both.
+    """
 
     id: str
     rule: str
     scope: str
     effect: Literal["supersede", "amend"] = "supersede"
+    outcome: str = ""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
     """A document as an answer shows it; `status` is that at the answer's time.
 
-    `scope` is as it was published, and so are the `attributes`, which are given only if the request includes them."""
+    `scope` is as it was published, and so are the `attributes`, which are given only if the request includes them.
+    `state` is what it says of its record, and `outcome` why it does not hold any more, each in a word of its rule pack;
+    `state_text` and `outcome_text` are for people. A document in force with an outcome says that its record has ended.
+    """
 
     id: str
     type: str
@@ -59,6 +66,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
     url: str = ""
     scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
     attributes: Mapping[str, JsonValue] = {}
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
@@ -157,11 +169,19 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Resolution(Struct, frozen=True, kw_only=True):
-    """What a name means now. `via` tells how the name was read; `reasons`, why this may not be all."""
+    """What a name means now. `via` tells how the name was read; `reasons`, why this may not be all.
+
+    `outcome` is why the document or record does not hold any more, and `state` what is in force of it.
+    """
 
     name: str
     status: DocumentStatus
     via: NamedBy = ""
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
     groups: tuple[Group, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
 
@@ -178,22 +198,36 @@ class OriginalDocument(NewDocument, frozen=True, kw_only=True, omit_defaults=Fal
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True):
-    """A document as it was published, its status now, and the records of which it is an edition."""
+    """A document as it was published, its status now, and the records of which it is an edition.
+
+    `outcome` and `state` are those of `Evidence`.
+    """
 
     document: OriginalDocument
     status: DocumentStatus
     records: tuple[str, ...] = ()
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
 
 
 class Lookup(Struct, frozen=True, kw_only=True):
     """The documents that a name refers to, as they were published. `via` tells how the name was read.
 
-    A document that was retracted is not returned. `reasons` tell why these may not be all.
+    `status`, `outcome` and `state` are those of a `Resolution`. A document that was retracted is not returned.
+    `reasons` tell why these may not be all.
     """
 
     name: str
     status: DocumentStatus
     via: NamedBy = ""
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
     documents: tuple[PublishedDocument, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
 
@@ -203,19 +237,31 @@ class Violation(Struct, frozen=True, kw_only=True):
 
     `frontier_inclusion`: `add` holds controlling documents that the set lacks.
     `ignored_superseder`: `id` is superseded and nothing in the set supersedes it; any of `add` repairs it.
+    `outcome` is what became of `id`, if it is superseded.
     """
 
     condition: Literal["frontier_inclusion", "ignored_superseder"]
     id: str
     add: tuple[str, ...]
     path: tuple[Step, ...] = ()
+    outcome: str = ""
+    outcome_text: str = ""
+
+
+class EndedRecord(Struct, frozen=True, kw_only=True):
+    """A record of which nothing in force holds, such as a withdrawn advisory, and why."""
+
+    name: str
+    outcome: str
+    outcome_text: str
 
 
 class Audit(Struct, frozen=True, kw_only=True):
     """Whether a given set meets Theorem 4: it holds if there is no violation and every id is in the corpus.
 
     `repaired` is the set with what is missing added and what is superseded removed. `pending` documents wait for
-    their time; `stranded` ones are superseded although nothing that is here controls them.
+    their time; `stranded` ones are superseded although nothing that is here controls them. `ended` are records, given
+    by name, that hold no more although the document that says so is in force.
     """
 
     holds: bool
@@ -225,6 +271,7 @@ class Audit(Struct, frozen=True, kw_only=True):
     retracted: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     stranded: tuple[str, ...] = ()
+    ended: tuple[EndedRecord, ...] = ()
     certificate: Certificate | None = None
 
 
@@ -237,7 +284,10 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 class TimelineMember(Struct, frozen=True, kw_only=True):
-    """A member of a scope's timeline: in force from `time` until it `ended`."""
+    """A member of a scope's timeline: in force from `time` until it `ended`.
+
+    `outcome` is what became of it; a member in force that has one says that its record has ended.
+    """
 
     id: str
     type: str
@@ -248,6 +298,9 @@ class TimelineMember(Struct, frozen=True, kw_only=True):
     ended: Ending | None = None
     offset: int = 0
     title: str = ""
+    state: str = ""
+    outcome: str = ""
+    outcome_text: str = ""
 
 
 class Blocked(Struct, frozen=True, kw_only=True):
@@ -302,11 +355,18 @@ class Membership(Struct, frozen=True, kw_only=True):
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why a document is or is not in force, scope by scope and link by link, and what controls it.
 
-    `due` is the time that a pending document waits for.
+    Of a record, `document` is the edition in force, or else the latest. `status`, `outcome` and `state` are those of a
+    `Resolution`. `due` is the time that a pending document waits for.
     """
 
     name: str
     status: DocumentStatus
+    via: NamedBy = ""
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
     document: Evidence | None = None
     memberships: tuple[Membership, ...] = ()
     group: Group | None = None

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 from stream_car.codec.times import from_micros
 from stream_car.core.amendments import Amender
 from stream_car.core.changes import LISTED_MAX
-from stream_car.core.documents import Document, Precedence
+from stream_car.core.documents import Precedence
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.core.walk import ScopeAndType, WalkResult
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step, Violation
+from stream_car.queries.outcomes import Fate, Fates, reasons_of, reasons_on_paths
 from stream_car.queries.snapshot import Snapshot
 
 AMENDMENTS_MAX = 50
@@ -28,8 +29,12 @@ class Amendments(Struct, frozen=True, gc=False):
 NO_AMENDMENTS = Amendments(())
 
 
-def evidence_of(entry: Entry, body: Document | None, *, active: bool) -> Evidence:
-    """A document as answers show it. Without its body, title, text, source and URL stay empty."""
+def evidence_of(entry: Entry, fates: Fates, *, active: bool, reasons: Iterable[Step] = ()) -> Evidence:
+    """A document as answers show it. Without its body, title, text, source and URL stay empty.
+
+    `reasons` are the steps from a superseded document to what supersedes it.
+    """
+    body, fate = fates.bodies.get(entry.id), fates.of(entry.id, entry.type, reasons)
     return Evidence(
         id=entry.id,
         type=entry.type,
@@ -42,7 +47,32 @@ def evidence_of(entry: Entry, body: Document | None, *, active: bool) -> Evidenc
         source=body.source if body is not None else "",
         url=body.url if body is not None else "",
         scope=body.scope if body is not None else (),
-        attributes=body.attributes if body is not None else {},
+        attributes=body.attributes if body is not None and fates.shows_attributes else {},
+        state=fate.state,
+        state_text=fate.state_text,
+        state_since=fate.state_since,
+        outcome=fate.outcome,
+        outcome_text=fate.outcome_text,
+    )
+
+
+async def read_fates(
+    snapshot: Snapshot, index: AnchorIndex, names: Iterable[str], reasons: Iterable[Sequence[Step]] = ()
+) -> Fates:
+    """Read the documents with these ids and those that the steps lead to, to tell what became of them."""
+    ids = dict.fromkeys([*names, *(step.id for steps in reasons for step in steps)])
+    return Fates(snapshot.ruleset, await snapshot.bodies(index, list(ids)), shows_attributes=snapshot.attributes)
+
+
+async def evidence_of_anchors(
+    snapshot: Snapshot, index: AnchorIndex, walks: Sequence[WalkResult]
+) -> tuple[Evidence, ...]:
+    """The anchors of these walks as answers show them."""
+    reasons = [reasons_of(walk) for walk in walks]
+    fates = await read_fates(snapshot, index, [walk.anchor for walk in walks], reasons)
+    return tuple(
+        evidence_of(walk.nodes[walk.anchor].entry, fates, active=walk.is_active, reasons=steps)
+        for walk, steps in zip(walks, reasons, strict=True)
     )
 
 
@@ -71,32 +101,39 @@ async def groups_of(snapshot: Snapshot, index: AnchorIndex, walks: Sequence[Walk
     for walk, path_to in zip(walks, paths, strict=True):
         names[walk.anchor] = None
         names |= dict.fromkeys((*path_to, *(step.id for path in path_to.values() for step in path)))
-    bodies = await snapshot.bodies(index, list(names))
-    return [_group_of(walk, path_to, bodies, amendments) for walk, path_to in zip(walks, paths, strict=True)]
+    fates = await read_fates(snapshot, index, names)
+    return [_group_of(walk, path_to, fates, amendments) for walk, path_to in zip(walks, paths, strict=True)]
 
 
 def _group_of(
     walk: WalkResult,
     path_to: Mapping[str, tuple[Step, ...]],
-    bodies: Mapping[str, Document],
+    fates: Fates,
     amendments: Mapping[str, Amendments],
 ) -> Group:
     """The group of an anchor: its controlling documents, and the superseded documents on the paths to them."""
     superseded = dict.fromkeys(step.id for path in path_to.values() for step in path if step.id not in path_to)
     reasons = _why_incomplete(walk)
+    why_superseded = reasons_on_paths(walk.anchor, path_to.values())
+    why_superseded.setdefault(walk.anchor, list(reasons_of(walk)))
     return Group(
-        anchor=evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=walk.is_active),
+        anchor=evidence_of(
+            walk.nodes[walk.anchor].entry, fates, active=walk.is_active, reasons=why_superseded[walk.anchor]
+        ),
         controlling=tuple(
             Controlling(
-                document=evidence_of(entry, bodies.get(entry.id), active=True),
-                path=path_to[entry.id],
-                amendments=_shown_amendments(amendments.get(entry.id, NO_AMENDMENTS), bodies),
+                document=evidence_of(entry, fates, active=True),
+                path=fates.path(walk.anchor, path_to[entry.id]),
+                amendments=_shown_amendments(entry.id, amendments.get(entry.id, NO_AMENDMENTS), fates),
                 amendments_more=amendments.get(entry.id, NO_AMENDMENTS).more,
             )
             for entry in walk.controlling
         ),
         controlling_more=walk.controlling_more,
-        superseded=tuple(evidence_of(walk.nodes[name].entry, bodies.get(name), active=False) for name in superseded),
+        superseded=tuple(
+            evidence_of(walk.nodes[name].entry, fates, active=False, reasons=why_superseded[name])
+            for name in superseded
+        ),
         complete=not reasons,
         reasons=tuple(reasons),
         missing=walk.missing,
@@ -115,9 +152,9 @@ def _why_incomplete(walk: WalkResult) -> list[Incomplete]:
     return reasons
 
 
-def _shown_amendments(amendments: Amendments, bodies: Mapping[str, Document]) -> tuple[Amendment, ...]:
+def _shown_amendments(name: str, amendments: Amendments, fates: Fates) -> tuple[Amendment, ...]:
     return tuple(
-        Amendment(document=evidence_of(entry, bodies.get(entry.id), active=True), path=path)
+        Amendment(document=evidence_of(entry, fates, active=True), path=fates.path(name, path))
         for entry, path in amendments.listed
     )
 
@@ -215,6 +252,24 @@ def _list_amendments(name: str, direct: Sequence[Amender], walks: Mapping[str, W
                 shortest[entry.id] = entry, path
     ordered = sorted(shortest.values(), key=lambda pair: (-pair[0].time, -pair[0].order, pair[0].id))
     return Amendments(tuple(ordered[:AMENDMENTS_MAX]), unnamed + max(0, len(ordered) - AMENDMENTS_MAX))
+
+
+async def explained_violations(
+    snapshot: Snapshot, index: AnchorIndex, violations: Sequence[Violation], walks: Mapping[str, WalkResult]
+) -> list[Violation]:
+    """The violations with the outcomes of superseded documents and of the steps on their paths."""
+    reasons = {violation.id: reasons_of(walks[violation.id]) for violation in violations if violation.id in walks}
+    paths = (step for violation in violations for step in violation.path)
+    steps = (step for steps in reasons.values() for step in steps)
+    names = dict.fromkeys([*reasons, *(violation.id for violation in violations), *(s.id for s in (*paths, *steps))])
+    fates = await read_fates(snapshot, index, names)
+    explained = []
+    for violation in violations:
+        path, fate = fates.path(violation.id, violation.path), Fate()
+        if violation.id in walks and not walks[violation.id].is_active:
+            fate = fates.of(violation.id, walks[violation.id].document.type, reasons[violation.id])
+        explained.append(replace(violation, path=path, outcome=fate.outcome, outcome_text=fate.outcome_text))
+    return explained
 
 
 def ignored_superseders(walks: dict[str, WalkResult], present: set[str]) -> list[Violation]:

@@ -7,6 +7,8 @@ and one read of the log for each document that the index has in another revision
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from stream_car.codec import content_digest, decode
 from stream_car.codec.times import from_micros
 from stream_car.core.documents import Document
@@ -15,7 +17,7 @@ from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidDocument
 from stream_car.ports import Record
 from stream_car.processing.fold import DIGEST_BYTES
-from stream_car.queries.answers import DocumentStatus, Lookup, OriginalDocument, PublishedDocument
+from stream_car.queries.answers import DocumentStatus, Evidence, Lookup, OriginalDocument, PublishedDocument, Resolution
 from stream_car.queries.names import ResolvedName
 from stream_car.queries.queries import Queries
 from stream_car.queries.snapshot import Snapshot
@@ -43,7 +45,33 @@ async def look_up(
         if body is None or not _is_current(body, stored):
             body = await _read_from_log(stored, read_record)
         originals[name] = PublishedDocument(document=_original(body), status=status, records=body.records)
-    return tuple(_lookup(resolved, chosen[resolved.name], statuses, originals) for resolved in resolved_names)
+    lookups = [_lookup(resolved, chosen[resolved.name], statuses, originals) for resolved in resolved_names]
+    return await _with_fates(snapshot, queries, lookups)
+
+
+async def _with_fates(snapshot: Snapshot, queries: Queries, lookups: Sequence[Lookup]) -> tuple[Lookup, ...]:
+    """The lookups with what became of names and documents, as `resolve` tells it."""
+    resolutions = await queries.resolutions(snapshot, [lookup.name for lookup in lookups])
+    anchors = {group.anchor.id: group.anchor for resolution in resolutions for group in resolution.groups}
+    return tuple(
+        replace(
+            lookup,
+            status=resolution.status,
+            **_fate(resolution),
+            documents=tuple(
+                replace(published, **_fate(anchors[published.document.id]))
+                if published.document.id in anchors
+                else published
+                for published in lookup.documents
+            ),
+        )
+        for lookup, resolution in zip(lookups, resolutions, strict=True)
+    )
+
+
+def _fate(of: Evidence | Resolution) -> dict[str, object]:
+    names = ("state", "state_text", "state_since", "outcome", "outcome_text")
+    return {name: getattr(of, name) for name in names}
 
 
 async def _statuses(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[StoredDocument, DocumentStatus]]:

@@ -5,7 +5,7 @@ evidence. Its certificate says which anchors are covered. Cost: one search, then
 anchors together.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Literal, TypeVar
@@ -24,6 +24,7 @@ from stream_car.queries.answers import (
     Audit,
     Certificate,
     DocumentStatus,
+    EndedRecord,
     Evidence,
     Group,
     Incomplete,
@@ -31,7 +32,8 @@ from stream_car.queries.answers import (
 )
 from stream_car.queries.assembly import (
     certificate_of,
-    evidence_of,
+    evidence_of_anchors,
+    explained_violations,
     frontier_exclusions,
     groups_of,
     ignored_superseders,
@@ -40,6 +42,7 @@ from stream_car.queries.assembly import (
 from stream_car.queries.cache import AnswerCache
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias
+from stream_car.queries.outcomes import RECORD_NAMES, status_of_name
 from stream_car.queries.read_options import (
     DEFAULT_OPTIONS,
     IN_FLIGHT,
@@ -155,12 +158,8 @@ class Queries:
         """The best `k` anchors by relevance alone (Stage 1), active or not."""
 
         async def read(snapshot: Snapshot) -> tuple[Evidence, ...]:
-            hits, walks = await self._anchors(snapshot, text, k)
-            bodies = await snapshot.bodies(self.index, [hit.id for hit in hits])
-            return tuple(
-                evidence_of(walk.nodes[walk.anchor].entry, bodies.get(walk.anchor), active=walk.is_active)
-                for walk in walks
-            )
+            _, walks = await self._anchors(snapshot, text, k)
+            return await evidence_of_anchors(snapshot, self.index, walks)
 
         return await self.read_consistently(None, read, options)
 
@@ -253,15 +252,16 @@ class Queries:
         self, names: Sequence[str], *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
     ) -> tuple[Resolution, ...]:
         """What controls each of these now: document ids, chunk ids (`doc#chunk`) or records."""
-        return await self.read_consistently(as_of, lambda snapshot: self._resolve(snapshot, names), options)
+        return await self.read_consistently(as_of, lambda snapshot: self.resolutions(snapshot, names), options)
 
-    async def _resolve(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
+    async def resolutions(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
+        """What controls each of these as of a snapshot."""
         await snapshot.load([document_key(name) for name in names])
         resolved_names = [await self.resolve_name(snapshot, name) for name in names]
         ids = list(dict.fromkeys(document_id for resolved in resolved_names for document_id in resolved.ids))
         walks = [with_limited_list(walk) for walk in await snapshot.walk(ids) if walk is not None]
         groups = {group.anchor.id: group for group in await groups_of(snapshot, self.index, walks)}
-        return tuple(_resolution(resolved, groups) for resolved in resolved_names)
+        return tuple(_resolution(self.ruleset, resolved, groups) for resolved in resolved_names)
 
     async def resolve_name(self, snapshot: Snapshot, name: str) -> ResolvedName:
         """The documents that a name refers to. The first that exists wins: exact id, chunk of an id, record, alias."""
@@ -323,19 +323,40 @@ class Queries:
             if resolved.ids and present.isdisjoint(resolved.ids) and resolved.status != "retracted"
         )
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
+        ended = await self._ended_records(snapshot, by_name.values(), walks)
         # The set may lack a document that is not named.
         has_unlisted = any(walk.controlling_more or walk.next for walk in anchors) or any(
             walk.next for walk in walks.values()
         )
         return Audit(
-            holds=not (violations or unknown or retracted or pending or stranded or has_unlisted),
-            violations=tuple(violations),
+            holds=not (violations or unknown or retracted or pending or stranded or ended or has_unlisted),
+            violations=tuple(await explained_violations(snapshot, self.index, violations, walks)),
             repaired=tuple(repaired),
             unknown=unknown,
             retracted=retracted,
             pending=pending,
             stranded=stranded,
+            ended=ended,
             certificate=self._certificate(snapshot, anchors, ()),
+        )
+
+    async def _ended_records(
+        self, snapshot: Snapshot, names: Iterable["ResolvedName"], walks: Mapping[str, WalkResult]
+    ) -> tuple[EndedRecord, ...]:
+        """The records among these names whose editions in force all say that they have ended."""
+        ended = {}
+        for resolved in names:
+            active = [walks[name] for name in resolved.ids if name in walks and walks[name].is_active]
+            if (
+                resolved.via in RECORD_NAMES
+                and active
+                and all(self.ruleset.ends_record(w.document.type) for w in active)
+            ):
+                ended[resolved.name] = active[-1]
+        evidence = await evidence_of_anchors(snapshot, self.index, list(ended.values()))
+        return tuple(
+            EndedRecord(name=name, outcome=document.outcome, outcome_text=document.outcome_text)
+            for name, document in zip(ended, evidence, strict=True)
         )
 
 
@@ -371,18 +392,19 @@ def _status_of(stored: StoredDocument) -> DocumentStatus:
     return "pending" if stored.pending is not None else "in_force"
 
 
-def _resolution(resolved: ResolvedName, groups: dict[str, Group]) -> Resolution:
+def _resolution(ruleset: Ruleset, resolved: ResolvedName, groups: Mapping[str, Group]) -> Resolution:
     own_groups = tuple(groups[name] for name in resolved.ids if name in groups)
-    status = resolved.status
-    if status == "in_force":
-        if not own_groups:
-            status = "pending"
-        elif not any(group.anchor.status == "in_force" for group in own_groups):
-            status = "superseded"
+    now = status_of_name(ruleset, own_groups, is_record=resolved.via in RECORD_NAMES)
+    fate = now.fate
     return Resolution(
         name=resolved.name,
-        status=status,
+        status=now.status if resolved.status == "in_force" else resolved.status,
         via=resolved.via,
+        state=fate.state,
+        state_text=fate.state_text,
+        state_since=fate.state_since,
+        outcome=fate.outcome,
+        outcome_text=fate.outcome_text,
         groups=own_groups,
         reasons=("limit",) if resolved.has_more else (),
     )

@@ -38,9 +38,10 @@ from stream_car.queries.answers import (
     TimelineMember,
     text_or_base64,
 )
-from stream_car.queries.assembly import evidence_of, groups_of, with_limited_list
+from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
 from stream_car.queries.changes import Position, listed_change
 from stream_car.queries.originals import look_up
+from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
 from stream_car.queries.paging import PageRoom, ScopePosition, batches, page_of_scopes
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions, rest_if_due
@@ -117,21 +118,22 @@ class ScopeQueries:
         blocked: list[Blocked] = []
         taken = 0
         for batch in batches(members[: room.members]):
-            names = [entry.id for entry, does_hold in batch if does_hold]
-            bodies = await snapshot.bodies(self.queries.index, names)
-            statuses = await snapshot.statuses(names)
+            statuses = await snapshot.statuses([entry.id for entry, does_hold in batch if does_hold])
+            reasons = [status.reasons for status in statuses.values()]
+            fates = await read_fates(snapshot, self.queries.index, statuses, reasons)
             for entry, does_hold in batch:
                 if room.is_full:
                     break
                 taken += 1
-                status, body = statuses.get(entry.id), bodies.get(entry.id)
+                status, body = statuses.get(entry.id), fates.bodies.get(entry.id)
                 if does_hold and status is not None:
                     room.take(scopes=len(status.scopes), size=len(body.text) if body is not None else 0)
-                    evidence = evidence_of(entry, body, active=status.is_active)
+                    evidence = evidence_of(entry, fates, active=status.is_active, reasons=status.reasons)
                     if status.is_active:
                         in_force.append(evidence)
                     else:
-                        blocked.append(Blocked(document=evidence, scope=status.scope, by=status.by, rule=status.rule))
+                        cause = status.reasons[0]
+                        blocked.append(Blocked(document=evidence, scope=cause.scope, by=cause.id, rule=cause.rule))
         is_complete = taken == len(members)
         return Frontier(
             scope=name,
@@ -172,25 +174,13 @@ class ScopeQueries:
         entries = await snapshot.with_pages(partial(earliest_members, scope, snapshot, after, room.members + 1))
         members: list[TimelineMember] = []
         for batch in batches(entries[: room.members]):
-            bodies = await snapshot.bodies(self.queries.index, [entry.id for entry in batch])
             endings = await self._endings(snapshot, scope, batch, room)
-            for entry, ended in zip(batch, endings, strict=True):
+            names, reasons = [entry.id for entry in batch], [steps for _, steps in endings]
+            fates = await read_fates(snapshot, self.queries.index, names, reasons)
+            for entry, ending in zip(batch, endings, strict=True):
                 if room.is_full and members:
                     break
-                body = bodies.get(entry.id)
-                members.append(
-                    TimelineMember(
-                        id=entry.id,
-                        type=entry.type,
-                        revision=entry.revision,
-                        time=from_micros(entry.time),
-                        order=entry.order,
-                        ended=ended,
-                        offset=entry.offset,
-                        append_time=from_micros(entry.append_time),
-                        title=body.title if body is not None else "",
-                    )
-                )
+                members.append(_timeline_member(entry, ending, fates))
                 room.take()
         is_complete = len(members) == len(entries)
         return History(
@@ -204,23 +194,25 @@ class ScopeQueries:
 
     async def _endings(
         self, snapshot: Snapshot, scope: Scope, entries: Sequence[Entry], room: PageRoom
-    ) -> list[Ending | None]:
-        """What voided each member first, in this scope or else elsewhere; `None` for those that are active."""
-        voiders = [await snapshot.with_pages(partial(voiders_of, scope, entry, snapshot, 1)) for entry in entries]
+    ) -> list[tuple[int, tuple[Step, ...]]]:
+        """When and by what each member was voided first, in this scope or else elsewhere; by nothing if active."""
+        voiders = [
+            await snapshot.with_pages(partial(voiders_of, scope, entry, snapshot, VOIDERS_MAX)) for entry in entries
+        ]
         others = [entry.id for entry, by_scope in zip(entries, voiders, strict=True) if not by_scope]
         statuses = await snapshot.statuses(others)
         room.take(members=0, scopes=sum(len(status.scopes) for status in statuses.values()))
-        endings: list[Ending | None] = []
+        endings: list[tuple[int, tuple[Step, ...]]] = []
         for entry, by_scope in zip(entries, voiders, strict=True):
-            status = statuses.get(entry.id)
             if by_scope:
-                [(rule, voider)] = by_scope
-                endings.append(Ending(time=from_micros(voider.time), id=voider.id, rule=rule))
-            elif status is None or status.is_active:
-                endings.append(None)
-            else:
-                since = status.since if status.since is not None else entry.time
-                endings.append(Ending(time=from_micros(since), id=status.by, rule=status.rule))
+                first = by_scope[0][1]
+                at_first = [(rule, later.id) for rule, later in by_scope if later.precedence == first.precedence]
+                steps = (Step(id=name, rule=rule, scope=scope.name) for rule, name in at_first)
+                endings.append((first.time, tuple(steps)))
+                continue
+            status = statuses.get(entry.id)
+            since = status.since if status is not None and status.since is not None else entry.time
+            endings.append((since, status.reasons if status is not None else ()))
         return endings
 
     async def changes(
@@ -355,25 +347,32 @@ class ScopeQueries:
         resolved = await self.queries.resolve_name(snapshot, name)
         if not resolved.ids:
             return Explanation(name=name, status=resolved.status)
-        document_id = resolved.ids[0]
-        [walk] = await snapshot.walk([document_id])
-        if walk is None:
-            stored = await snapshot.document(document_id)
+        walks = {walk.anchor: walk for walk in await snapshot.walk(resolved.ids) if walk is not None}
+        if not walks:
+            stored = await snapshot.document(resolved.ids[0])
             due = from_micros(stored.time) if stored is not None and resolved.status == "pending" else None
             status = resolved.status if resolved.status != "in_force" else "pending"  # it takes effect after `as_of`
-            return Explanation(name=name, status=status, due=due)
-        [group] = await groups_of(snapshot, self.queries.index, [with_limited_list(walk)])
+            return Explanation(name=name, status=status, via=resolved.via, due=due)
+        groups = await groups_of(snapshot, self.queries.index, list(map(with_limited_list, walks.values())))
+        now = status_of_name(snapshot.ruleset, groups, is_record=resolved.via in RECORD_NAMES)
+        group, fate = now.group or groups[-1], now.fate
         return Explanation(
             name=name,
-            status="in_force" if walk.is_active else "superseded",
+            status=now.status,
+            via=resolved.via,
+            state=fate.state,
+            state_text=fate.state_text,
+            state_since=fate.state_since,
+            outcome=fate.outcome,
+            outcome_text=fate.outcome_text,
             document=group.anchor,
-            memberships=await self._memberships(snapshot, document_id, walk),
+            memberships=await self._memberships(snapshot, group.anchor.id, walks[group.anchor.id]),
             group=group,
         )
 
     async def _memberships(self, snapshot: Snapshot, document_id: str, walk: WalkResult) -> tuple[Membership, ...]:
         """For each scope of a document, whether it holds there and what voids it; links are one more item."""
-        memberships = []
+        memberships: list[Membership] = []
         for at, name in enumerate(walk.document.scopes):
             scope = await snapshot.scope(name)
             entry = entry_of(walk.document, at)
@@ -385,7 +384,9 @@ class ScopeQueries:
             links += [Step(id=name, rule="link", scope=f"document={document_id}") for name in walk.missing]
         if links:
             memberships.append(Membership(scope=links[0].scope, holds=False, by=tuple(links)))
-        return tuple(memberships)
+        names = dict.fromkeys([document_id, *(step.id for membership in memberships for step in membership.by)])
+        fates = await read_fates(snapshot, self.queries.index, names)
+        return tuple(replace(m, by=tuple(fates.step(document_id, step) for step in m.by)) for m in memberships)
 
 
 async def _pending_in_shard(snapshot: Snapshot, after: SortKey | None, limit: int) -> list[Entry]:
@@ -395,3 +396,24 @@ async def _pending_in_shard(snapshot: Snapshot, after: SortKey | None, limit: in
     if not isinstance(queue, Scope):
         return []
     return await snapshot.with_pages(partial(earliest_members, queue, snapshot, after, limit))
+
+
+def _timeline_member(entry: Entry, ending: tuple[int, Sequence[Step]], fates: Fates) -> TimelineMember:
+    time, steps = ending
+    fate, reason = fates.of(entry.id, entry.type, steps), fates.reason(entry.id, entry.type, steps)
+    body = fates.bodies.get(entry.id)
+    ended = Ending(time=from_micros(time), id=reason.id, rule=reason.rule) if reason is not None else None
+    return TimelineMember(
+        id=entry.id,
+        type=entry.type,
+        revision=entry.revision,
+        time=from_micros(entry.time),
+        order=entry.order,
+        ended=ended,
+        offset=entry.offset,
+        append_time=from_micros(entry.append_time),
+        title=body.title if body is not None else "",
+        state=fate.state,
+        outcome=fate.outcome,
+        outcome_text=fate.outcome_text,
+    )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from stream_car.core.amendments import Amenders, amenders
 from stream_car.core.documents import Document
@@ -19,6 +18,8 @@ from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.core.walk import COUNTED_MAX, Thresholds, Values, Walk, WalkBudget, WalkResult
 from stream_car.ports import AnchorIndex, YieldControl
+from stream_car.queries.answers import Step
+from stream_car.queries.outcomes import reasons_of
 from stream_car.queries.read_options import Pace, StageTimer, no_timer
 from stream_car.queries.shards import Overview, PinnedState, ValueSource
 from stream_car.ranking.anchor_order import Hit
@@ -31,17 +32,19 @@ LEVELS_PER_ANCHOR = 8  # more levels for each of them
 
 
 class ActiveStatus(Struct, frozen=True, gc=False):
-    """Whether a document with these scopes is active; if not, what supersedes it first, how and since when.
+    """Whether a document with these scopes is active; if not, the steps to what supersedes it, the first one first.
 
-    `since` is `None` if that is a successor that is not in the corpus.
+    `since` is when the first one took effect, `None` if that is a successor that is not in the corpus.
     """
 
     scopes: Sequence[str]
-    is_active: bool
-    by: str = ""
-    rule: str = ""
-    scope: str = ""
+    reasons: tuple[Step, ...] = ()
     since: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether nothing supersedes the document."""
+        return not self.reasons
 
 
 class Snapshot:
@@ -62,7 +65,7 @@ class Snapshot:
         self.as_of = as_of
         self._pace = pace
         self._timer = timer
-        self._attributes = attributes
+        self.attributes = attributes  # whether answers show them
         self.values: Values = {}
         self.thresholds: Thresholds = {}
         self.budget = WalkBudget(VISITS_MAX, LEVELS_MAX)
@@ -119,7 +122,7 @@ class Snapshot:
             await self._pace.rest()
 
     async def bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
-        """What the index has of these documents, by id; without their attributes, unless the question wants these."""
+        """What the index has of these documents, by id."""
         with self._timer("documents"):
             bodies: dict[str, Document] = {}
             step = BATCH if self._pace is not None else len(names) or 1
@@ -130,9 +133,7 @@ class Snapshot:
                     bodies |= await self._earlier_bodies(self.source.pinned, batch, bodies)
                 await self.yield_control()
             self.index_versions.add(await index.version())
-            if self._attributes:
-                return bodies
-            return {name: replace(body, attributes={}) if body.attributes else body for name, body in bodies.items()}
+            return bodies
 
     async def _earlier_bodies(
         self, pinned: PinnedState, names: Sequence[str], bodies: Mapping[str, Document]
@@ -247,9 +248,7 @@ class Snapshot:
 def _status(document: StoredDocument, walk: WalkResult | None) -> ActiveStatus:
     """The status that follows from the first level of a walk; without one, the document is active."""
     if walk is None:
-        return ActiveStatus(document.scopes, is_active=True)
-    for name, rule, scope in walk.superseded_by:
-        since = walk.nodes[name].entry.time
-        return ActiveStatus(document.scopes, is_active=False, by=name, rule=rule, scope=scope, since=since)
-    missing = walk.missing[0] if walk.missing else ""
-    return ActiveStatus(document.scopes, is_active=False, by=missing, rule="link", scope=f"document={walk.anchor}")
+        return ActiveStatus(document.scopes)
+    names = [name for name, _, _ in walk.superseded_by[:1]]
+    since = next((walk.nodes[name].entry.time for name in names), None)
+    return ActiveStatus(document.scopes, reasons_of(walk), since)

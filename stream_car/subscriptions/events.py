@@ -44,7 +44,7 @@ class SnapshotBegin(_Event, frozen=True, kw_only=True, tag="snapshot-begin"):
 
 
 class SnapshotDocument(_Event, frozen=True, kw_only=True, tag="snapshot-document"):
-    """A document that is in force, and the scopes that it is in.
+    """A document that is in force, and the scopes that it is in; if it has an `outcome`, its record has ended.
 
     `scope` is as it was published, and so are the `attributes`, which are given only if the subscription includes them.
     """
@@ -60,6 +60,11 @@ class SnapshotDocument(_Event, frozen=True, kw_only=True, tag="snapshot-document
     scopes: tuple[str, ...]
     scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
     attributes: Mapping[str, JsonValue] = {}
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
 
 
 class SnapshotScope(_Event, frozen=True, kw_only=True, tag="snapshot-scope"):
@@ -86,7 +91,8 @@ class DocumentChange(_Event, frozen=True, kw_only=True, tag="document-change"):
 
     `selected` tells whether it still matches the subscription: keep it if it is in force and selected. `position` is
     that of the change among all changes. `pairs` are those of `scope`; `document_scope` and the `attributes` are as in
-    `SnapshotDocument`.
+    `SnapshotDocument`. `state` is what the document says of its record, and `outcome` what became of it by this change.
+    A document in force with an outcome says that its record has ended.
     """
 
     id: str
@@ -107,6 +113,11 @@ class DocumentChange(_Event, frozen=True, kw_only=True, tag="document-change"):
     pairs: Mapping[str, str] = {}
     document_scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
     attributes: Mapping[str, JsonValue] = {}
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
 
     @property
     def in_force(self) -> bool:

@@ -14,17 +14,22 @@ from msgspec import Struct
 from stream_car.core.documents import ScopeMap
 from stream_car.core.stored import StoredDocument
 from stream_car.queries.answers import DocumentStatus
+from stream_car.queries.outcomes import Fate
 from stream_car.subscriptions.selection import Mention
 
 CHANGES_MAX = 2000
 
 
 class LookedUpDocument(Struct, frozen=True, gc=False):
-    """A document that a change mentions, and its status when it was looked up; no `document` if it is not present."""
+    """A document that a change mentions, and its status when it was looked up; no `document` if it is not present.
+
+    `fate` is what it says of its record, and what became of it by this change.
+    """
 
     mention: Mention
     document: StoredDocument | None
     status: DocumentStatus
+    fate: Fate
     title: str = ""
     source: str = ""
     url: str = ""

@@ -20,8 +20,9 @@ from stream_car.core.stored import Entry, Scope, SortKey, StoredDocument
 from stream_car.core.timeline import all_members, page_entries_between, page_of, size
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
-from stream_car.queries.answers import DocumentStatus
+from stream_car.queries.answers import DocumentStatus, Step
 from stream_car.queries.changes import Position, listed_cause, listed_change, listed_entry
+from stream_car.queries.outcomes import Fate, Fates, reasons_of
 from stream_car.queries.scope_members import active_members
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import DocumentChange, Notice, ScopeChange, SnapshotDocument, SnapshotScope
@@ -89,9 +90,10 @@ class Renderer:
         statuses = zip(selected, await state.anchor_statuses(selected), strict=True)
         active = {name: status[0] for name, status in statuses if status is not None and status[1]}
         bodies = await self.index.documents(list(active))
+        fates = Fates(state.ruleset, bodies)
         notices = []
         for name, stored in active.items():
-            body = bodies.get(name)
+            body, fate = bodies.get(name), fates.of(name, stored.type)
             notices.append(
                 Notice(
                     SnapshotDocument(
@@ -106,6 +108,11 @@ class Renderer:
                         scopes=stored.scopes,
                         scope=body.scope if body is not None else (),
                         attributes=body.attributes if body is not None and self.matcher.selection.attributes else {},
+                        state=fate.state,
+                        state_text=fate.state_text,
+                        state_since=fate.state_since,
+                        outcome=fate.outcome,
+                        outcome_text=fate.outcome_text,
                     ),
                 )
             )
@@ -120,7 +127,7 @@ class Renderer:
                 mentions.update((name, Mention(name, mentions[target].why, "link")) for name in editions)
                 if await state.document(target) is None:
                     del mentions[target]  # a record's name, or a document that was never published
-        return await self._look_up(state, list(mentions.values()))
+        return await self._look_up(state, list(mentions.values()), change)
 
     async def expand(
         self, state: Snapshot, expansion: Expansion, limit: int, is_ahead: IsAhead
@@ -131,26 +138,34 @@ class Renderer:
         entries = await state.with_pages(lambda: list(islice(_run_members(scope, state, expansion), limit + 1)))
         batch = entries[:limit]
         mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in batch]
-        notices = self.document_changes(await self._look_up(state, mentions), change, expansion.position, is_ahead)
+        documents = await self._look_up(state, mentions, change)
+        notices = self.document_changes(documents, change, expansion.position, is_ahead)
         if len(entries) <= limit:
             return notices, None
         last = batch[-1]
         return notices, Expansion(change, run, expansion.position, (last.time, last.order, last.id))
 
-    async def _look_up(self, state: Snapshot, mentions: Sequence[Mention]) -> list[LookedUpDocument]:
+    async def _look_up(
+        self, state: Snapshot, mentions: Sequence[Mention], change: FrontierChange
+    ) -> list[LookedUpDocument]:
         names = [mention.id for mention in mentions]
         statuses = await state.anchor_statuses(names)
-        bodies = await self.index.documents(names)
+        reasons = await _reasons(state, mentions, statuses, change)
+        by = dict.fromkeys(step.id for steps in reasons.values() for step in steps)
+        bodies = await self.index.documents(list(dict.fromkeys((*names, *by))))
+        fates = Fates(state.ruleset, bodies)
         documents = []
         for mention, status in zip(mentions, statuses, strict=True):
             body = bodies.get(mention.id)
             texts = (body.title, body.source, body.url, body.scope, body.attributes) if body is not None else ()
             if status is not None:
-                now: DocumentStatus = "in_force" if status[1] else "superseded"
-                documents.append(LookedUpDocument(mention, status[0], now, *texts))
+                stored, is_active = status
+                now: DocumentStatus = "in_force" if is_active else "superseded"
+                fate = fates.of(mention.id, stored.type, reasons.get(mention.id, ()))
+                documents.append(LookedUpDocument(mention, stored, now, fate, *texts))
             else:
                 now = _absent_status(await state.document(mention.id))
-                documents.append(LookedUpDocument(mention, None, now, *texts))
+                documents.append(LookedUpDocument(mention, None, now, Fate(), *texts))
         return documents
 
     def document_changes(
@@ -185,6 +200,11 @@ class Renderer:
                 pairs=dict(scope_parts(change.scope)),
                 document_scope=document.scope,
                 attributes=document.attributes if self.matcher.selection.attributes else {},
+                state=document.fate.state,
+                state_text=document.fate.state_text,
+                state_since=document.fate.state_since,
+                outcome=document.fate.outcome,
+                outcome_text=document.fate.outcome_text,
             )
             notices.append(Notice(data, offset=change.offset))
         return notices
@@ -203,6 +223,23 @@ async def editions_of(state: Snapshot, name: str) -> list[str]:
 async def members_of(state: Snapshot, scope: Scope) -> list[Entry]:
     """All members of a scope, void ones included."""
     return await state.with_pages(lambda: list(all_members(scope, pages_of(state.values))))
+
+
+async def _reasons(
+    state: Snapshot,
+    mentions: Sequence[Mention],
+    statuses: Sequence[tuple[StoredDocument, bool] | None],
+    change: FrontierChange,
+) -> dict[str, Sequence[Step]]:
+    """Why those of these documents that are superseded are so: by the cause of the change, or if not, as walks tell."""
+    superseded = {m.id: m for m, status in zip(mentions, statuses, strict=True) if status is not None and not status[1]}
+    reasons: dict[str, Sequence[Step]] = {
+        name: [Step(id=change.cause.id, rule=mention.rule, scope=change.scope)]
+        for name, mention in superseded.items()
+        if mention.why in ("voided", "link") and name != change.cause.id
+    }
+    walks = await state.walk([name for name in superseded if name not in reasons])
+    return reasons | {walk.anchor: reasons_of(walk) for walk in walks if walk is not None}
 
 
 def _mentions(change: FrontierChange) -> dict[str, Mention]:

@@ -36,6 +36,15 @@ AMENDING: list[dict[str, object]] = [
     {"id": "RFC2", "type": "standard", "time": "1997-07-01T00:00:00Z", "title": "Clarified", "amends": ["RFC1"]},
     {"id": "RFC3", "type": "standard", "time": "1999-07-01T00:00:00Z", "title": "Names again", "supersedes": ["RFC2"]},
 ]
+WITHDRAWN: dict[str, object] = {
+    "id": "RUSTSEC-1@2",
+    "type": "advisory_withdrawn",
+    "time": "2023-06-13T00:00:00Z",
+    "scope": {"record": ["RUSTSEC-1"]},
+    "title": "Withdrawn: over-read",
+    "text": "The over-read cannot happen.",
+    "state_since": "2022-08-14",
+}
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>\u202egnp.exe"
 
 FORGED = "\u2028id: 0\u2028data: {}"  # lines to some readers of server-sent events
@@ -68,14 +77,14 @@ async def test_a_question_shows_what_is_in_force_what_it_replaced_and_what_plain
             await expect(first.get_by_role("heading", level=3)).to_have_text("Log4j 2.17.1")
             await expect(first.get_by_text("In force since 2021-12-28")).to_be_visible()
             chain = first.get_by_role("list", name=re.compile("^From Log4Shell.* to Log4j 2.17.1$"))
-            link = chain.get_by_role("listitem").filter(has_text="superseded by Log4j 2.17.0 (explicit link)")
+            link = chain.get_by_role("listitem").filter(has_text="replaced by Log4j 2.17.0")
             await expect(link.locator("s")).to_have_text("Log4j 2.16.0")
             assert await chain.locator("li.in-force").all_inner_texts() == ["Log4j 2.17.1\n2021-12-28\nin force"]
             assert await chain.locator("li.superseded").count() >= 3
             await expect(first.get_by_text("Also replaced")).to_contain_text("code execution through the JDBC Appender")
             search = page.get_by_role("complementary", name="What plain search returns")
             await expect(search.locator("li").first.locator("s")).to_contain_text("Log4Shell")
-            await expect(search.locator("li").first).to_contain_text("superseded")
+            await expect(search.locator("li").first).to_contain_text("fixed by Log4j 2.16.0")
             await expect(search).to_contain_text("5 of these are not in force.")
             await expect(page.locator(".certificate")).to_contain_text("Complete as of 95 messages.")
             assert await page.evaluate(FITS), "it scrolls sideways"
@@ -120,8 +129,21 @@ async def test_what_amends_a_document_is_shown_with_it_in_answers_and_timelines_
         page = await visit.page("#/ask?q=" + quote("domain names"))
         result = page.locator(".result").filter(has_text="RFC1").first
         await expect(result.locator(".amends")).to_have_text(
-            "Amended by Names again (RFC2, explicit link; superseded by RFC3, explicit link)"
+            "Amended by Names again (RFC2, explicit link; replaced by RFC3)"
         )
+        assert_clean(visit)
+
+
+async def test_a_withdrawn_record_is_called_so_with_its_date() -> None:
+    async with visit_service(with_demo=False) as visit:
+        visit.running.engine.publish([WITHDRAWN])
+        page = await visit.page("#/ask?q=over-read")
+        result = page.locator(".result")
+        await expect(result).to_contain_text("Withdrawn 2022-08-14")
+        await expect(result).not_to_contain_text("In force since")
+        await expect(page.get_by_text("1 of these is not in force.")).to_be_visible()
+        page = await visit.page("#/timeline?scope=" + quote("record=RUSTSEC-1"))
+        await expect(page.locator(".timeline li.superseded")).to_contain_text("withdrawn 2022-08-14")
         assert_clean(visit)
 
 
@@ -149,7 +171,7 @@ async def test_a_timeline_shows_from_when_to_when_each_document_was_in_force() -
         await expect(page.locator(".timeline").first).to_be_visible()
         for look in LOOKS:
             page = await visit.page(LOG4J, look)
-            period = "Log4j 2.15.0 in force from 2021-12-10 to 2021-12-13, superseded by Log4j 2.16.0 (explicit link)"
+            period = "Log4j 2.15.0 in force from 2021-12-10 to 2021-12-13, replaced by Log4j 2.16.0"
             member = page.get_by_role("listitem").filter(has_text=period)
             await expect(member.locator(".bar")).to_be_visible()
             assert await page.locator(".timeline .in-force .bar").count() == 1
@@ -171,7 +193,7 @@ async def test_changes_appear_as_they_happen_each_with_its_cause() -> None:
         await visit.running.post("/v1/documents", RELEASE)
         for look, page in pages.items():
             ended = page.locator(".changes li.superseded")
-            await expect(ended).to_contain_text("Overflow in the parser is superseded by Parser 2.0.")
+            await expect(ended).to_contain_text("Overflow in the parser is fixed by Parser 2.0.")
             assert await ended.get_by_role("link").get_attribute("href") == "https://example.org/parser"
             await expect(page.locator(".changes li")).to_have_count(3)
             await save_picture(page, f"live-{look}")

@@ -4,6 +4,7 @@ The back ends here are the library and the service of one process, through both 
 Redis joins in tests/integration/servers.
 """
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 
@@ -61,3 +62,33 @@ def test_every_request_has_the_answer_of_the_library(
     assert list(outcomes) == list(library.outcomes)
     for name, outcome in library.outcomes.items():
         assert outcomes[name] == outcome, name
+
+
+def test_what_becomes_of_a_record_is_the_same_word_in_every_answer(library: Conversation) -> None:
+    outcomes = library.outcomes
+    resolutions = {each["name"]: each for each in json.loads(outcomes["Resolve: every name"])}
+    words = ("status", "state", "state_text", "state_since", "outcome", "outcome_text")
+
+    for name, resolution in resolutions.items():
+        explanation = json.loads(outcomes[f"Explain: {name}"])
+        assert [explanation[word] for word in words] == [resolution[word] for word in words], name
+    for lookup in json.loads(outcomes["GetDocuments: originals"]):
+        assert [lookup[word] for word in words] == [resolutions[lookup["name"]][word] for word in words], lookup["name"]
+    gone = resolutions["gone"]
+    assert [gone[word] for word in words] == [
+        "superseded",
+        "withdrawn",
+        "withdrawn 2019-05-01",
+        "2019-05-01T00:00:00Z",
+        "withdrawn",
+        "withdrawn 2019-05-01",
+    ]
+    assert (resolutions["gone@2"]["status"], resolutions["gone@2"]["outcome"]) == ("in_force", "withdrawn")
+    assert (resolutions["deal"]["status"], resolutions["deal"]["outcome"]) == ("in_force", "")
+    [history] = json.loads(outcomes["GetHistory: history of record=deal"])
+    assert [member["outcome"] for member in history["members"]] == ["revised", "updated", ""]
+    [frontier] = json.loads(outcomes["GetFrontier: record=gone"])
+    assert [document["outcome_text"] for document in frontier["in_force"]] == ["withdrawn 2019-05-01"]
+    audit = json.loads(outcomes["Check: records"])
+    assert not audit["holds"]
+    assert [(record["name"], record["outcome_text"]) for record in audit["ended"]] == [("gone", "withdrawn 2019-05-01")]

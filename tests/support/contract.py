@@ -52,10 +52,14 @@ RULESET = Ruleset(
             types=("offer", "withdrawal", "draft"),
             anchor_types=("offer", "withdrawal"),
             rules=(
-                rule("withdrawal-voids-offer", "withdrawal", "offer", "product"),
+                replace(rule("withdrawal-voids-offer", "withdrawal", "offer", "product"), outcome="withdrawn"),
                 rule("later-draft", "draft", "draft", "product"),
+                replace(rule("later-offer", "offer", "offer", "record"), outcome="updated", material=("price",)),
+                replace(rule("withdrawal-of-record", "withdrawal", "offer", "record"), outcome="withdrawn"),
             ),
             keys={"product": Key(fold="lower", by_name=True), "item": Key(rename="product")},
+            states={"offer": "open", "withdrawal": "withdrawn"},
+            ending_states=("withdrawn",),
         ),
     ]
 )
@@ -93,6 +97,11 @@ STATEMENTS = (
     document("orphan", at=1, topic="sugar", superseded_by=("nobody",), text="sugar in tea"),
     document("offer-1", "offer", 1, product="Cup", text="a cup for tea"),
     document("withdrawal-1", "withdrawal", 2, item="CUP", text="the cup is sold out"),
+    document("deal@1", "offer", 1, record="deal", attributes={"price": 1}, text="a deal"),
+    document("deal@2", "offer", 2, record="deal", attributes={"price": 1}, text="the deal in other words"),
+    document("deal@3", "offer", 3, record="deal", attributes={"price": 2}, text="the deal at another price"),
+    document("gone@1", "offer", 1, record="gone", text="an offer that was good"),
+    document("gone@2", "withdrawal", 2, record="gone", attributes={"state_since": "2019-05-01"}, text="no more"),
     document("draft-1", "draft", 1, product="pot", text="pot"),
     document("draft-1", "draft", 1, revision=2, product="pan", text="pan"),
     document("draft-2", "draft", 2, product="pan", text="another pan"),
@@ -215,7 +224,18 @@ VIEWS: tuple[View, ...] = ("document", "scope")
 AS_OF = from_micros(day(3))
 NAMES = tuple(dict.fromkeys(statement.id for statement in STATEMENTS))
 CHUNK = "claim-1#2"
-SCOPES = ("topic=tea", "place=home", "subject=kettle", "record=edition", "product=CUP", "item=cup", "topic=nothing")
+RECORDS = ("edition", "deal", "gone")
+SCOPES = (
+    "topic=tea",
+    "place=home",
+    "subject=kettle",
+    "record=edition",
+    "record=deal",
+    "record=gone",
+    "product=CUP",
+    "item=cup",
+    "topic=nothing",
+)
 REQUESTS: dict[str, r.Request[object]] = {
     "tea": r.Query(text="tea"),
     "tea, many": r.Query(text="tea", k=50, depth=100),
@@ -236,14 +256,15 @@ REQUESTS: dict[str, r.Request[object]] = {
     "a fact with attributes": r.Explain(name="fact-1", include=("attributes",)),
     "plain tea": r.Search(text="tea"),
     "one plain tea": r.Search(text="tea", k=1),
-    "every name": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown")),
-    "every name, then": r.Resolve(names=(*NAMES, CHUNK, "edition", "unknown"), as_of=AS_OF),
+    "every name": r.Resolve(names=(*NAMES, CHUNK, *RECORDS, "unknown")),
+    "every name, then": r.Resolve(names=(*NAMES, CHUNK, *RECORDS, "unknown"), as_of=AS_OF),
     "other names": r.Resolve(names=("CUP", "cup@2", "pkg:generic/Cup@1?arch=x", "cups")),
     "originals by other names": r.GetDocuments(names=("CUP", "pan@1", "cups")),
-    "originals": r.GetDocuments(names=(*NAMES, CHUNK, "edition", "unknown")),
+    "originals": r.GetDocuments(names=(*NAMES, CHUNK, *RECORDS, "unknown")),
     "originals, not seen": r.GetDocuments(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
     "a name, not seen": r.Resolve(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
     "an unsafe set": r.Check(ids=("claim-1", "denial-1", "orphan", "pending", "draft-2", "unknown")),
+    "records": r.Check(ids=RECORDS),
     "a safe set": r.Check(ids=(LAST, "doubt-1")),
     "a set for a question": r.Check(ids=("fact-2",), question="healthy tea"),
     "a set, then": r.Check(ids=("claim-1", "denial-1"), question="tea", as_of=AS_OF),
@@ -256,7 +277,7 @@ REQUESTS: dict[str, r.Request[object]] = {
     **{f"changes of {scope}": r.GetChanges(scope=(scope,)) for scope in SCOPES},
     "first changes": r.GetChanges(scope=("subject=kettle",), limit=2),
     "not a position": r.GetChanges(after="nowhere"),
-    **{name: r.Explain(name=name) for name in (*NAMES, CHUNK, "edition", "unknown")},
+    **{name: r.Explain(name=name) for name in (*NAMES, CHUNK, *RECORDS, "unknown")},
     **{f"{name}, then": r.Explain(name=name, as_of=AS_OF) for name in ("claim-1", LAST)},
     "all": r.GetRejected(limit=ALL),
     "nothing set aside": r.GetQuarantine(),

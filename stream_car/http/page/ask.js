@@ -1,6 +1,8 @@
 // Ask a question: what is in force, what it replaced, and what plain search returns.
 import { amendments, chain, replacedBy } from "./chain.js";
-import { count, details, el, externalLink, fill, reasonsInWords, searchForm, timeOf, titleOf } from "./dom.js";
+import {
+  count, details, el, externalLink, fateInWords, fill, holds, reasonsInWords, searchForm, sentence, timeOf, titleOf,
+} from "./dom.js";
 import { get, post } from "./service.js";
 
 export const TITLE = "Ask";
@@ -86,7 +88,8 @@ function pathsTo(item, groups) {
 function heading(item) {
   return [
     el("h3", {}, externalLink(item.url, titleOf(item))),
-    el("p", { class: "facts" }, timeOf(item.time, "In force since "), item.source ? el("span", {}, item.source) : null,
+    el("p", { class: "facts" }, holds(item) ? timeOf(item.time, "In force since ")
+      : el("span", { class: "status superseded" }, sentence(fateInWords(item))), item.source ? el("span", {}, item.source) : null,
       el("span", {}, item.type), el("code", {}, item.id)),
     item.text ? el("p", { class: "text" }, item.text) : null,
   ];
@@ -164,14 +167,14 @@ function figures(rows) {
 function plainSearch(matches, answer, day) {
   const controlling = new Set(answer.results.map((item) => item.id));
   const items = matches.map((item) => {
-    const isInForce = item.status === "in_force";
-    const status = `${item.status.replace("_", " ")}${controlling.has(item.id) ? ", in the answer" : ""}`;
+    const isInForce = holds(item);
+    const status = `${fateInWords(item)}${controlling.has(item.id) ? ", in the answer" : ""}`;
     return el("li", {},
       el("span", {}, isInForce ? externalLink(item.url, titleOf(item)) : el("s", {}, titleOf(item))),
       el("span", { class: "facts" },
         el("span", { class: `status ${isInForce ? "in-force" : "superseded"}` }, status), timeOf(item.time)));
   });
-  const wrong = matches.filter((item) => item.status !== "in_force").length;
+  const wrong = matches.filter((item) => !holds(item)).length;
   const note = wrong ? `${count(wrong, "of these is", "of these are")} not in force.` : "All of these are in force.";
   return el("aside", { class: "plain", "aria-labelledby": "plain" },
     el("h2", { id: "plain" }, "What plain search returns"),

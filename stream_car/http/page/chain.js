@@ -1,6 +1,6 @@
 // Chains: how a match leads to the document in force, and what amends that document.
 // Promise: they are lists of text; the style sheet draws the line between their items.
-import { count, el, externalLink, ruleName, timeOf, titleOf } from "./dom.js";
+import { count, el, externalLink, fateInWords, ruleName, timeOf, titleOf } from "./dom.js";
 
 /** The documents that a path replaced, the anchor first. */
 export function replacedBy({ group, control }) {
@@ -17,7 +17,13 @@ export function chain({ group, control }) {
     items.map((item, at) => (at === last
       ? el("li", { class: "in-force" }, el("b", {}, titleOf(item)), el("small", {}, timeOf(item.time), "in force"))
       : el("li", { class: "superseded" }, el("s", {}, externalLink(item.url, titleOf(item))), el("small", {},
-        timeOf(item.time), `superseded by ${titleOf(items[at + 1])} (${ruleName(control.path[at].rule)})`)))));
+        timeOf(item.time), became(item, control.path[at], items[at + 1]))))));
+}
+
+/** What became of a document on a path. Another path may say more of it, so the step decides. */
+function became(item, step, next) {
+  if (item.outcome && item.outcome === step.outcome) return fateInWords(item);
+  return `${step.outcome || "superseded"} by ${titleOf(next)}`;
 }
 
 /** A line per amendment of a document that these groups list; `before` names the document if that is not clear. */
@@ -32,5 +38,5 @@ export function amendments(item, groups, before = []) {
 /** The path of an amendment: its first step amends, further ones supersede. */
 function pathInWords([first, ...further]) {
   const start = further.length ? `${first.id}, ${ruleName(first.rule)}` : ruleName(first.rule);
-  return [start, ...further.map((step) => `superseded by ${step.id}, ${ruleName(step.rule)}`)].join("; ");
+  return [start, ...further.map((step) => `${step.outcome || "superseded"} by ${step.id}`)].join("; ");
 }

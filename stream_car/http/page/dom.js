@@ -84,6 +84,21 @@ export function reasonsInWords(reasons) {
   return reasons.map((reason) => REASONS[reason] ?? reason).join("; ");
 }
 
+/** Whether a document holds: a withdrawal is in force, but its record does not hold any more. */
+export function holds(item) {
+  return item.status === "in_force" && !item.outcome;
+}
+
+/** What became of a document or of its record, `fixed in 2.0.0`, or else its status. */
+export function fateInWords(item) {
+  return clean(item.outcome_text || item.status.replace("_", " "));
+}
+
+/** The words with a capital letter. */
+export function sentence(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** A rule for people. */
 export function ruleName(rule) {
   return rule === "link" ? "explicit link" : rule;

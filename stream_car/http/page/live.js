@@ -1,5 +1,5 @@
 // Changes as they happen: which documents are superseded or in force now, each with its cause.
-import { el, externalLink, fill, ruleName, searchForm, timeOf, titleOf } from "./dom.js";
+import { el, externalLink, fateInWords, fill, holds, ruleName, searchForm, timeOf, titleOf } from "./dom.js";
 import { follow } from "./service.js";
 import { pairs } from "./timeline.js";
 
@@ -46,7 +46,8 @@ export async function show(view, parameters, signal) {
     onEvent(event) {
       if (event.event === "reset") list.prepend(el("li", { class: "reset" }, RESETS[event.reason]));
       if (event.event === "document-change") {
-        const summary = `${event.status} ${event.revision} ${event.status === "in_force" ? "" : event.cause.id}`;
+        const cause = event.status === "in_force" ? "" : event.cause.id;
+        const summary = `${event.status} ${event.revision} ${event.outcome} ${cause}`;
         if (latest.get(event.id) !== summary) list.prepend(change(event));
         latest.delete(event.id);
         latest.set(event.id, summary);
@@ -72,8 +73,9 @@ function form(parameters) {
 }
 
 function change(event) {
-  const isInForce = event.status === "in_force";
-  return el("li", { class: isInForce ? "in-force" : "superseded" },
+  const isInForce = holds(event);
+  const kind = isInForce ? "in-force" : event.outcome === "revised" ? "revised" : "superseded";
+  return el("li", { class: kind },
     el("span", { class: "dot", "aria-hidden": "true" }),
     el("div", {},
       el("p", {}, isInForce ? el("b", {}, externalLink(event.url, titleOf(event))) : el("s", {}, titleOf(event)), " ",
@@ -82,11 +84,17 @@ function change(event) {
         event.rule ? el("span", {}, ruleName(event.rule)) : null, event.scope ? el("span", {}, event.scope) : null)));
 }
 
-function became({ id, status, why, cause }) {
+function became(changed) {
+  const { id, status, why, cause, outcome } = changed;
   const name = el("b", {}, externalLink(cause.url, titleOf(cause)));
   const because = (...words) => (cause.id === id ? "" : words);
   const event = because(": ", name, ` ${CAUSES[cause.kind ?? "placed"]}`);
+  if (outcome && (status === "in_force" || why === "voided" || why === "link")) {
+    const words = fateInWords(changed);
+    if (outcome === "revised" || status === "in_force") return [outcome === "revised" ? "was " : "is ", words];
+    const title = titleOf(cause);
+    return ["is ", words.endsWith(title) ? [words.slice(0, -title.length), name] : [words, because(": ", name)]];
+  }
   if (status !== "superseded") return [STATUSES[status], status === "in_force" ? event : ""];
-  if (why === "voided" || why === "link") return ["is superseded", because(" by ", name)];
   return [LEFT[why] ?? "is superseded through another scope", event];
 }

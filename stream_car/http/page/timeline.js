@@ -1,7 +1,7 @@
 // The timeline of a scope: from when to when each document was in force, and what ended that.
 // Promise: it is a list of text; the bars only repeat it.
 import { amendments } from "./chain.js";
-import { count, el, fill, reasonsInWords, ruleName, searchForm, timeOf, titleOf } from "./dom.js";
+import { clean, count, el, fill, reasonsInWords, searchForm, timeOf, titleOf } from "./dom.js";
 import { get, post } from "./service.js";
 
 export const TITLE = "Timeline";
@@ -51,7 +51,7 @@ function form(text) {
 }
 
 function inForce(history) {
-  return history.members.filter((member) => !member.ended);
+  return history.members.filter((member) => !member.ended && !member.outcome);
 }
 
 function timeline(history, titles, groups) {
@@ -77,11 +77,13 @@ function bar(member, titles, percent) {
   const start = percent(Date.parse(member.time));
   const end = ended ? percent(Date.parse(ended.time)) : 100;
   const size = { "--start": `${start}%`, "--length": `${Math.max(end - start, 0)}%` };
-  const by = ended && `by ${titles.get(ended.id) ?? ended.id} (${ruleName(ended.rule)})`;
-  const period = !ended ? ["in force since ", timeOf(member.time)]
-    : end > start ? ["in force from ", timeOf(member.time), " to ", timeOf(ended.time), `, superseded ${by}`]
-    : [timeOf(member.time), `, superseded from the start ${by}`];
-  return el("li", { class: ended ? "superseded" : "in-force", ...size },
+  const became = member.outcome && clean(member.outcome_text);
+  const next = ended && (titles.get(ended.id) ?? ended.id);
+  const why = ended && (became.includes(next) ? became : `${became}: ${next}`);
+  const period = !ended ? [became || "in force since ", became ? "" : timeOf(member.time)]
+    : end > start ? ["in force from ", timeOf(member.time), " to ", timeOf(ended.time), `, ${why}`]
+    : [timeOf(member.time), `, from the start ${why}`];
+  return el("li", { class: ended || became ? "superseded" : "in-force", ...size },
     el("p", {}, el("span", {}, el("b", {}, titleOf(member)), " ", el("small", {}, period))),
     el("span", { class: "bar", "aria-hidden": "true" }));
 }

@@ -57,7 +57,8 @@ def test_the_end_of_a_link_names_its_document() -> None:
     ]
 
 
-def document_line(why: str, status: DocumentStatus, cause: ChangeCause, rule: str = "") -> str:
+def document_line(why: str, status: DocumentStatus, cause: ChangeCause, rule: str = "", *became: str) -> str:
+    outcome, outcome_text = became or ("", "")
     change = DocumentChange(
         cursor=None,
         id="old",
@@ -75,6 +76,8 @@ def document_line(why: str, status: DocumentStatus, cause: ChangeCause, rule: st
         scope="record=old",
         cause=cause,
         position="g/0/1",
+        outcome=outcome,
+        outcome_text=outcome_text,
     )
     return document_change(change).plain
 
@@ -98,4 +101,25 @@ def test_a_document_that_left_a_scope_is_shown_with_its_status_of_now_only_if_th
     assert document_line("voided", "superseded", cause, "fixes") == f"- An advisory is {because}  old · advisory"
     assert document_line("voided", "in_force", cause, "fixes") == (
         f"- An advisory was {because}; it is in force now  old · advisory"
+    )
+
+
+def test_what_became_of_a_document_is_told_in_the_word_of_its_domain() -> None:
+    fix, itself = ChangeCause(id="new", revision=1, title="A fix"), ChangeCause(id="old", revision=1)
+    end = "  old · advisory"
+
+    assert document_line("voided", "superseded", fix, "fixes", "fixed", "fixed by A fix") == (
+        f"- An advisory is fixed by A fix{end}"
+    )
+    assert document_line("voided", "superseded", fix, "fixes", "fixed", "fixed in 2.0.0") == (
+        f"- An advisory is fixed in 2.0.0, because of A fix{end}"
+    )
+    assert document_line("voided", "superseded", fix, "edition", "revised", "revised 2024-01-03") == (
+        f"~ An advisory was revised 2024-01-03{end}"
+    )
+    assert document_line("holds", "in_force", itself, "", "withdrawn", "withdrawn 2022-08-14") == (
+        f"- An advisory is withdrawn 2022-08-14{end}"
+    )
+    assert document_line("holds", "superseded", itself, "", "fixed", "fixed in 2.0.0") == (
+        f"+ An advisory was published; it is fixed in 2.0.0 now{end}"
     )

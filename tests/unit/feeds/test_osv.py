@@ -185,3 +185,56 @@ def test_the_answer_of_the_query_service_is_a_list_of_records() -> None:
     reading = Reading("osv")
 
     assert len(reading.read({"vulns": [record(), record(id="GHSA-2")]}, "answer.json")) == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        record(fixed={"lodash": "4.17.21"}),
+        record(fixed={"lodash": None, "lodash-es": None}),
+        record(aliases=["CVE-2024-1", "CVE-2024-2"]),
+        record(withdrawn="2024-02-01T00:00:00Z"),
+        record(affected=[{"package": {"ecosystem": "npm", "name": "lodash"}, "versions": ["1.0.0"]}]),
+    ],
+)
+def test_what_decides_who_is_affected_is_material(changed: dict[str, object]) -> None:
+    assert read(changed)[0].attributes["material"] != read(record())[0].attributes["material"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        record("2024-03-01T00:00:00Z"),
+        record(summary="Prototype pollution in lodash"),
+        record(details="A longer text."),
+        record(references=[{"type": "WEB", "url": "https://example.org"}]),
+        record(severity=[{"type": "CVSS_V3", "score": "CVSS:3.1/AV:N"}]),
+        record(database_specific={"cwe_ids": ["CWE-1321"]}),
+    ],
+)
+def test_texts_scores_and_references_are_not_material(changed: dict[str, object]) -> None:
+    assert read(changed)[0].attributes["material"] == read(record())[0].attributes["material"]
+
+
+def test_a_new_version_in_a_range_is_not_material_but_in_a_bare_list_it_is() -> None:
+    def affected(kind: str, *versions: str) -> object:
+        package = {"ecosystem": "PyPI", "name": "jinja2"}
+        ranges = [{"type": kind, "events": [{"introduced": "0"}]}]
+        return [{"package": package, "ranges": ranges, "versions": versions}]
+
+    def material(kind: str, *versions: str) -> object:
+        return read(record(affected=affected(kind, *versions)))[0].attributes["material"]
+
+    assert material("ECOSYSTEM", "2.10") == material("ECOSYSTEM", "2.10", "2.10.1")
+    assert material("GIT", "2.10") != material("GIT", "2.10", "2.10.1")
+
+
+def test_a_withdrawal_says_since_when_and_a_fix_says_in_which_versions() -> None:
+    [withdrawn] = read(record(withdrawn="2023-08-14T10:00:00+02:00"))
+    [fixed] = read(record(fixed={"lodash": "4.17.21"}))
+    [many] = read(record(fixed={f"package-{number}": f"{number}.0" for number in range(5)}))
+
+    assert withdrawn.attributes["state_since"] == "2023-08-14T08:00:00Z"
+    assert fixed.attributes["state_text"] == "fixed in 4.17.21"
+    text = "fixed in package-0 0.0; package-1 1.0; package-2 2.0 and 2 more packages"
+    assert many.attributes["state_text"] == text

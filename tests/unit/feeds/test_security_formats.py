@@ -327,3 +327,51 @@ def test_a_snapshot_older_than_the_last_one_changes_nothing() -> None:
 )
 def test_a_catalogue_that_contradicts_itself_is_refused_whole(broken: object, code: str) -> None:
     assert refusal("kev", broken) == code
+
+
+# What is material
+
+
+def _entry(**fields: object) -> dict[str, object]:
+    entry = {"cveID": "CVE-2024-1001", "product": "Pump", "requiredAction": "Update.", **fields}
+    return {"dateReleased": "2024-01-01T00:00:00Z", "vulnerabilities": [entry]}
+
+
+def _with_fix(details: str, category: str = "vendor_fix") -> dict[str, object]:
+    advisory = csaf()
+    advisory["vulnerabilities"] = [{"cve": "CVE-2024-1", "remediations": [{"category": category, "details": details}]}]
+    return advisory
+
+
+MATERIAL = [
+    ("csaf", csaf(), csaf(category="csaf_withdrawn")),
+    ("csaf", csaf(), csaf() | {"vulnerabilities": [{"cve": "CVE-2024-1"}]}),
+    ("csaf", _with_fix("Update to 2.0."), _with_fix("Update to 2.1.")),
+    ("cve5", cve("PUBLISHED", affected=[]), cve("REJECTED")),
+    ("cve5", cve("PUBLISHED", affected=[{"product": "p"}]), cve("PUBLISHED", affected=[{"product": "q"}])),
+    (
+        "cve5",
+        cve("PUBLISHED", affected=[{"product": "p", "versions": [{"version": "1.0", "status": "affected"}]}]),
+        cve("PUBLISHED", affected=[{"product": "p", "versions": [{"version": "1.1", "status": "affected"}]}]),
+    ),
+    ("kev", _entry(), _entry(dueDate="2024-02-01")),
+    ("kev", _entry(), _entry(knownRansomwareCampaignUse="Known")),
+]
+EDITORIAL = [
+    ("csaf", csaf(), csaf("2", "2024-01-03T00:00:00Z", title="Two holes, in other words")),
+    ("csaf", csaf(), csaf(notes=[{"category": "summary", "text": "Two holes."}])),
+    ("csaf", _with_fix("Unplug it.", "mitigation"), _with_fix("Pull the plug.", "mitigation")),
+    ("cve5", cve("PUBLISHED"), cve("PUBLISHED", descriptions=[{"lang": "en", "value": "A hole."}])),
+    ("cve5", cve("PUBLISHED"), cve("PUBLISHED", metrics=[{"cvssV3_1": {"baseScore": 9.8}}])),
+    ("kev", _entry(), _entry(notes="https://example.org", vulnerabilityName="Pump overflow")),
+]
+
+
+@pytest.mark.parametrize(("form", "earlier", "later"), MATERIAL)
+def test_a_change_that_matters_changes_the_attribute(form: str, earlier: object, later: object) -> None:
+    assert read(form, earlier)[0].attributes["material"] != read(form, later)[0].attributes["material"]
+
+
+@pytest.mark.parametrize(("form", "earlier", "later"), EDITORIAL)
+def test_a_change_of_words_or_scores_does_not(form: str, earlier: object, later: object) -> None:
+    assert read(form, earlier)[0].attributes["material"] == read(form, later)[0].attributes["material"]
