@@ -12,7 +12,17 @@ from stream_car.core.documents import Precedence
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.core.walk import ScopeAndType, WalkResult
 from stream_car.ports import AnchorIndex
-from stream_car.queries.answers import Amendment, Certificate, Controlling, Evidence, Group, Incomplete, Step, Violation
+from stream_car.queries.answers import (
+    Amendment,
+    Certificate,
+    Controlling,
+    EndedRecord,
+    Evidence,
+    Group,
+    Incomplete,
+    Step,
+    Violation,
+)
 from stream_car.queries.outcomes import Fate, Fates, reasons_of, reasons_on_paths
 from stream_car.queries.snapshot import Snapshot
 
@@ -73,6 +83,22 @@ async def evidence_of_anchors(
     return tuple(
         evidence_of(walk.nodes[walk.anchor].entry, fates, active=walk.is_active, reasons=steps)
         for walk, steps in zip(walks, reasons, strict=True)
+    )
+
+
+async def ended_records(
+    snapshot: Snapshot, index: AnchorIndex, records: Mapping[str, Sequence[str]], walks: Mapping[str, WalkResult]
+) -> tuple[EndedRecord, ...]:
+    """Those of these records, given with the ids of their editions, whose editions in force all say that they ended."""
+    ended = {}
+    for name, ids in records.items():
+        active = [walks[document_id] for document_id in ids if document_id in walks and walks[document_id].is_active]
+        if active and all(snapshot.ruleset.ends_record(walk.document.type) for walk in active):
+            ended[name] = active[-1]
+    evidence = await evidence_of_anchors(snapshot, index, list(ended.values()))
+    return tuple(
+        EndedRecord(name=name, outcome=document.outcome, outcome_text=document.outcome_text)
+        for name, document in zip(ended, evidence, strict=True)
     )
 
 

@@ -5,7 +5,7 @@ evidence. Its certificate says which anchors are covered. Cost: one search, then
 anchors together.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Literal, TypeVar
@@ -24,7 +24,6 @@ from stream_car.queries.answers import (
     Audit,
     Certificate,
     DocumentStatus,
-    EndedRecord,
     Evidence,
     Group,
     Incomplete,
@@ -32,6 +31,7 @@ from stream_car.queries.answers import (
 )
 from stream_car.queries.assembly import (
     certificate_of,
+    ended_records,
     evidence_of_anchors,
     explained_violations,
     frontier_exclusions,
@@ -323,7 +323,8 @@ class Queries:
             if resolved.ids and present.isdisjoint(resolved.ids) and resolved.status != "retracted"
         )
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
-        ended = await self._ended_records(snapshot, by_name.values(), walks)
+        records = {name: resolved.ids for name, resolved in by_name.items() if resolved.via in RECORD_NAMES}
+        ended = await ended_records(snapshot, self.index, records, walks)
         # The set may lack a document that is not named.
         has_unlisted = any(walk.controlling_more or walk.next for walk in anchors) or any(
             walk.next for walk in walks.values()
@@ -338,25 +339,6 @@ class Queries:
             stranded=stranded,
             ended=ended,
             certificate=self._certificate(snapshot, anchors, ()),
-        )
-
-    async def _ended_records(
-        self, snapshot: Snapshot, names: Iterable["ResolvedName"], walks: Mapping[str, WalkResult]
-    ) -> tuple[EndedRecord, ...]:
-        """The records among these names whose editions in force all say that they have ended."""
-        ended = {}
-        for resolved in names:
-            active = [walks[name] for name in resolved.ids if name in walks and walks[name].is_active]
-            if (
-                resolved.via in RECORD_NAMES
-                and active
-                and all(self.ruleset.ends_record(w.document.type) for w in active)
-            ):
-                ended[resolved.name] = active[-1]
-        evidence = await evidence_of_anchors(snapshot, self.index, list(ended.values()))
-        return tuple(
-            EndedRecord(name=name, outcome=document.outcome, outcome_text=document.outcome_text)
-            for name, document in zip(ended, evidence, strict=True)
         )
 
 
