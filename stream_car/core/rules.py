@@ -74,30 +74,14 @@ class Ruleset:
         # the types that Stage 1 may return
         self.anchor_types = frozenset(name for pack in self.packs for name in (pack.anchor_types or pack.types))
         self.digest = _digest(self.packs)
+        # what becomes of a document that a rule voids if something material has changed; that of links is `REPLACED`
+        self.outcomes = {rule.name: _outcome(rule) for rule in self.rules.values()}
+        # what documents of a type say of their record, and the place of that among the states of their pack
+        self.states = {name: state for pack in self.packs for name, state in pack.states.items()}
+        self.state_ranks = {name: rank for pack in self.packs for rank, name in enumerate(pack.states)}
+        # the types that say that their record no longer holds
+        self.ending_types = {name for name, state in self.states.items() if state in self.pack_of[name].ending_states}
         self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
-
-    def outcome_of(self, rule_name: str) -> str:
-        """Return what becomes of a document that a rule (or `link`) voids, if something material has changed."""
-        rule = self.rules.get(rule_name)
-        if rule is None:
-            return REPLACED
-        return rule.outcome or (UPDATED if rule.scope_keys == (RECORD,) else REPLACED)
-
-    def state_of(self, type_name: str) -> str:
-        """Return what documents of this type say of their record; empty if its pack names no state."""
-        pack = self.pack_of.get(type_name)
-        return pack.states.get(type_name, "") if pack is not None else ""
-
-    def state_rank(self, type_name: str) -> int:
-        """Return the place of the type's state among those of its pack: what is said first is said of a record."""
-        pack = self.pack_of.get(type_name)
-        states = list(pack.states) if pack is not None else []
-        return states.index(type_name) if type_name in states else len(states)
-
-    def ends_record(self, type_name: str) -> bool:
-        """Return whether documents of this type say that their record no longer holds."""
-        pack = self.pack_of.get(type_name)
-        return pack is not None and pack.states.get(type_name) in pack.ending_states
 
     def _key_sets(self, type_name: str) -> tuple[Keys, ...]:
         key_sets = {
@@ -351,3 +335,7 @@ def _digest(packs: Sequence[RulePack]) -> str:
         for pack in packs
     ]
     return hashlib.sha256(msgspec.json.encode(form, order="sorted")).hexdigest()[:16]
+
+
+def _outcome(rule: Rule) -> str:
+    return rule.outcome or (UPDATED if rule.scope_keys == (RECORD,) else REPLACED)

@@ -93,7 +93,7 @@ async def ended_records(
     ended = {}
     for name, ids in records.items():
         active = [walks[document_id] for document_id in ids if document_id in walks and walks[document_id].is_active]
-        if active and all(snapshot.ruleset.ends_record(walk.document.type) for walk in active):
+        if active and all(walk.document.type in snapshot.ruleset.ending_types for walk in active):
             ended[name] = active[-1]
     evidence = await evidence_of_anchors(snapshot, index, list(ended.values()))
     return tuple(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stream_car.codec.times import EARLIEST, format_time, from_micros, parse_time, to_micros
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import REVISED
+from stream_car.core.rule_pack import REPLACED, REVISED
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD
 from stream_car.core.walk import WalkResult
@@ -51,18 +51,20 @@ class Fates:
         if reason is not None:
             outcome = self._outcome(reason.rule, body, self.bodies.get(reason.id))
             text = self._text(reason, outcome)
-        elif self.ruleset.ends_record(type_name):
+        elif type_name in self.ruleset.ending_types:
             outcome, text = state, state_text if state_text != state else _dated(state, body)
         return Fate(state=state, state_text=state_text, state_since=since, outcome=outcome, outcome_text=text)
 
     def reason(self, document_id: str, type_name: str, reasons: Iterable[Step]) -> Step | None:
         """Return the step that tells best why a document no longer holds; `None` if there is no step."""
-        body = self.bodies.get(document_id)
-        return max(reasons, key=lambda step: self._weight(type_name, body, step), default=None)
+        body, steps = self.bodies.get(document_id), tuple(reasons)
+        if len(steps) < 2:
+            return steps[0] if steps else None
+        return max(steps, key=lambda step: self._weight(type_name, body, step))
 
     def _state(self, type_name: str, body: Document | None) -> tuple[str, str, datetime | None]:
         """Return the state of a type, its text for people, and since when it holds according to the document."""
-        state = self.ruleset.state_of(type_name)
+        state = self.ruleset.states.get(type_name, "")
         if not state or body is None:
             return state, state, None
         since, text = _state_since(body), body.attributes.get(STATE_TEXT)
@@ -87,7 +89,7 @@ class Fates:
             values = [(earlier.attributes.get(name), later.attributes.get(name)) for name in rule.material]
             if all(old == new for old, new in values) and any(old is not None for old, _ in values):
                 return REVISED
-        return self.ruleset.outcome_of(rule_name)
+        return self.ruleset.outcomes.get(rule_name, REPLACED)
 
     def _weight(self, type_name: str, body: Document | None, step: Step) -> tuple[bool, bool, bool, int, int, str]:
         """Return how well a step tells why a document no longer holds; the greatest weight does."""
@@ -158,7 +160,8 @@ def status_of_name(ruleset: Ruleset, groups: Sequence[Group], *, is_record: bool
     editions = [group for group in groups if group.anchor.status == "in_force"]
     group = editions[-1] if editions else groups[-1]
     speaking = [edition.anchor for edition in editions] or [control.document for control in group.controlling]
-    speaker = min(speaking, key=lambda document: ruleset.state_rank(document.type), default=group.anchor)
+    ranks = ruleset.state_ranks
+    speaker = min(speaking, key=lambda document: ranks.get(document.type, len(ranks)), default=group.anchor)
     has_ended = is_record and all(edition.anchor.outcome for edition in editions)
     anchor, is_in_force = group.anchor, bool(editions) and not has_ended
     keeps_outcome = not is_in_force or not is_record

@@ -420,7 +420,7 @@ class ManyShardsSource:
 def _quarantined_keys(states: Iterable[Mapping[bytes, bytes]]) -> frozenset[bytes] | None:
     """Return the keys that records in quarantine might have changed, or `None` if it may be any."""
     values = [decode_value(QUARANTINE, raw[QUARANTINE]) for raw in states if QUARANTINE in raw]
-    return touched_keys(value for value in values if isinstance(value, Quarantine))
+    return touched_keys(value for value in values if isinstance(value, Quarantine)) if values else frozenset()
 
 
 def _damaged(key: bytes) -> Halted:

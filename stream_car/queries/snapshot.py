@@ -230,14 +230,16 @@ class Snapshot:
                 except StopIteration as stop:
                     results[at] = stop.value
                     del running[at]
-                await self.yield_control()
+                if self._pace is not None:
+                    await self.yield_control()
             await self.load(wanted)
         return [results[at] for at in range(len(results))]
 
     async def with_pages(self, function: Callable[[], T]) -> T:
         """Call a pure function over `values`; whenever it raises `MissingPages`, read the pages and call it again."""
         while True:
-            await self.yield_control()
+            if self._pace is not None:
+                await self.yield_control()
             try:
                 return function()
             except MissingPages as error:

@@ -105,8 +105,8 @@ def test_the_outcome_of_an_edition_is_the_state_that_it_brings(tmp_path: Path) -
         "edition-denial": "updated",
     }
     assert {rule.material for rule in rules.rules.values() if rule.scope_keys == (RECORD,)} == {("place",)}
-    assert (rules.state_of("claim"), rules.ends_record("claim")) == ("open", False)
-    assert (rules.state_of("denial"), rules.ends_record("denial")) == ("denied", True)
+    assert (rules.states["claim"], "claim" in rules.ending_types) == ("open", False)
+    assert (rules.states["denial"], "denial" in rules.ending_types) == ("denied", True)
 
 
 @pytest.mark.parametrize("name", shipped_names())
