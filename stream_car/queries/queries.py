@@ -199,15 +199,18 @@ class Queries:
         return answer
 
     async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
-        """The cached answer if it is still valid; otherwise compute the answer and cache it."""
+        """The cached answer if it is still valid; otherwise compute the answer and cache it.
+
+        Nothing is cached, and nothing cached is used, while records are in quarantine. That is read after the search,
+        so that the hits and the state are of one moment.
+        """
         cache = self.cache
-        if cache is None or (await snapshot.overview()).quarantined_keys != frozenset():
-            return (await self._answer(snapshot, question))[0]
-        cached = await cache.find(question, snapshot, self.index)
-        if cached is not None:
+        cached = await cache.find(question, snapshot, self.index) if cache is not None else None
+        if cached is not None and not (await snapshot.overview()).has_quarantine:
             return cached
         answer, plan = await self._answer(snapshot, question)
-        await cache.keep(question, answer, plan, snapshot, self.index)
+        if cache is not None and not (await snapshot.overview()).has_quarantine:
+            await cache.keep(question, answer, plan, snapshot, self.index)
         return answer
 
     async def _answer(self, snapshot: Snapshot, question: Question) -> tuple[Answer, AnchorPlan]:
@@ -323,6 +326,7 @@ class Queries:
             if resolved.ids and present.isdisjoint(resolved.ids) and resolved.status != "retracted"
         )
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
+        certificate = self._certificate(snapshot, anchors, ())  # before texts are read, which may take more look-ups
         records = {name: resolved.ids for name, resolved in by_name.items() if resolved.via in RECORD_NAMES}
         ended = await ended_records(snapshot, self.index, records, walks)
         # The set may lack a document that is not named.
@@ -338,7 +342,7 @@ class Queries:
             pending=pending,
             stranded=stranded,
             ended=ended,
-            certificate=self._certificate(snapshot, anchors, ()),
+            certificate=certificate,
         )
 
 

@@ -44,6 +44,11 @@ class Overview(Struct, frozen=True, gc=False):
     pending: int
     quarantined_keys: frozenset[bytes] | None = frozenset()
 
+    @property
+    def has_quarantine(self) -> bool:
+        """Whether some record in quarantine might have changed anything."""
+        return self.quarantined_keys != frozenset()
+
     def is_quarantined(self, keys: Collection[bytes]) -> bool:
         """Return whether a record in quarantine might have changed one of these keys."""
         return self.quarantined_keys is None or not self.quarantined_keys.isdisjoint(keys)

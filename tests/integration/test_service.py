@@ -201,6 +201,7 @@ async def test_a_document_from_the_future_waits_is_listed_and_is_released_by_tim
         pending_later = (await running.get("/v1/pending")).json()
 
     assert response.json()["outcomes"] == {"pending": 1}
+    assert [waiting.pop("position") != "" for waiting in pending] == [True]
     assert pending == [{"id": "later", "revision": 1, "time": format_time(NOW + DAY)}]
     assert (early.status_code, code_of(early)) == (409, "pending")
     assert [result["id"] for result in answer["results"]] == ["later"]

@@ -47,13 +47,14 @@ async def rebuilt(running: Running) -> RebuildStatus:
                 return status
 
 
-async def statuses_over_time(running: Running, done: asyncio.Event) -> list[set[str]]:
+async def statuses_over_time(running: Running, answered: asyncio.Event, done: asyncio.Event) -> list[set[str]]:
     """Return the statuses of all claims, whenever they changed; each set is from one answer."""
     names = [f"claim-{n}" for n in range(PAIRS)]
     seen: list[set[str]] = []
     while not done.is_set():
         answer = (await running.post("/v1/resolve", {"names": names})).json()
         statuses = {resolution["status"] for resolution in answer}
+        answered.set()
         if not seen or seen[-1] != statuses:
             seen.append(statuses)
     return seen
@@ -96,14 +97,15 @@ async def test_rules_change_under_questions_publishers_and_subscribers_without_m
 ) -> None:
     monkeypatch.setattr(concurrent_service, "BUILD_MAX", 16)
     monkeypatch.setattr(concurrent_service, "QUIET_BUILD_MAX", 16)
-    done = asyncio.Event()
+    answered, done = asyncio.Event(), asyncio.Event()
     async with serving(token=TOKEN) as running:
         await running.post_documents(*(fields for n in range(PAIRS) for fields in pair(str(n))))
         before = running.generation
         async with running.subscribe() as events:
             await take_until(events, "snapshot-end")
             folding = asyncio.create_task(fold(events, "last"))
-            asking = asyncio.create_task(statuses_over_time(running, done))
+            asking = asyncio.create_task(statuses_over_time(running, answered, done))
+            await answered.wait()
             publishing = asyncio.create_task(publish_until(running, done))
             begun = await running.post("/v1/rebuild", OTHER_RULES)
             assert (begun.status_code, begun.json().get("state")) == (200, "building"), begun.text

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from math import log
 
 from stream_car.core.documents import Document
+from stream_car.core.scope_names import scope_parts
 from stream_car.ports import Claim, Emission, IndexedDocument, YieldControl
 from stream_car.processing.state import Value, encode_value
 from stream_car.ranking.anchor_order import Hit
@@ -65,7 +66,8 @@ class PlainIndex:
         return {name: self.indexed[name].document for name in ids if name in self.indexed}
 
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        raise NotImplementedError
+        names = {name for entry in self.indexed.values() for name in entry.scopes}
+        return sorted(name for name in names if set(pairs) <= set(scope_parts(name)))[:limit]
 
 
 class PeekedStore:

@@ -52,6 +52,7 @@ from stream_car.ranking.settings import SETTINGS, Settings
 TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 SCORED_AT_ONCE = 25  # candidates scored before `yield_control` is awaited
+RESTARTS_MAX = 8  # of a search because others changed the index, before it runs without a pause
 TAIL_ADDED_MAX = 1000  # documents that a search adds to the tail; for more it waits for a commit
 FILES = ("scopes.sqlite", "analysed.sqlite")
 META = ("meta.json", ".managed.json")  # of tantivy's files, those without a checksum of their own
@@ -253,6 +254,7 @@ class TantivyIndex:
 
         The rarest `TERMS_MAX` words and the rarest `NAMES_MAX` names of the query count.
         """
+        restarts = 0
         while depth > 0:
             self._fill_tail()
             version, hits = self._version, list[Hit]()
@@ -261,8 +263,9 @@ class TantivyIndex:
                 hits += scored
                 if yield_control is not None:
                     await yield_control()
-                    if self._version != version:  # the index changed meanwhile: search again, without a pause
-                        yield_control = None
+                    if self._version != version:  # the index changed meanwhile: search again, at last without a pause
+                        restarts += 1
+                        yield_control = yield_control if restarts < RESTARTS_MAX else None
                         break
             else:
                 hits.sort(key=lambda hit: (-hit.score, hit.id))
