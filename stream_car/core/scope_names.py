@@ -39,6 +39,14 @@ def scope_parts(scope: str) -> tuple[tuple[str, str], ...]:
     return tuple(_parts(scope))
 
 
+def is_scope_name(text: str) -> bool:
+    """Return whether a scope may have this name."""
+    try:
+        return bool(scope_parts(text))
+    except ValueError:
+        return False
+
+
 def _parts(scope: str) -> Iterator[tuple[str, str]]:
     index = 0
     while index < len(scope):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.revisions import entry_of
-from stream_car.core.scope_names import RESERVED_KEYS, scope_name, scope_parts
+from stream_car.core.scope_names import RESERVED_KEYS, is_scope_name, scope_name, scope_parts
 from stream_car.core.stored import Entry, Scope, SortKey
 from stream_car.core.timeline import size, sort_key
 from stream_car.core.walk import WalkResult
@@ -80,7 +80,7 @@ class ScopeQueries:
         names = await self.queries.index.scopes(pairs, SCOPES_MAX + 1)
         if len(names) > SCOPES_MAX:
             raise InvalidRequest("scope", f"More than {SCOPES_MAX} scopes have {exact}. Add another KEY=VALUE.")
-        return sorted({exact, *names})
+        return sorted({*([exact] if is_scope_name(exact) else []), *names})
 
     async def frontier(
         self,

@@ -281,3 +281,12 @@ async def test_the_reference_lists_exactly_the_metrics_that_there_are() -> None:
 
     measured = {line.split()[2] for line in exposition.splitlines() if line.startswith("# TYPE")}
     assert measured == set(re.findall(r"`(stream_car_\w+)", page))
+
+
+@pytest.mark.parametrize("path", ["/v1/frontier", "/v1/history"])
+async def test_pairs_that_no_scope_can_have_find_nothing(path: str) -> None:
+    async with serving() as running:
+        await running.post_documents(CLAIM)
+        response = await running.client.get(path, params={"scope": "\x1f=x"})
+
+    assert (response.status_code, response.json()) == (200, [])
