@@ -11,7 +11,7 @@ from aiokafka.errors import OffsetOutOfRangeError
 from msgspec import Struct
 
 from stream_car.adapters.kafka.errors import translate_errors
-from stream_car.adapters.kafka.reader import READING, stop_consumer
+from stream_car.adapters.kafka.reader import open_consumer, stop_consumer
 from stream_car.adapters.kafka.settings import KafkaServer
 
 FETCH_BYTES = 1  # a broker returns whole batches, so this means one of them
@@ -35,17 +35,7 @@ class BacklogReader:
     @classmethod
     async def open(cls, server: KafkaServer) -> "BacklogReader":
         """Return a reader with a connection of its own."""
-        reading = {**READING, "max_partition_fetch_bytes": FETCH_BYTES}
-        with translate_errors(f"Kafka at {server.address}"):
-            consumer = AIOKafkaConsumer(
-                **server.options(), **reading, group_id=None, request_timeout_ms=server.timeout_ms
-            )
-            try:
-                await consumer.start()
-            except BaseException:
-                await consumer.stop()
-                raise
-        return cls(consumer)
+        return cls(await open_consumer(server, max_partition_fetch_bytes=FETCH_BYTES))
 
     async def close(self) -> None:
         """Close the connection. Further calls do nothing."""

@@ -25,6 +25,20 @@ READING: dict[str, object] = {
 }
 
 
+async def open_consumer(server: KafkaServer, **reading: object) -> AIOKafkaConsumer:
+    """Return a connected consumer without a group. `reading` replaces options of `READING`. Stop it."""
+    with translate_errors(f"Kafka at {server.address}"):
+        consumer = AIOKafkaConsumer(
+            **server.options(), **{**READING, **reading}, group_id=None, request_timeout_ms=server.timeout_ms
+        )
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
+    return consumer
+
+
 async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
     """Close the connections of a consumer. If it hangs, leave it alone after `STOP_S` seconds."""
     with suppress(TimeoutError):
@@ -43,16 +57,7 @@ class Reader:
     @classmethod
     async def open(cls, server: KafkaServer) -> "Reader":
         """Return a reader with a connection of its own. Close it."""
-        with translate_errors(f"Kafka at {server.address}"):
-            consumer = AIOKafkaConsumer(
-                **server.options(), **READING, group_id=None, request_timeout_ms=server.timeout_ms
-            )
-            try:
-                await consumer.start()
-            except BaseException:
-                await consumer.stop()
-                raise
-        return cls(consumer)
+        return cls(await open_consumer(server))
 
     async def close(self) -> None:
         """Close the connection. Further calls do nothing."""

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from stream_car.adapters.kafka.errors import translate_errors
 from stream_car.adapters.kafka.log import to_record
-from stream_car.adapters.kafka.reader import READING, stop_consumer
+from stream_car.adapters.kafka.reader import open_consumer, stop_consumer
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.ports import Record
 
@@ -31,18 +31,10 @@ class KafkaTail:
     @classmethod
     async def open(cls, server: KafkaServer, topic: str, offsets: Sequence[int]) -> "KafkaTail":
         """Start at these offsets, one per partition."""
-        with translate_errors(f"topic {topic}"):
-            consumer = AIOKafkaConsumer(
-                **server.options(), **READING, group_id=None, request_timeout_ms=server.timeout_ms
-            )
-            try:
-                await consumer.start()
-                tail = cls(consumer, topic, offsets)
-                consumer.assign(list(tail._offsets))
-                tail._seek()
-            except BaseException:
-                await consumer.stop()
-                raise
+        consumer = await open_consumer(server)
+        tail = cls(consumer, topic, offsets)
+        consumer.assign(list(tail._offsets))
+        tail._seek()
         return tail
 
     async def next(self) -> Mapping[int, list[Record]]:
