@@ -40,7 +40,7 @@ class AccessRecord(LogFacts, frozen=True, kw_only=True):
 
 
 class AccessLog:
-    """Middleware that records each request when its answer has ended, and sets `scope["address"]` for other logs."""
+    """Middleware that records each request when its answer has ended. Sets `scope["address"]`, for `client_of` too."""
 
     def __init__(self, app: ASGIApp, proxies: Proxies = ()) -> None:
         self.app = app

@@ -81,7 +81,7 @@ def application(
     turns = Turns(spare_time or SpareTime(lambda: False))
     metrics = metrics or Metrics()
     metrics.add_gauge("stream_car_tokens_stale", STALE, lambda: tokens is not None and tokens.is_stale)
-    api = Api(service, metrics, version, turns, tokens, proxies)
+    api = Api(service, metrics, version, turns, tokens)
     routes = [
         route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
         *(route(op.path, api.handler(op), name=op.name, role=op.role, method=op.method) for op in OPERATIONS),
@@ -139,11 +139,9 @@ class Api:
         version: str,
         turns: Turns,
         tokens: Tokens | None = None,
-        proxies: Proxies = (),
     ) -> None:
         self.service = service
         self.tokens = tokens
-        self.proxies = proxies
         self.room = BodyRoom()
         self.metrics = metrics
         self.turns = turns
@@ -173,8 +171,7 @@ class Api:
         if http.query_params:
             raise HttpError(400, "field", "Publishing takes no parameters.")
         begin = perf_counter()
-        kind = bodies.media_type(http)
-        client = client_of(http.scope, self.proxies)
+        kind, client = bodies.media_type(http), client_of(http.scope)
         if kind == bodies.LINES:
             with self.room.body(http, client, STREAM_MAX) as body:
                 response = await self._publish_many(http, bodies.lines(body))
@@ -193,7 +190,7 @@ class Api:
         return response
 
     async def _publish(self, http: Request, documents: Sequence[bytes]) -> Published:
-        request = r.Publish(documents=tuple(documents), client=client_of(http.scope, self.proxies))
+        request = r.Publish(documents=tuple(documents), client=client_of(http.scope))
         return await call_audited(self.service, request, operation="publish", scope=http.scope)
 
     async def _publish_one(self, http: Request, body: bytes) -> Response:
@@ -217,7 +214,7 @@ class Api:
         last = http.headers.get("last-event-id")
         if last:
             request = msgspec.structs.replace(request, after=last)
-        events = await self.service.subscribe(request, client_of(http.scope, self.proxies))
+        events = await self.service.subscribe(request, client_of(http.scope))
         return EventStream(events, lambda: self._is_permitted(http.scope))
 
     def _is_permitted(self, scope: Scope) -> bool:
@@ -250,7 +247,7 @@ class Api:
         """Return the request that a body, or parameters and a path, spell."""
         if operation.method == "POST":
             bodies.require_json(http)
-            with self.room.body(http, client_of(http.scope, self.proxies), REQUEST_MAX) as body:
+            with self.room.body(http, client_of(http.scope), REQUEST_MAX) as body:
                 return read_request(await bodies.whole(body), operation.request)
         parameters = http.query_params.multi_items()
         if operation.has_path_field:

@@ -31,15 +31,15 @@ def parse_proxies(addresses: Sequence[str]) -> Proxies:
         raise InvalidRequest("settings", f"A trusted proxy is an address or a network, but {reason}.") from None
 
 
-def client_of(scope: Scope, proxies: Proxies = ()) -> str:
-    """Return the name of the client that sends a request."""
+def client_of(scope: Scope) -> str:
+    """Return the name of the client that sends a request, whose scope has an `address` by now."""
     principal = scope.get("principal")
     if principal is not None and principal.name not in ("", SHARED):
         return f"token {principal.name}"
-    return client_at(address_of(scope, proxies))
+    return client_at(scope["address"])
 
 
-def address_of(scope: Scope, proxies: Proxies = ()) -> str:
+def address_of(scope: Scope, proxies: Proxies) -> str:
     """Return the address that a request comes from, as trusted proxies report it; it is empty if they name none."""
     peer = scope.get("client")
     address = str(peer[0]) if peer else ""

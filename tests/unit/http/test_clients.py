@@ -5,14 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from stream_car import InvalidRequest
-from stream_car.http.clients import LOCAL, client_of, parse_proxies
+from stream_car.http.clients import LOCAL, Proxies, address_of, client_of, parse_proxies
 
 PROXIES = parse_proxies(["10.0.0.1", "192.168.0.0/16"])
 
 
-def scope(address: str, *forwarded: str) -> dict[str, object]:
+def scope(address: str, *forwarded: str, proxies: Proxies = ()) -> dict[str, object]:
     headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
-    return {"type": "http", "client": (address, 4000), "headers": headers}
+    received: dict[str, object] = {"type": "http", "client": (address, 4000), "headers": headers}
+    return {**received, "address": address_of(received, proxies)}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_without_a_trusted_proxy_a_header_names_nobody() -> None:
     ],
 )
 def test_a_trusted_proxy_names_the_client_last(forwarded: list[str], client: str) -> None:
-    assert client_of(scope("10.0.0.1", *forwarded), PROXIES) == client
+    assert client_of(scope("10.0.0.1", *forwarded, proxies=PROXIES)) == client
 
 
 def test_a_principal_is_one_client_wherever_it_is() -> None:
