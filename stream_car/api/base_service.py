@@ -323,7 +323,8 @@ def _with_hint(documents: Sequence[bytes], receipts: Sequence[Receipt]) -> Seque
     guess = guess_format(documents[at]) if at is not None and len(documents[at]) <= DEFAULT_LIMITS.document else None
     if at is None or guess is None:
         return receipts
-    hint = f"It looks like {guess.name} ({guess.about}). Convert it: stream-car publish --format {guess.name} FILE."
+    cure = f"publish its file with `stream-car publish --format {guess.name} FILE`"
+    hint = f"The document may be in the format {guess.name}: {guess.about}. If so, {cure}."
     hinted = replace(receipts[at], reason=f"{receipts[at].reason} {hint}")
     return [*receipts[:at], hinted, *receipts[at + 1 :]]
 

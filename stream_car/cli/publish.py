@@ -11,10 +11,8 @@ import click
 
 from stream_car.api.calls import Calls
 from stream_car.cli import feeds, summaries
-from stream_car.cli.console import note, progress
+from stream_car.cli.console import progress
 from stream_car.cli.options import Session, command, require
-from stream_car.cli.widgets import WARN
-from stream_car.feeds import guess_format
 from stream_car.ingest.files import STANDARD_INPUT, input_files, read_documents
 from stream_car.processing.receipts import Receipt
 
@@ -70,22 +68,12 @@ def _require_files(files: Sequence[str]) -> None:
 
 
 def _publish(calls: Calls, documents: Iterator[bytes]) -> Iterator[Receipt]:
-    """Publish all documents in batches, with a progress bar, and yield their receipts.
-
-    Note once that the input is probably in a publisher's format, if a rejected document looks like that.
-    """
-    guess = None
+    """Publish all documents in batches, with a progress bar, and yield their receipts."""
     with progress() as bar:
         task = bar.add_task("publishing", total=None)
         while batch := list(islice(documents, BATCH)):
-            receipts = calls.publish(batch).receipts
-            rejected = (n for n, receipt in enumerate(receipts) if receipt.outcome == "rejected")
-            guess = guess or next(map(guess_format, (batch[n] for n in islice(rejected, 1))), None)
-            yield from receipts
+            yield from calls.publish(batch).receipts
             bar.advance(task, len(batch))
-    if guess is not None:
-        cure = f"Publish it with --format {guess.name}"
-        note(f"The input looks like a publisher's own format, {guess.name} ({guess.about}). {cure}.", WARN)
 
 
 @command("data", "rules", "url")

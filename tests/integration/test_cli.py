@@ -461,8 +461,8 @@ def test_a_feed_that_is_published_as_documents_is_recognized(run: Run) -> None:
     result = run("publish", "-", text=records)
 
     assert result.exit_code == 1
-    assert result.stderr.count("Publish it with --format osv.") == 1
-    assert "--format" not in run("publish", "-", text=lines({"id": "a"}) + "{").stderr
+    assert result.stdout.count("stream-car publish --format osv FILE") == 1
+    assert "--format" not in run("publish", "-", text=lines({"id": "a"}) + "{").stdout
 
 
 def test_a_feed_comes_through_a_pipe(run: Run) -> None:

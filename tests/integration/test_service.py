@@ -111,11 +111,11 @@ async def test_a_rejected_document_in_the_format_of_a_publisher_says_which_and_w
         several = (await running.client.post("/v1/documents", json=[CLAIM, advisory, {"id": "x"}])).json()
 
     assert single["code"] == "time"
-    assert "It looks like osv (" in single["detail"]
+    assert "The document may be in the format osv: " in single["detail"]
     assert "stream-car publish --format osv" in single["detail"]
     accepted, rejected, other = several["receipts"]
     assert (accepted["reason"], rejected["reason"]) == (None, single["detail"])
-    assert "looks like" not in other["reason"]
+    assert "may be in the format" not in other["reason"]
 
 
 async def test_a_body_with_two_lengths_is_rejected() -> None:
