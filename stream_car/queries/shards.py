@@ -256,18 +256,6 @@ class ManyShards:
         return self.partitions.of_id(name)
 
 
-class StoreViews:
-    """Implements `ports.SnapshotReader` over the stores of both hops, for stores that never wait: shards in turn."""
-
-    def __init__(self, *, intake: Store, frontier: Store) -> None:
-        self._stores: dict[str, Store] = {"intake": intake, "frontier": frontier}
-
-    async def peek(self, wanted: Mapping[ShardId, Sequence[bytes]]) -> Mapping[ShardId, tuple[int, dict[bytes, bytes]]]:
-        return {
-            shard_id: await self._stores[shard_id.hop].peek(shard_id.shard, keys) for shard_id, keys in wanted.items()
-        }
-
-
 class ManyShardsSource:
     """Implements `ValueSource` over many shards, each of which is read at a moment of its own; none is pinned."""
 

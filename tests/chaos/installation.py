@@ -169,7 +169,7 @@ class Installation:
             async def count_unpublished() -> int:
                 shards = [(intake, shard) for shard in range(self.layout.intakes)]
                 shards += [(frontier, shard) for shard in range(self.layout.frontiers)]
-                return sum([await store.count_unpublished(shard) for store, shard in shards])
+                return sum([await _unpublished(store, shard) for store, shard in shards])
 
             views = RedisViews(intake=intake, frontier=frontier)
             signatures = await read_signatures(KafkaLog(reader, self.sender, self.layout.full_name(KEYS)))
@@ -185,3 +185,10 @@ class Installation:
 
     def _store(self, client: object, hop: Hop) -> RedisStore:
         return RedisStore(client, f"{self.layout.prefix}.{hop}")  # type: ignore[arg-type]
+
+
+async def _unpublished(store: RedisStore, shard: int) -> int:
+    """Return how many emissions of a shard are committed and not trimmed yet."""
+    [head] = await store.calls.read(*store.peek_request(shard, []))
+    _, _, next_oseq, trimmed, *_ = (head or b"- 0 1 0").split()
+    return int(next_oseq) - int(trimmed) - 1

@@ -25,11 +25,12 @@ from stream_car.processing.outbox import IntakeOutbox
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
-from stream_car.queries.shards import ManyShards, StoreViews
+from stream_car.queries.shards import ManyShards
 from stream_car.subscriptions.events import Notice, Selection, View
 from stream_car.subscriptions.subscription import SubscriptionReader, SubscriptionSources
 from tests.support.engines import StoppedClock
 from tests.support.followers import Follower, encode_statement, random_selection, take_small_steps, use_small_pages
+from tests.support.store_views import StoreViews
 from tests.support.streams import random_rules, random_stream
 from tests.support.two_hop_folds import SIGNATURES
 

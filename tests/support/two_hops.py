@@ -18,9 +18,10 @@ from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import ImmediateRetries, MinRevision, ReadOptions
-from stream_car.queries.shards import ManyShards, StoreViews
+from stream_car.queries.shards import ManyShards
 from tests.support.engines import RULESET, StoppedClock
 from tests.support.plain_index import PlainIndex
+from tests.support.store_views import StoreViews
 from tests.support.two_hop_folds import SIGNATURES, TWO
 
 

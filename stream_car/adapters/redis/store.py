@@ -132,12 +132,6 @@ class RedisStore:
         head, *stored = read
         return _decode_head(shard, self._key(shard), head or b"").next_offset, dict(_strip_checksums(keys, stored))
 
-    async def count_unpublished(self, shard: int) -> int:
-        """Return how many emissions of a shard are committed and not trimmed yet."""
-        [head] = await self.calls.read(self._key(shard), [HEAD])
-        claim = _decode_head(shard, self._key(shard), head or b"")
-        return claim.next_oseq - claim.trimmed - 1
-
     async def drop(self, shards: Iterable[int]) -> None:
         """Delete the state of these shards. It is rebuilt from the log."""
         await self.calls.unlink([self._key(shard) for shard in shards])
