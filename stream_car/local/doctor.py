@@ -122,6 +122,8 @@ def _check_clock(log: SqliteLog) -> Finding:
 
 
 def _check_log(folder: Path) -> tuple[SqliteLog | None, Finding]:
+    if not (folder / LOG).stat().st_size:  # opening it would write the schema of a new log
+        return None, _damaged("log", f"{LOG} is empty.", RESTORE)
     try:
         log = SqliteLog(folder / LOG, SystemClock())
     except Halted as halted:

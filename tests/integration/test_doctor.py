@@ -160,6 +160,13 @@ def test_a_log_that_is_gone_is_damage_if_something_was_built_from_it(folder: Pat
     assert "restore" in finding.cure
 
 
+def test_an_empty_log_is_damage_and_stays_as_it_is(folder: Path) -> None:
+    (folder / "documents.sqlite").write_bytes(b"")
+
+    assert statuses(folder)["log"] == "damaged"
+    assert not (folder / "documents.sqlite").stat().st_size
+
+
 def test_a_log_ahead_of_the_clock_is_a_notice(tmp_path: Path) -> None:
     with engine(tmp_path, clock=StoppedClock(SystemClock().now() + 30 * DAY)) as car:
         car.publish(STATEMENTS)

@@ -34,7 +34,7 @@ from stream_car.adapters.search.schema import (
     schema,
     whitespace_analyzer,
 )
-from stream_car.adapters.search.scope_names import ScopeNames
+from stream_car.adapters.search.scope_names import CURE, ScopeNames, find_names_fault
 from stream_car.adapters.search.term_store import TermStore
 from stream_car.adapters.search.uncommitted_documents import UncommittedDocument, UncommittedDocuments
 from stream_car.adapters.search.writer import Writer, translate_read_errors, translate_write_errors
@@ -66,7 +66,8 @@ def find_index_fault(folder: Path) -> str:
     for name in FILES:
         if not (folder / name).exists():
             return f"The file {name} is missing."
-        if fault := find_fault(folder / name, compare_with_seal(folder / name)):
+        find = find_names_fault if name == "scopes.sqlite" else find_fault
+        if fault := find(folder / name, compare_with_seal(folder / name)):
             return f"The file {name} {fault}."
     if not _are_words_whole(words, compare_with_seal):
         return "Its files are missing or have been changed."
@@ -135,6 +136,9 @@ class TantivyIndex:
             self._reload()
             self._documents, self._tokens = self._committed.documents, self._committed.tokens
             self._position = self._committed.position
+            if self._scopes.position < self._position:
+                self._writer.close()
+                raise Halted("damaged", f"The file scopes.sqlite lacks names that the text index has. {CURE}")
             self._last_on_disk = self._texts.last
         except BaseException:
             self._scopes.close()
@@ -204,7 +208,8 @@ class TantivyIndex:
 
     def _begin_commit(self) -> None:
         """Begin to commit everything that is uncommitted. It stays in memory until `_end_commit`."""
-        self._scopes.flush()  # first: the committed position must never be ahead of the scopes or the term store
+        # first: the committed position must never be ahead of the scopes or the term store
+        self._scopes.flush(self._position)
         self._texts.flush()
         self._uncommitted.seal()
         self._last_sealed = self._texts.last

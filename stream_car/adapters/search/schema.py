@@ -22,7 +22,7 @@ from stream_car.ranking.bm25 import DocumentTerms, join_terms
 from stream_car.ranking.settings import Settings
 
 TANTIVY = version("tantivy")
-FORMAT = f"stream-car index 4, tantivy {TANTIVY}\n"
+FORMAT = f"stream-car index 5, tantivy {TANTIVY}\n"
 CURE = "Delete the folder of the index; it is rebuilt from the log."
 
 MARK = "statistics"  # the mark of the row that holds the statistics

@@ -2,16 +2,20 @@
 
 import os
 import random
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from stream_car.adapters.search import disk, index as indexes
-from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.search.index import TantivyIndex, find_index_fault
 from stream_car.adapters.search.memory import Tail, name_term
 from stream_car.errors import StreamCarError
 from stream_car.ports import IndexedDocument
@@ -302,6 +306,58 @@ async def test_unreadable_side_files_let_the_index_begin_anew(tmp_path: Path, na
     index = TantivyIndex(tmp_path)
 
     assert await index.position() == 0
+    index.close()
+
+
+async def crashed(folder: Path, target: Path, count: int = 30) -> None:
+    """Leave a copy of an index as a process leaves it that ends after a commit."""
+    index = TantivyIndex(folder)
+    documents = [
+        replace(indexed(f"d{n}", "word", scopes=(f"team=t{n}",)), aliases=(f"other {n}",)) for n in range(count)
+    ]
+    await index.apply(documents, (), count)
+    index._commit()
+    shutil.copytree(folder, target)
+    index.close()
+
+
+async def test_after_a_crash_an_altered_name_of_a_scope_lets_the_index_begin_anew(tmp_path: Path) -> None:
+    await crashed(tmp_path / "index", tmp_path / "crashed")
+    with closing(sqlite3.connect(tmp_path / "crashed" / "scopes.sqlite")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    file = tmp_path / "crashed" / "scopes.sqlite"
+    whole = file.read_bytes()
+    for name in (b"team=t7", b"other 7"):
+        places = [match.start() for match in re.finditer(name, whole)]
+        assert places, name
+        for place in places:
+            file.write_bytes(whole)
+            flip(file, place + len(name) - 1, 0)
+            assert find_index_fault(tmp_path / "crashed"), (name, place)
+
+    index = TantivyIndex(tmp_path / "crashed")
+    assert await index.position() == 0
+    index.close()
+
+
+async def test_after_a_crash_a_lost_write_ahead_log_of_scopes_lets_the_index_begin_anew(tmp_path: Path) -> None:
+    await crashed(tmp_path / "index", tmp_path / "crashed")
+    for file in (tmp_path / "crashed").glob("scopes.sqlite-*"):
+        file.unlink()
+
+    index = TantivyIndex(tmp_path / "crashed")
+
+    assert await index.position() == 0
+    index.close()
+
+
+async def test_after_a_crash_an_unchanged_index_is_kept(tmp_path: Path) -> None:
+    await crashed(tmp_path / "index", tmp_path / "crashed")
+
+    index = TantivyIndex(tmp_path / "crashed")
+
+    assert await index.position() == 30
+    assert list(await index.scopes([("team", "t7")], 5)) == ["team=t7"]
     index.close()
 
 
