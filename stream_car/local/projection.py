@@ -87,7 +87,7 @@ class Projection:
             cache=AnswerCache(cache_bytes, superseded_bonus=ranking.superseded_bonus) if cache_bytes else None,
             superseded_bonus=ranking.superseded_bonus,
         )
-        self.scopes = ScopeQueries(self.queries, change_log=self.change_log, log=log)
+        self.scopes = ScopeQueries(self.queries, change_log=self.change_log, log=log, marks=log)
 
     @property
     def next_offset(self) -> int:
@@ -230,6 +230,7 @@ class Projection:
             index=self.index,
             ruleset=self.ruleset,
             generation=self.shard.generation,
+            marks=self.log,
             lookups=self.lookups,
             items_per_step=SNAPSHOT_ITEMS,
         )

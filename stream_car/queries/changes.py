@@ -8,28 +8,64 @@ from stream_car.core.documents import Precedence
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.errors import InvalidRequest
+from stream_car.ports import MarkedLog
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun
 
 DIGITS_MAX = 16
 
 
 class Position(Struct, frozen=True):
-    """The place of a change: `GENERATION/SHARD/NUMBER`."""
+    """The place of a change: `GENERATION/SHARD/NUMBER@MARK`.
+
+    The mark names the record of the log that caused the change, see `ports.MarkedLog`. Topics of Kafka have no marks;
+    there the part from `@` on is missing.
+    """
 
     generation: str
     shard: int
     number: int
+    mark: str = ""
 
     def __str__(self) -> str:
-        return f"{self.generation}/{self.shard}/{self.number}"
+        text = f"{self.generation}/{self.shard}/{self.number}"
+        return f"{text}@{self.mark}" if self.mark else text
 
     @classmethod
     def parse(cls, text: str) -> "Position":
         """Read a position. Raises `InvalidRequest` (`after`)."""
-        generation, *numbers = text.split("/")
+        place, _, mark = text.partition("@")
+        generation, *numbers = place.split("/")
         if len(numbers) != 2 or not all(n.isascii() and n.isdecimal() and len(n) <= DIGITS_MAX for n in numbers):
             raise InvalidRequest("after", "`after` must be the `position` of a change: GENERATION/SHARD/NUMBER.")
-        return cls(generation, int(numbers[0]), int(numbers[1]))
+        return cls(generation, int(numbers[0]), int(numbers[1]), mark)
+
+
+class Positions(Struct, frozen=True):
+    """Gives out the positions of changes of one generation, and takes them back.
+
+    `marks` tells the log from others, if anything does.
+    """
+
+    generation: str
+    marks: MarkedLog | None = None
+
+    def of(self, shard: int, number: int, offset: int) -> Position:
+        """Return the position of a change that the record at `offset` caused."""
+        return Position(self.generation, shard, number, self.marks.mark(offset) if self.marks is not None else "")
+
+    def parse(self, text: str) -> Position:
+        """Read a position that was given out here. Raises `InvalidRequest` (`after`)."""
+        position = Position.parse(text)
+        if position.generation != self.generation:
+            raise InvalidRequest(
+                "after", "This position belongs to other rules. Omit it to start with the first change."
+            )
+        if self.marks is not None and not self.marks.has_mark(position.mark):
+            raise InvalidRequest(
+                "after",
+                "This position belongs to another log or is too old. Omit it to start with the first change.",
+            )
+        return position
 
 
 def listed_change(position: Position, change: FrontierChange) -> Change:

@@ -18,7 +18,7 @@ from stream_car.core.stored import Entry, Scope, SortKey
 from stream_car.core.timeline import size, sort_key
 from stream_car.core.walk import WalkResult
 from stream_car.errors import InvalidRequest
-from stream_car.ports import ChangeLogReader, Emission, Log, Record
+from stream_car.ports import ChangeLogReader, Emission, Log, MarkedLog, Record
 from stream_car.processing.fold import CHANGES, REJECTED
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.state import PENDING
@@ -39,7 +39,7 @@ from stream_car.queries.answers import (
     text_or_base64,
 )
 from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
-from stream_car.queries.changes import Position, listed_change
+from stream_car.queries.changes import Position, Positions, listed_change
 from stream_car.queries.originals import look_up
 from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
 from stream_car.queries.paging import PageRoom, ScopePosition, batches, page_of_scopes
@@ -61,12 +61,19 @@ class ScopeQueries:
     """What scopes hold now, what they held before, how they changed, and why a document is or is not active."""
 
     def __init__(
-        self, queries: Queries, *, change_log: ChangeLogReader, log: Log, partitions: Partitions = ONE_SHARD
+        self,
+        queries: Queries,
+        *,
+        change_log: ChangeLogReader,
+        log: Log,
+        marks: MarkedLog | None = None,
+        partitions: Partitions = ONE_SHARD,
     ) -> None:
         self.queries = queries
         self.change_log = change_log
         self.log = log
         self.partitions = partitions
+        self.positions = Positions(queries.generation, marks)
 
     async def scope_names(self, scope: Mapping[str, str]) -> list[str]:
         """The names of the scopes that have all these pairs, in order. Link scopes are only matched by exact name.
@@ -227,7 +234,7 @@ class ScopeQueries:
 
         With several shards, one shard follows the other. Raises `InvalidRequest` (`after`, `scope`).
         """
-        first = self._position(after) if after else Position(self.queries.generation, 0, 0)
+        first = self.positions.parse(after) if after else Position(self.queries.generation, 0, 0)
         keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
         if scope:
             keys = {}
@@ -241,9 +248,8 @@ class ScopeQueries:
                 if room.is_full:
                     return tuple(changes)
                 room.take(size=len(event.value))
-                changes.append(
-                    listed_change(Position(self.queries.generation, shard, event.oseq), decode_change(event.value))
-                )
+                change = decode_change(event.value)
+                changes.append(listed_change(self.positions.of(shard, event.oseq, change.offset), change))
         return tuple(changes)
 
     async def _changes_of(
@@ -263,15 +269,6 @@ class ScopeQueries:
             if events:
                 heappush(next_of, (events[0].oseq, at, events))
             await rest_if_due(options)
-
-    def _position(self, text: str) -> Position:
-        """The position of a change. Raises `InvalidRequest` (`after`)."""
-        position = Position.parse(text)
-        if position.generation != self.queries.generation:
-            raise InvalidRequest(
-                "after", "This position belongs to other rules. Omit it to start with the first change."
-            )
-        return position
 
     async def documents(self, names: Sequence[str], *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Lookup, ...]:
         """The documents that these names refer to, as they were published."""

@@ -21,7 +21,7 @@ from stream_car.core.timeline import all_members, page_entries_between, page_of,
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import DocumentStatus, Step
-from stream_car.queries.changes import Position, listed_cause, listed_change, listed_entry
+from stream_car.queries.changes import Positions, listed_cause, listed_change, listed_entry
 from stream_car.queries.outcomes import Fate, Fates, reasons_of
 from stream_car.queries.scope_members import active_members
 from stream_car.queries.snapshot import Snapshot
@@ -46,10 +46,10 @@ class Expansion(Struct, frozen=True):
 class Renderer:
     """Renders notices of what one subscription selects."""
 
-    def __init__(self, matcher: SelectionMatcher, index: AnchorIndex, generation: str) -> None:
+    def __init__(self, matcher: SelectionMatcher, index: AnchorIndex, positions: Positions) -> None:
         self.matcher = matcher
         self.index = index
-        self.generation = generation
+        self.positions = positions
 
     # Scopes
 
@@ -62,7 +62,7 @@ class Renderer:
         members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
-            listed = listed_change(Position(self.generation, shard, event.oseq), change)
+            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change)
             yield Notice(ScopeChange(change=listed), offset=change.offset)
 
     async def scope_state(self, state: Snapshot, scope: Scope) -> list[Notice]:

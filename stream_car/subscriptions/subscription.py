@@ -41,9 +41,9 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
 from stream_car.core.stored import Scope
 from stream_car.core.timeline import scope_key, size
-from stream_car.ports import AnchorIndex, ChangeLogReader, Emission, KeyListing
+from stream_car.ports import AnchorIndex, ChangeLogReader, Emission, KeyListing, MarkedLog
 from stream_car.processing.fold import CHANGES
-from stream_car.queries.changes import Position
+from stream_car.queries.changes import Positions
 from stream_car.queries.shards import Reached, ShardMoved, Shards
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import Notice, Selection, SnapshotBegin, SnapshotEnd
@@ -71,6 +71,7 @@ class SubscriptionSources(Struct, frozen=True):
     index: AnchorIndex
     ruleset: Ruleset
     generation: str
+    marks: MarkedLog | None = None  # what tells the log from others, if anything does
     shards_with_changes: int = 1  # how many shards emit changes
     settle: Callable[[], Awaitable[None]] = _already_settled
     lookups: LookupCache = msgspec.field(default_factory=LookupCache)
@@ -137,7 +138,8 @@ class SubscriptionReader:
         self.selection = normalize(selection, sources.ruleset)
         self.made_progress = False  # whether the last step made progress; if not, wait a moment before the next step
         self._items_max = min(sources.items_per_step, ITEMS_AT_ONCE)
-        self._renderer = Renderer(SelectionMatcher(self.selection, sources.ruleset), sources.index, sources.generation)
+        self._positions = Positions(sources.generation, sources.marks)
+        self._renderer = Renderer(SelectionMatcher(self.selection, sources.ruleset), sources.index, self._positions)
         self._progress = _Progress(tuple(cursor), with_snapshot)
 
     @property
@@ -264,7 +266,7 @@ class SubscriptionReader:
         """What became of the documents of these changes, as far as the state shows them; the others come later."""
         notices: list[Notice] = []
         for event, change, lookup in await self._look_up(shard, events):
-            position = str(Position(self.generation, shard, event.oseq))
+            position = str(self._positions.of(shard, event.oseq, change.offset))
             changes = self._renderer.document_changes(lookup.documents, change, position, self._is_ahead)
             runs = runs_of(change, position)
             self._advance(shard, event.oseq)

@@ -8,6 +8,8 @@ from base64 import b64encode
 from collections.abc import Iterable
 from datetime import datetime
 
+from msgspec import structs
+
 from stream_car.codec.times import from_micros, to_micros
 from stream_car.core.stored import LOWEST
 from stream_car.local.engine import Engine
@@ -24,6 +26,7 @@ from stream_car.queries.answers import (
     Step,
     TimelineMember,
 )
+from stream_car.queries.changes import Position
 from stream_car.subscriptions.events import DocumentChange, Event, ScopeChange
 
 Facts = dict[str, object]
@@ -62,7 +65,7 @@ def facts(engine: Engine) -> Facts:
         "frontiers": [[_frontier(frontier) for frontier in engine.frontier(parts)] for parts in SCOPES],
         "as_of": [_frontier(frontier) for frontier in engine.frontier(SCOPES[0], as_of=from_micros(AS_OF))],
         "histories": [[_history(history) for history in engine.history(parts)] for parts in SCOPES],
-        "changes": [[change.position, _number(change), _change(change)] for change in changes],
+        "changes": [[str(_position(change)), _position(change).number, _change(change)] for change in changes],
         "rejected": [_rejected(rejected) for rejected in engine.rejected(limit=1000)],
         "pending": [_pending(document) for document in engine.pending()],
         "answers": {text: [result.id for result in engine.query(text).results] for text in QUESTIONS},
@@ -134,14 +137,14 @@ def _unmarked(event: Event) -> str | None:
 
 def _event(event: Event) -> list[object]:
     if isinstance(event, ScopeChange):
-        return ["change", _unmarked(event), event.change.position, _change(event.change)]
+        return ["change", _unmarked(event), str(_position(event.change)), _change(event.change)]
     assert isinstance(event, DocumentChange)
     return ["change", _unmarked(event), event.id, event.in_force]
 
 
-def _number(change: Change) -> int:
-    """The number at the end of a position."""
-    return int(change.position.rpartition("/")[2])
+def _position(change: Change) -> Position:
+    """The position of a change without its mark, which earlier releases did not have."""
+    return structs.replace(Position.parse(change.position), mark="")
 
 
 def _micros(time: datetime | None) -> int | None:

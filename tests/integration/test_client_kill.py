@@ -14,6 +14,7 @@ import stream_car
 from stream_car import Engine
 from stream_car.api.arguments import ALL
 from stream_car.api.json import to_json
+from stream_car.queries.changes import Position
 from stream_car.subscriptions.cursor import Cursor
 from tests.support.http_service import LINES, Running, serving
 from tests.support.processes.publisher import RULE_PACKS, message
@@ -99,7 +100,7 @@ async def catch_up(record: Record, engine: Engine) -> None:
 
 def number_of(position: str) -> int:
     """Return the number in the position of a change."""
-    return int(position.rpartition("/")[2])
+    return Position.parse(position).number
 
 
 def check(lines: list[str], changes: dict[int, str], times: int) -> None:

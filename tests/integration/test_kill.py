@@ -17,7 +17,7 @@ from stream_car.core.documents import Document
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import Record
 from stream_car.processing.fold import CHANGES, Fold
-from stream_car.queries.changes import Position, listed_change
+from stream_car.queries.changes import Positions, listed_change
 from tests.simulation.world import World, finish
 from tests.support.processes.publisher import BATCH_MAX, RULE_PACKS, message
 from tests.support.repository import ROOT
@@ -56,7 +56,7 @@ class UninterruptedRun:
         records = list(run_sync(directory._log.fetch(0, 0, ALL)))
         assert records[: len(self.records)] == self.records
         assert [record.value for record in records] == [message(n) for n in range(len(records))]
-        self._advance(records, directory.generation)
+        self._advance(records, Positions(directory.generation, directory.marks))
         state = self._world.store.state
         cut, values = run_sync(projection.store.peek(0, list(state.values)))
         rows: list[tuple[int]] = projection.file.connection.execute("SELECT COUNT(*) FROM entries").fetchall()
@@ -65,7 +65,7 @@ class UninterruptedRun:
         assert run_sync(projection.change_log.last(0)) == len(self._world.journal.events)
         assert list(engine.changes(limit=ALL)) == self.changes
 
-    def _advance(self, records: list[Record], generation: str) -> None:
+    def _advance(self, records: list[Record], positions: Positions) -> None:
         self.records += records[len(self.records) :]
         self._world.log.end = len(records)
         events = self._world.journal.events
@@ -73,9 +73,10 @@ class UninterruptedRun:
         while finish(self._shard.run_once()):
             pass
         self.changes += [
-            listed_change(Position(generation, 0, event.oseq), msgspec.json.decode(event.value, type=FrontierChange))
+            listed_change(positions.of(0, event.oseq, change.offset), change)
             for event in events[first:]
             if event.stream == CHANGES
+            for change in [msgspec.json.decode(event.value, type=FrontierChange)]
         ]
 
 

@@ -13,6 +13,7 @@ from stream_car.api import requests as r
 from stream_car.core import pages
 from stream_car.core.documents import Document
 from stream_car.queries import answers as a, paging
+from stream_car.queries.changes import Position
 from stream_car.queries.paging import joined
 from tests.support.engines import document, engine, on_day
 from tests.support.http_service import serving
@@ -85,8 +86,8 @@ def test_changes_of_many_scopes_by_pages_are_those_at_once(limit: int) -> None:
                 assert len(page) <= limit
                 listed += page
             assert tuple(listed) == car.changes(scope, limit=10_000)
-            assert [int(change.position.rpartition("/")[2]) for change in listed] == sorted(
-                {int(change.position.rpartition("/")[2]) for change in listed}
+            assert [Position.parse(change.position).number for change in listed] == sorted(
+                {Position.parse(change.position).number for change in listed}
             )
 
 

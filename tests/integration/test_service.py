@@ -10,6 +10,7 @@ import pytest
 from stream_car.codec import format_time
 from stream_car.errors import InvalidRequest
 from stream_car.http import server
+from stream_car.queries.changes import Position
 from stream_car.settings import ServerSettings
 from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.engines import DAY, NOW, StoppedClock, day
@@ -48,7 +49,7 @@ async def test_every_request_of_the_library_can_be_sent() -> None:
     assert audit["repaired"] == ["denial-1"]
     assert [member["id"] for member in frontier[0]["in_force"]] == ["denial-1"]
     assert [member["id"] for member in history[0]["members"]] == ["claim-1", "denial-1"]
-    assert [int(change["position"].rpartition("/")[2]) for change in changes] == [1, 2]
+    assert [Position.parse(change["position"]).number for change in changes] == [1, 2]
     assert explained["status"] == "superseded"
     assert rules["packs"][0]["name"] == "talk"
     assert (status["documents"], status["cursor"].rpartition(":")[0]) == (2, status["generation"])

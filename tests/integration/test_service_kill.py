@@ -12,6 +12,7 @@ import pytest
 import stream_car
 from stream_car.api.arguments import ALL
 from stream_car.api.json import to_json
+from stream_car.queries.changes import Position
 from stream_car.subscriptions.cursor import Cursor
 from tests.support.http_service import LINES, received_events
 from tests.support.processes.publisher import RULE_PACKS, message
@@ -108,7 +109,7 @@ def kill_often(folder: Path, times: int, seed: int) -> None:
     with stream_car.open(folder, rules=RULE_PACKS) as engine:
         assert engine.status().next_offset >= publisher.acknowledged >= times
         listed = engine.changes(limit=ALL)
-        changes = {int(change.position.rpartition("/")[2]): to_json(change).encode() for change in listed}
+        changes = {Position.parse(change.position).number: to_json(change).encode() for change in listed}
     assert follower.changes == changes
 
 

@@ -11,6 +11,7 @@ from stream_car.codec import format_time
 from stream_car.core.rule_pack import Key, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.local.projection import SNAPSHOT_ITEMS
+from stream_car.queries.changes import Position
 from stream_car.settings import ServerSettings
 from stream_car.subscriptions.cursor import Cursor
 from stream_car.subscriptions.events import Notice, Selection
@@ -33,10 +34,10 @@ SPELLED = Ruleset(
 )
 
 
-def shard_and_number(change: Change) -> tuple[str, int]:
+def shard_and_number(change: Change) -> tuple[int, int]:
     """Return what changes are listed by."""
-    _, shard, number = change.position.split("/")
-    return shard, int(number)
+    position = Position.parse(change.position)
+    return position.shard, position.number
 
 
 def change_in(event: ReceivedEvent) -> DocumentChange:

@@ -184,6 +184,43 @@ def test_a_cursor_of_another_log_is_answered_with_a_snapshot_of_now(after: str) 
         assert (reset.reason, kinds(events)[0]) == ("cursor_log", SnapshotBegin)
 
 
+@pytest.mark.parametrize("mark", ["", "@", "@1-abcdefabcdef", "@99-{}", "@x"])
+def test_a_position_of_another_log_is_an_error_with_a_cure(mark: str) -> None:
+    with engine() as car:
+        car.publish([CLAIM, DENIAL])
+        digest = car.directory.marks.mark().partition("-")[2]
+        place = car.changes()[0].position.partition("@")[0]
+        with pytest.raises(InvalidRequest, match="Omit it to start with the first change") as caught:
+            car.changes(after=place + mark.format(digest))
+
+        assert caught.value.code == "after"
+
+
+def test_a_position_from_before_a_restore_is_an_error_however_long_the_restored_log_grows(tmp_path: Path) -> None:
+    with engine(tmp_path / "data") as car:
+        car.publish([document(f"before-{n}", topic="tea") for n in range(5)])
+        kept = car.changes(limit=1000)[-1].position
+        copy(tmp_path / "data", tmp_path / "backup")
+        car.publish([document(f"lost-{n}", topic="tea") for n in range(5)])
+        lost = car.changes(limit=1000)[-1].position
+    with engine(tmp_path / "backup") as car:
+        car.publish([document(f"after-{n}", topic="tea") for n in range(30)])
+        with pytest.raises(InvalidRequest, match="another log"):
+            car.changes(after=lost)
+        assert [change.cause.id for change in car.changes(after=kept, limit=1000)] == [f"after-{n}" for n in range(30)]
+
+
+def test_an_event_has_the_position_under_which_its_change_is_listed() -> None:
+    with engine() as car:
+        car.publish([CLAIM])
+        first = car.changes()[-1].position
+        cursor = car.status().cursor
+        car.publish([DENIAL])
+        events = [event for event in car.subscribe(after=cursor) if isinstance(event, DocumentChange)]
+
+        assert {event.position for event in events} == {change.position for change in car.changes(after=first)}
+
+
 def test_a_cursor_from_before_a_restore_is_reset_however_long_the_restored_log_grows(tmp_path: Path) -> None:
     with engine(tmp_path / "data") as car:
         car.publish([document(f"before-{n}", topic="tea") for n in range(5)])

@@ -13,15 +13,16 @@ generations = st.text("0123456789abcdef-x", min_size=1).filter(lambda text: "/" 
 numbers = st.integers(0, 10**16 - 1)
 
 
-@given(generations, numbers, numbers)
-def test_a_position_survives_its_text(generation: str, shard: int, number: int) -> None:
-    position = Position(generation, shard, number)
+@given(generations, numbers, numbers, st.sampled_from(["", "7-0a1b2c"]))
+def test_a_position_survives_its_text(generation: str, shard: int, number: int, mark: str) -> None:
+    position = Position(generation, shard, number, mark)
 
     assert Position.parse(str(position)) == position
 
 
 def test_a_position_has_generation_shard_and_number() -> None:
     assert str(Position("5ab-3-2x3", 1, 42)) == "5ab-3-2x3/1/42"
+    assert str(Position("5ab-3-2x3", 1, 42, "7-0a1b2c")) == "5ab-3-2x3/1/42@7-0a1b2c"
 
 
 @pytest.mark.parametrize(
