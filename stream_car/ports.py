@@ -230,7 +230,7 @@ class IndexedDocument(Struct, frozen=True, kw_only=True, gc=False):
     document: Document
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
-    aliases: tuple[str, ...] = ()  # other names of the document, or of the record of which it is an edition
+    aliases: tuple[tuple[str, str], ...] = ()  # other names of it or of its record, each with the scope of that
     terms: DocumentTerms | None = None  # the document's terms, if they have been computed already
 
 
@@ -283,6 +283,6 @@ class AnchorIndex(Protocol):
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
         """Return the names of up to `limit` scopes that have all these pairs, in order of name.
 
-        A scope that has been listed stays listed. The key `scope_names.ALIAS` finds by an alias of a document: the
-        scope of its record, or the link scope of its id if it has no record.
+        A scope that has been listed stays listed. The key `scope_names.ALIAS` finds by an alias of a document the
+        scope that came with it.
         """

@@ -12,7 +12,7 @@ import msgspec
 
 from stream_car.core.documents import Document, ScopeMap, Value
 from stream_car.core.rule_pack import REPLACED, UPDATED, CaseFold, Keys, Rule, RulePack
-from stream_car.core.scope_names import RECORD, keys_of, part_name
+from stream_car.core.scope_names import RECORD, keys_of, link_scope, part_name, record_scope
 from stream_car.errors import InvalidDocument
 
 
@@ -192,8 +192,12 @@ class Ruleset:
             raise _too_many_scopes(document)
         return distinct
 
-    def aliases(self, document: Document) -> tuple[str, ...]:
-        """Return the names by which people may ask for a document, at most 1,024: values of keys with `by_name`."""
+    def aliases(self, document: Document) -> tuple[tuple[str, str], ...]:
+        """Return the names by which people may ask for a document, each with the scope that it stands for.
+
+        They are the values of keys with `by_name`, at most 1,024. The scope is that of the document's record, or
+        without a record the link scope of its id.
+        """
         folds = self._naming_keys[self.pack_of[document.type].name]
         if not folds:
             return ()
@@ -203,7 +207,9 @@ class Ruleset:
             for key in scope_map.keys() & folds.keys()
             for value in scope_map[key]
         )
-        return tuple(dict.fromkeys(islice(names, SCOPES_MAX)))
+        records = document.records
+        scope = record_scope(records[0]) if records else link_scope(document.id)
+        return tuple([(name, scope) for name in dict.fromkeys(islice(names, SCOPES_MAX))])
 
     def aliases_spelt(self, name: str) -> tuple[str, ...]:
         """Return how `aliases` may spell a name."""

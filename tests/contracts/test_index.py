@@ -57,10 +57,14 @@ async def test_what_was_applied_is_found_by_the_next_call(index: AnchorIndex) ->
     assert await index.position() == 1
 
 
-async def test_an_alias_finds_the_scope_of_the_record_or_else_the_links_to_the_document(index: AnchorIndex) -> None:
-    edition = Document(id="R-1@2", type="advisory", time=1, scope=({"record": ("R-1",)},))
-    single = IndexedDocument(document=Document(id="S, 1", type="advisory", time=1), aliases=("CVE-1",))
-    await index.apply([IndexedDocument(document=edition, aliases=("CVE-1", "a=b, c")), single], (), 2)
+async def test_an_alias_finds_the_scopes_that_came_with_it(index: AnchorIndex) -> None:
+    edition, single = Document(id="R-1@2", type="advisory", time=1), Document(id="S, 1", type="advisory", time=1)
+    aliases = (("CVE-1", "record=R-1"), ("a=b, c", "record=R-1"))
+    documents = [
+        IndexedDocument(document=edition, aliases=aliases),
+        IndexedDocument(document=single, aliases=(("CVE-1", 'document="S, 1"'),)),
+    ]
+    await index.apply(documents, (), 2)
 
     assert list(await index.scopes([(ALIAS, "CVE-1")], 10)) == ['document="S, 1"', "record=R-1"]
     assert list(await index.scopes([(ALIAS, "a=b, c")], 10)) == ["record=R-1"]

@@ -39,7 +39,6 @@ from stream_car.adapters.search.term_store import TermStore
 from stream_car.adapters.search.uncommitted_documents import UncommittedDocument, UncommittedDocuments
 from stream_car.adapters.search.writer import Writer, translate_read_errors, translate_write_errors
 from stream_car.core.documents import Document
-from stream_car.core.scope_names import link_scope, record_scope
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.lock import FileLock
 from stream_car.files.seals import Verdict, break_seal, compare_with_seal, seal
@@ -74,14 +73,6 @@ def find_index_fault(folder: Path) -> str:
     if not (folder / "format").is_file() or not (folder / "format").read_text("utf-8", "replace").startswith(FORMAT):
         return "It has another format."
     return ""
-
-
-def _aliases(indexed: IndexedDocument) -> Iterator[tuple[str, str]]:
-    """Yield the aliases of a document, each with the scope that it is listed under."""
-    if indexed.aliases:
-        records = indexed.document.records
-        scope = record_scope(records[0]) if records else link_scope(indexed.document.id)
-        yield from ((alias, scope) for alias in indexed.aliases)
 
 
 def _are_words_whole(words: Path, compare: Callable[[Path], Verdict]) -> bool:
@@ -182,7 +173,7 @@ class TantivyIndex:
                 self._replace(indexed.document.id, UncommittedDocument(indexed, number, document_terms))
                 self._writer.add(document_row(indexed, number, document_terms))
         self._scopes.add(chain(scopes, (scope for indexed in documents for scope in indexed.scopes)))
-        self._scopes.add_aliases(chain.from_iterable(map(_aliases, documents)))
+        self._scopes.add_aliases(alias for indexed in documents for alias in indexed.aliases)
         self._position = position
         self._commit_if_due(UNCOMMITTED_MAX)
 

@@ -111,11 +111,13 @@ def test_a_record_that_was_applied_earlier_is_indexed_if_it_is_still_the_current
     assert feed.scopes == {"topic=tea", "place=home", "topic=rain", "topic=moon"}
 
 
-def test_the_values_of_keys_by_which_people_ask_are_aliases() -> None:
+def test_the_values_of_keys_by_which_people_ask_are_aliases_of_the_record_or_else_of_the_document() -> None:
     feed = batch()
-    claim = document("claim", topic="Tea", theme="MILK", place="home", colour="green")
-    feed.add_applied([applied(claim, "accepted", *TEA)], {})
-    [entry] = feed.documents
+    claim = document("claim, 1", topic="Tea", theme="MILK", place="home", colour="green")
+    edition = document("edition", topic="Tea", record="R-1")
+    feed.add_applied([applied(each, "accepted", *TEA) for each in (claim, edition)], {})
+    alone, recorded = feed.documents
 
-    assert sorted(entry.aliases) == ["milk", "tea"]
+    assert sorted(alone.aliases) == [("milk", 'document="claim, 1"'), ("tea", 'document="claim, 1"')]
+    assert recorded.aliases == (("tea", "record=R-1"),)
     assert RULESET.aliases_spelt("Tea") == ("tea",)
