@@ -37,9 +37,13 @@ class Calls(ABC):
     have their attributes only with `include=["attributes"]`.
     """
 
-    @abstractmethod
     def call(self, request: r.Request[A]) -> A:
         """Carry out a request; see `api.service.Service.call` for the errors."""
+        return self._carry_out(check_request(request))
+
+    @abstractmethod
+    def _carry_out(self, request: r.Request[A]) -> A:
+        """Carry out a request that was checked."""
 
     @abstractmethod
     def publish(self, documents: Publishables) -> a.Published:

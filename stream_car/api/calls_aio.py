@@ -37,9 +37,13 @@ class AsyncCalls(ABC):
     have their attributes only with `include=["attributes"]`.
     """
 
-    @abstractmethod
     async def call(self, request: r.Request[A]) -> A:
         """Carry out a request; see `api.service.Service.call` for the errors."""
+        return await self._carry_out(check_request(request))
+
+    @abstractmethod
+    async def _carry_out(self, request: r.Request[A]) -> A:
+        """Carry out a request that was checked."""
 
     @abstractmethod
     async def publish(self, documents: Publishables) -> a.Published:

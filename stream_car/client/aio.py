@@ -28,7 +28,7 @@ from stream_car.client.retries import (
     read_answer,
 )
 from stream_car.client.subscription import StreamConnection
-from stream_car.codec import Publishables, check_request, iterate_documents
+from stream_car.codec import Publishables, iterate_documents
 from stream_car.errors import StreamCarError
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
@@ -62,8 +62,7 @@ class AsyncClient(AsyncCalls):
         """Close the connections; closing again is harmless."""
         await self._http.aclose()
 
-    async def call(self, request: r.Request[A]) -> A:
-        request = check_request(request)
+    async def _carry_out(self, request: r.Request[A]) -> A:
         if isinstance(request, Divisible):
             return cast(A, await self._call_in_parts(request))
         if isinstance(request, Listing):

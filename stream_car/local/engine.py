@@ -12,7 +12,7 @@ from stream_car.api import arguments, requests as r
 from stream_car.api.arguments import RulesArgument
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
-from stream_car.codec import Publishables, check_request, encode_batches
+from stream_car.codec import Publishables, encode_batches
 from stream_car.codec.expectations import must_be
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
@@ -78,8 +78,8 @@ class Engine(Calls):
         finally:
             self.directory.close()
 
-    def call(self, request: r.Request[A]) -> A:
-        return run_sync(self._service.call(check_request(request)))
+    def _carry_out(self, request: r.Request[A]) -> A:
+        return run_sync(self._service.call(request))
 
     def publish(self, documents: Publishables) -> a.Published:
         batches = encode_batches(documents, count_max=PUBLISH_MAX, bytes_max=PUBLISH_BYTES_MAX)

@@ -32,7 +32,7 @@ from stream_car.cluster.connections import Connections, Plan
 from stream_car.cluster.service import ClusterService
 from stream_car.cluster.shard_runner import ShardRunner, WorkerEvent
 from stream_car.cluster.shared_log import KafkaReaders
-from stream_car.codec import Publishables, check_request, encode_document, iterate_documents
+from stream_car.codec import Publishables, encode_document, iterate_documents
 from stream_car.core.rules import Ruleset
 from stream_car.ports import Hop, ShardId
 from stream_car.processing.headers import FrontierHeader
@@ -63,8 +63,8 @@ class ServiceCalls(AsyncCalls):
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    async def call(self, request: r.Request[A]) -> A:
-        return await self.service.call(check_request(request))
+    async def _carry_out(self, request: r.Request[A]) -> A:
+        return await self.service.call(request)
 
     async def publish(self, documents: Publishables) -> a.Published:
         return await self.service.call(r.Publish(documents=tuple(map(encode_document, iterate_documents(documents)))))

@@ -177,7 +177,7 @@ class BlockingCalls(Calls):
     def __init__(self, background: Background[AsyncCalls]) -> None:
         self._background = background
 
-    def call(self, request: r.Request[A]) -> A:
+    def _carry_out(self, request: r.Request[A]) -> A:
         return self._background.run(self._background.value.call(request))
 
     def publish(self, documents: Publishables) -> a.Published:
