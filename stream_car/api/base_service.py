@@ -174,7 +174,8 @@ class BaseService(ABC):
     @answers(r.Publish)
     async def publish(self, request: r.Publish) -> a.Published:
         messages = [Message(value=value) for value in request.documents]
-        return a.Published.of(_with_hint(request.documents, await self.write(messages, request.client)))
+        published = a.Published.of(await self.write(messages, request.client))
+        return _with_hint(request.documents, published) if "rejected" in published.outcomes else published
 
     @answers(r.Replay)
     async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:
@@ -195,7 +196,7 @@ class BaseService(ABC):
                 depth=request.depth,
                 as_of=as_of,
                 budget=request.budget,
-                options=_options(view, request.include),
+                options=view.options.including(request.include),
             ),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
@@ -204,14 +205,16 @@ class BaseService(ABC):
     @answers(r.Search)
     async def search(self, request: r.Search) -> tuple[a.Evidence, ...]:
         return await self.read(
-            lambda view: view.queries.search(request.text, request.k, options=_options(view, request.include)),
+            lambda view: view.queries.search(request.text, request.k, options=view.options.including(request.include)),
         )
 
     @answers(r.Resolve)
     async def resolve(self, request: r.Resolve) -> tuple[a.Resolution, ...]:
         as_of = _micros(request.as_of)
         return await self.read(
-            lambda view: view.queries.resolve(request.names, as_of=as_of, options=_options(view, request.include)),
+            lambda view: view.queries.resolve(
+                request.names, as_of=as_of, options=view.options.including(request.include)
+            ),
             min_revisions=request.min_revisions,
             timeout_ms=request.timeout_ms,
         )
@@ -247,7 +250,11 @@ class BaseService(ABC):
         as_of = _micros(request.as_of)
         return await self.read(
             lambda view: view.scopes.frontier(
-                pairs, as_of=as_of, after=request.after, limit=request.limit, options=_options(view, request.include)
+                pairs,
+                as_of=as_of,
+                after=request.after,
+                limit=request.limit,
+                options=view.options.including(request.include),
             )
         )
 
@@ -273,7 +280,7 @@ class BaseService(ABC):
     async def explain(self, request: r.Explain) -> a.Explanation:
         as_of = _micros(request.as_of)
         return await self.read(
-            lambda view: view.scopes.explain(request.name, as_of=as_of, options=_options(view, request.include))
+            lambda view: view.scopes.explain(request.name, as_of=as_of, options=view.options.including(request.include))
         )
 
     @answers(r.GetPending)
@@ -317,21 +324,17 @@ def _listed(shard_id: ShardId, record: QuarantinedRecord) -> a.Quarantined:
     )
 
 
-def _with_hint(documents: Sequence[bytes], receipts: Sequence[Receipt]) -> Sequence[Receipt]:
+def _with_hint(documents: Sequence[bytes], published: a.Published) -> a.Published:
     """Return receipts of which the first rejected one says so if its document looks like a publisher's own format."""
-    at = next((at for at, receipt in enumerate(receipts) if receipt.outcome == "rejected"), None)
-    guess = guess_format(documents[at]) if at is not None and len(documents[at]) <= DEFAULT_LIMITS.document else None
-    if at is None or guess is None:
-        return receipts
+    receipts = published.receipts
+    at = next(at for at, receipt in enumerate(receipts) if receipt.outcome == "rejected")
+    guess = guess_format(documents[at]) if len(documents[at]) <= DEFAULT_LIMITS.document else None
+    if guess is None:
+        return published
     cure = f"publish its file with `stream-car publish --format {guess.name} FILE`"
     hint = f"The document may be in the format {guess.name}: {guess.about}. If so, {cure}."
     hinted = replace(receipts[at], reason=f"{receipts[at].reason} {hint}")
-    return [*receipts[:at], hinted, *receipts[at + 1 :]]
-
-
-def _options(view: View, include: Sequence[str]) -> ReadOptions:
-    """Return how a question is read that includes these parts of documents."""
-    return replace(view.options, attributes=True) if include else view.options
+    return replace(published, receipts=(*receipts[:at], hinted, *receipts[at + 1 :]))
 
 
 def _micros(time: datetime | None) -> int | None:

@@ -73,16 +73,15 @@ class Fold:
             return DecodedRecord(InvalidDocument("encoding", reason), (), at)
         try:
             statement = decode(record.value, key=record.key, headers=record.headers)
+            digest = content_digest(statement)[:DIGEST_BYTES] if isinstance(statement, Document) else b""
             scopes = self.scopes(statement)
-            if isinstance(statement, Document):
-                at = Input(record.offset, record.append_time, content_digest(statement)[:DIGEST_BYTES])
         except InvalidDocument as error:
             return DecodedRecord(error.as_value(), (), at)
         except MemoryError:
             raise
         except Exception as error:
             return DecodedRecord(Undecodable(error), (), at)
-        return DecodedRecord(statement, scopes, at)
+        return DecodedRecord(statement, scopes, Input(record.offset, record.append_time, digest))
 
     def keys_needed(self, decoded: DecodedRecord) -> list[bytes]:
         content = decoded.content
@@ -222,9 +221,9 @@ class Fold:
                 yield missing
         if new.optional is not None or (old is not None and old.optional is not None):
             yield from self._update_queue(state, header, old, new, effects)
+        effects.touched.append(document_key(new.entry.id))
         state.put(new)
         header.documents += (not new.retracted) - (old is not None and not old.retracted)
-        effects.touched.append(document_key(new.entry.id))
 
     def _place(self, state: State, remaining: list[Placement], effects: Effects) -> list[bytes]:
         """Pass the placements from the intake to the frontier. The two-hop form has a log between the two.

@@ -5,7 +5,7 @@ that the store has no value for the key. A value that was set by key can be read
 look-up. Sharing an entry when it is loaded costs one search in each of its scopes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import chain, islice
 from math import ceil
 from sys import intern
@@ -20,7 +20,7 @@ from stream_car.core.timeline import FOLDER, scope_key, share_entry
 from stream_car.errors import Halted
 from stream_car.processing.headers import ForwardedOffsets, FrontierHeader, Header
 from stream_car.processing.outcomes import OUTCOMES, OutcomePage
-from stream_car.processing.quarantine import QUARANTINE, Quarantine
+from stream_car.processing.quarantine import QUARANTINE, Quarantine, touched_keys
 
 HEADER = b"h"
 PENDING = b"w"
@@ -207,3 +207,12 @@ def decode_value(key: bytes, value: bytes | None) -> Value:
     except (msgspec.DecodeError, KeyError) as error:
         reason = f"The stored value of {key!r} cannot be read. Rebuild the state from the log."
         raise Halted("damaged", reason) from error
+
+
+def quarantined_keys(states: Iterable[Mapping[bytes, bytes]]) -> frozenset[bytes] | None:
+    """Return the keys that the records in quarantine might have changed, or `None` if it may be any.
+
+    `states` are what was read of each shard, with the key `QUARANTINE`.
+    """
+    values = [decode_value(QUARANTINE, raw[QUARANTINE]) for raw in states if QUARANTINE in raw]
+    return touched_keys(value for value in values if isinstance(value, Quarantine)) if values else frozenset()

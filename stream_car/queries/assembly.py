@@ -141,7 +141,8 @@ def _group_of(
     superseded = dict.fromkeys(step.id for path in path_to.values() for step in path if step.id not in path_to)
     reasons = _why_incomplete(walk)
     why_superseded = reasons_on_paths(walk.anchor, path_to.values())
-    why_superseded.setdefault(walk.anchor, list(reasons_of(walk)))
+    if walk.anchor not in why_superseded:
+        why_superseded[walk.anchor] = list(reasons_of(walk))
     return Group(
         anchor=evidence_of(
             walk.nodes[walk.anchor].entry, fates, active=walk.is_active, reasons=why_superseded[walk.anchor]

@@ -95,6 +95,10 @@ class ReadOptions(Struct, frozen=True):
     timer: StageTimer = no_timer
     attributes: bool = False
 
+    def including(self, parts: Sequence[str]) -> "ReadOptions":
+        """Return these options for a question that shows these parts of documents too."""
+        return replace(self, attributes=True) if parts else self
+
 
 DEFAULT_OPTIONS = ReadOptions()
 

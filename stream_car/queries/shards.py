@@ -9,7 +9,7 @@ reads again.
 Cost: one exchange per round, with all shards that the round touches.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -22,8 +22,8 @@ from stream_car.errors import Halted, StreamCarError
 from stream_car.ports import ShardId, SnapshotReader, Store
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
-from stream_car.processing.quarantine import QUARANTINE, Quarantine, touched_keys
-from stream_car.processing.state import HEADER, Value, decode_value
+from stream_car.processing.quarantine import QUARANTINE
+from stream_car.processing.state import HEADER, Value, decode_value, quarantined_keys
 from stream_car.processing.two_hop import FRONTIER
 
 Peek = Callable[[Sequence[bytes]], Awaitable[tuple[int, Mapping[bytes, bytes]]]]
@@ -205,7 +205,7 @@ class OneShardSource:
         if is_first_round:
             value = decode_value(HEADER, raw.get(HEADER))
             header = value if isinstance(value, Header) else Header()
-            self._overview = Overview(header.links > 0, header.pending, _quarantined_keys([raw]))
+            self._overview = Overview(header.links > 0, header.pending, quarantined_keys([raw]))
         values = {key: decode_value(key, raw.get(key)) for key in keys}
         for key, value in values.items():
             if value is None and key[:1] == b"p":
@@ -382,7 +382,7 @@ class ManyShardsSource:
                 self._has_fallen_back = True
         self._cut = cut
         if self._overview is None:
-            quarantined = _quarantined_keys([raw for _, raw in replies.values()])
+            quarantined = quarantined_keys([raw for _, raw in replies.values()])
             self._overview = Overview(has_links, pending, quarantined)
             applied_by_intakes = tuple(replies[ShardId("intake", shard)][0] for shard in range(self.partitions.intakes))
             self._reached = Reached(applied_by_intakes, tuple(changes))
@@ -408,12 +408,6 @@ class ManyShardsSource:
         if key not in raw and isinstance(scope, Scope) and scope.version == self._versions.get(name):
             raise _damaged(key)
         raise ShardMoved("A scope changed while it was read. Try again.")
-
-
-def _quarantined_keys(states: Iterable[Mapping[bytes, bytes]]) -> frozenset[bytes] | None:
-    """Return the keys that records in quarantine might have changed, or `None` if it may be any."""
-    values = [decode_value(QUARANTINE, raw[QUARANTINE]) for raw in states if QUARANTINE in raw]
-    return touched_keys(value for value in values if isinstance(value, Quarantine)) if values else frozenset()
 
 
 def _damaged(key: bytes) -> Halted:

@@ -107,7 +107,8 @@ class Snapshot:
         step = BATCH if self._pace is not None else len(missing)
         for at in range(0, len(missing), step):
             self.values.update(await self.source.read(missing[at : at + step]))
-            await self.yield_control()
+            if self._pace is not None:
+                await self.yield_control()
         self.rounds += 1
         self.lookups += len(missing)
 
@@ -131,7 +132,8 @@ class Snapshot:
                 bodies |= await index.documents(batch)
                 if self.source.pinned is not None:
                     bodies |= await self._earlier_bodies(self.source.pinned, batch, bodies)
-                await self.yield_control()
+                if self._pace is not None:
+                    await self.yield_control()
             self.index_versions.add(await index.version())
             return bodies
 
