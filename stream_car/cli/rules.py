@@ -1,8 +1,9 @@
-"""`rules show` and `rules check`: what rule packs say, what is wrong with one, and which documents it would connect."""
+"""`rules show`, `rules check` and `rules test`: what packs say, what is wrong with one, and examples of it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import asdict
@@ -10,6 +11,7 @@ from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
 from stream_car.api.json import to_json
+from stream_car.cli import options
 from stream_car.cli.console import emit, show, words
 from stream_car.cli.options import BROKEN, EXISTING_FILE, Session, command, is_typed, require
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, arrow, counted
@@ -19,14 +21,18 @@ from stream_car.core.rule_pack import REPLACED, REVISED, Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidDocument, InvalidRules
 from stream_car.ingest.files import read_documents
-from stream_car.rule_packs import Report, RuleConnection, examine_pack, load
+from stream_car.pictures.rule_pack import draw_rule_pack
+from stream_car.rule_packs import Report, RuleConnection, derived_for, examine_pack, load
+
+if TYPE_CHECKING:
+    from stream_car.local.rule_cases import CaseResult
 
 SHOWN_MAX = 20  # connections
 
 
 @click.group()
 def rules() -> None:
-    """Show rule packs, and check your own."""
+    """Show rule packs, check your own, and test it with examples."""
 
 
 @command("data", "url", name="show", group=rules)
@@ -52,7 +58,7 @@ def show_rules(session: Session, names: Sequence[str]) -> None:
             ruleset = Ruleset(calls.rules().packs)
     else:
         ruleset = load(names)
-    session.report_each(ruleset.packs, _draw_pack)
+    session.report_each(ruleset.packs, lambda pack: _draw_pack(pack, derived_for(pack, ruleset)))
     if not session.as_json:
         show(Text(f"rules digest {ruleset.digest}", FAINT))
 
@@ -65,15 +71,18 @@ def show_rules(session: Session, names: Sequence[str]) -> None:
     help="Documents to try the rules on; a few hundred are enough.  [default: documents made up from the rules]",
 )
 @click.option("--beside", multiple=True, metavar="NAME|FILE", help="A pack that yours builds on; may be repeated.")
-def check_rules(session: Session, file: Path, sample: Path | None, beside: Sequence[str]) -> None:
+@options.svg("what ends and what amends the documents of each type")
+def check_rules(session: Session, file: Path, sample: Path | None, beside: Sequence[str], svg: Path | None) -> None:
     """Check a rule pack of your own.
 
-    Reports everything that is wrong with it, and shows which documents it would connect. Exit code 2 if it cannot be
-    loaded.
+    Reports everything that is wrong with it, and shows which documents it would connect. Warns of what is probably not
+    meant: amendments that outlive what they amend, types that nothing ends, keys that no type has. Exit code 2 if the
+    pack cannot be loaded.
 
     Examples:
       stream-car rules check ./mine.toml
       stream-car rules check ./mine.toml --sample documents.jsonl
+      stream-car rules check ./mine.toml --svg mine.svg       draw the pack
     """
     documents, rejected = _read_sample(sample) if sample is not None else ([], Counter[str]())
     report = examine_pack(file, documents, beside=beside)
@@ -84,7 +93,40 @@ def check_rules(session: Session, file: Path, sample: Path | None, beside: Seque
         raise InvalidRules(report.problems)
     else:
         show(*_draw_report(report, rejected))
+    if report.ruleset is not None:
+        ruleset = report.ruleset
+        [pack] = (pack for pack in ruleset.packs if pack.name == report.name)
+        options.write_svg(svg, lambda: draw_rule_pack(pack, ruleset))
     require(not report.problems, BROKEN)
+
+
+@command(name="test", group=rules)
+@click.argument("files", type=EXISTING_FILE, nargs=-1, required=True)
+def test_rules(session: Session, files: Sequence[Path]) -> None:
+    """Test rule packs with examples of your own.
+
+    A file of cases has documents, and says which of them are in force and why; the page on rule packs describes it.
+    Exit code 1 if a case fails, 2 if a file or its packs cannot be read.
+
+    Examples:
+      stream-car rules test ./cases.toml
+      stream-car rules test ./cases.toml --json
+    """
+    from stream_car.local.rule_cases import run_cases  # imports the engine
+
+    results = [result for file in files for result in run_cases(file)]
+    session.report_each(results, _draw_result)
+    failed = sum(bool(result.failures) for result in results)
+    if not session.as_json:
+        words_failed = f", {counted(failed, 'failure')}" if failed else ""
+        show(Text(f"{counted(len(results), 'case')}{words_failed}", BAD if failed else IN_FORCE))
+    require(not failed)
+
+
+def _draw_result(result: "CaseResult") -> RenderableType:
+    if not result.failures:
+        return Text.assemble(("✔ ", IN_FORCE), words(result.name))
+    return Lines(Text.assemble(("✘ ", BAD), words(result.name)), *(words(f"    {text}") for text in result.failures))
 
 
 def _read_sample(path: Path) -> tuple[list[Document], Counter[str]]:
@@ -101,7 +143,7 @@ def _read_sample(path: Path) -> tuple[list[Document], Counter[str]]:
     return documents, rejected
 
 
-def _draw_pack(pack: RulePack) -> RenderableType:
+def _draw_pack(pack: RulePack, derived: Sequence[Rule]) -> RenderableType:
     lines = [Text.assemble(words(pack.name, "bold"), words(f"  {pack.description}", FAINT))]
     described = [(kind, pack.type_descriptions[kind]) for kind in pack.types if pack.type_descriptions.get(kind)]
     lines += [Text.assemble("  ", words(kind), words(f"  {text}", FAINT)) for kind, text in described]
@@ -113,7 +155,7 @@ def _draw_pack(pack: RulePack) -> RenderableType:
     notes += [words(f"  key {text}") for text in _keys(pack)]
     if pack.anchor_types:
         notes.append(words(f"  anchors: {', '.join(pack.anchor_types)}"))
-    return Lines(*lines, Rows(columns, map(_row, pack.rules)), *notes, Text())
+    return Lines(*lines, Rows(columns, map(_row, (*pack.rules, *derived))), *notes, Text())
 
 
 def _row(rule: Rule) -> tuple[Text, ...]:
@@ -121,7 +163,7 @@ def _row(rule: Rule) -> tuple[Text, ...]:
     return (
         words(rule.name),
         words(rule.superseding_type, IN_FORCE),
-        Text("supersedes" if supersedes else "amends"),
+        Text("supersedes" if supersedes else "amends, and follows" if rule.follows else "amends"),
         words(rule.superseded_type, VOID if supersedes else ""),
         words(", ".join(rule.scope_keys)),
         words(", ".join(rule.differ_on)),
@@ -161,6 +203,10 @@ def _draw_report(report: Report, rejected: Counter[str]) -> Iterator[Text]:
     if len(report.connections) > SHOWN_MAX:
         yield Text(f"  and {len(report.connections) - SHOWN_MAX:,} more; --json lists all", FAINT)
     yield from (words(text) for text in _labels(report))
+    if report.derived:
+        yield words("Rules that `follows` implies:")
+        yield from (_derived(rule) for rule in report.derived)
+    yield from (words(warning, WARN) for warning in report.warnings)
     if report.idle:
         yield words(f"Rules that connect nothing here: {', '.join(report.idle)}", WARN)
     if report.unknown:
@@ -185,6 +231,12 @@ def _labels(report: Report) -> Iterator[str]:
     if report.states:
         yield "What a document says of its record:"
         yield from (f"  {text}" for text in _states(report.states, report.ending_states))
+
+
+def _derived(rule: Rule) -> Text:
+    earlier = words(f"  {rule.superseded_type}", VOID)
+    scope = words(f"  {', '.join(rule.scope_keys)}", FAINT)
+    return Text.assemble(earlier, arrow(rule.name), words(rule.superseding_type, IN_FORCE), scope)
 
 
 def _connection(pair: RuleConnection) -> Text:

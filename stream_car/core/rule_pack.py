@@ -15,6 +15,7 @@ CaseFold = Literal["none", "lower", "upper"]
 REPLACED = "replaced"  # the outcome under a link, or under a rule that names none
 UPDATED = "updated"  # the outcome of an edition whose state is the same
 REVISED = "revised"  # the outcome of an edition that changes nothing material
+BASE_ENDED = "base_ended"  # the outcome of an amendment that ends because what it amends has ended
 
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +24,9 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `outcome` is the domain's word for what became of the earlier document, such as `fixed`. If the attributes in
     `material` are the same in both documents, and at least one is there, the outcome is `REVISED` instead. Neither
     field decides what voids what.
+
+    `follows` says what becomes of an amendment when what it amends is voided: it ends, too, or it stays. `None`, not
+    decided, means that it stays.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     differ_on: tuple[str, ...] = ()
     outcome: str = ""
     material: tuple[str, ...] = ()
+    follows: bool | None = None
 
 
 class Key(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from itertools import islice, product
 
 import msgspec
 
+from stream_car.core.derived_rules import derived_rules
 from stream_car.core.documents import Document, ScopeMap, Value
 from stream_car.core.rule_pack import REPLACED, UPDATED, CaseFold, Keys, Rule, RulePack
 from stream_car.core.scope_names import RECORD, keys_of, link_scope, part_name, record_scope
@@ -57,7 +58,9 @@ class Ruleset:
 
     def __init__(self, packs: Iterable[RulePack]) -> None:
         self.packs = tuple(sorted(packs, key=lambda pack: pack.name))
-        self.rules = {rule.name: rule for pack in self.packs for rule in pack.rules}
+        stated = [rule for pack in self.packs for rule in pack.rules]
+        self.derived = derived_rules(stated)  # the rules that no pack states, because `follows` implies them
+        self.rules = {rule.name: rule for rule in (*stated, *self.derived)}
         self.pack_of = {type_name: pack for pack in self.packs for type_name in pack.types}
         self._rules_by_keys: dict[str, dict[str, TypeRules]] = {}
         self._key_names = {pack.name: _key_names(pack) for pack in self.packs}
@@ -73,7 +76,7 @@ class Ruleset:
         self.amendable_types = {name for name in self.pack_of if any(r.amended_by for r in self._all_rules(name))}
         # the types that Stage 1 may return
         self.anchor_types = frozenset(name for pack in self.packs for name in (pack.anchor_types or pack.types))
-        self.digest = _digest(self.packs)
+        self.digest = _digest(self.packs, self.derived)
         # what becomes of a document that a rule voids if something material has changed; that of links is `REPLACED`
         self.outcomes = {rule.name: _outcome(rule) for rule in self.rules.values()}
         # what documents of a type say of their record, and the place of that among the states of their pack
@@ -83,7 +86,8 @@ class Ruleset:
         self.ending_types = {name for name, state in self.states.items() if state in self.pack_of[name].ending_states}
         self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
 
-    def _key_sets(self, type_name: str) -> tuple[Keys, ...]:
+    def key_sets(self, type_name: str) -> tuple[Keys, ...]:
+        """Return the key sets of the rules about a type, and that of its record."""
         key_sets = {
             tuple(sorted(rule.scope_keys))
             for rule in self.rules.values()
@@ -92,7 +96,7 @@ class Ruleset:
         return tuple(sorted(key_sets | {(RECORD,)}))
 
     def _scope_spec(self, type_name: str, pack: RulePack) -> ScopeSpec:
-        key_sets = self._key_sets(type_name)
+        key_sets = self.key_sets(type_name)
         wanted = {key for key_set in key_sets for key in key_set}
         as_published: dict[str, tuple[str, CaseFold]] = {key: (key, "none") for key in wanted}
         readings = as_published | self._key_names[pack.name]
@@ -109,7 +113,7 @@ class Ruleset:
         by_name = sorted(self.rules.values(), key=lambda rule: rule.name)
         supersede = [rule for rule in by_name if rule.effect == "supersede"]
         amend = [rule for rule in by_name if rule.effect == "amend"]
-        for keys in self._key_sets(type_name):
+        for keys in self.key_sets(type_name):
             rules = [rule for rule in supersede if tuple(sorted(rule.scope_keys)) == keys]
             amending = [rule for rule in amend if tuple(sorted(rule.scope_keys)) == keys]
             own = [rule for rule in rules if type_name in (rule.superseding_type, rule.superseded_type)]
@@ -220,7 +224,7 @@ class Ruleset:
         """Return the scope keys that rules of its type use and that no scope map of the document has."""
         spec = self._scope_specs[document.type]
         present = {key for scope_map in document.scope or ({},) for key in _parts_by_key(spec, scope_map)}
-        wanted = {key for keys in self._key_sets(document.type) for key in keys if key != RECORD}
+        wanted = {key for keys in self.key_sets(document.type) for key in keys if key != RECORD}
         return tuple(sorted(wanted - present))
 
 
@@ -310,28 +314,18 @@ def canonical_json(value: object) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def _digest(packs: Sequence[RulePack]) -> str:
+def _digest(packs: Sequence[RulePack], derived: Sequence[Rule]) -> str:
     """Return the digest that names a rule set in cursors, in Redis and in Kafka, so its form must never change.
 
     The names are spelled out here, so that a field can be renamed without a new digest. A field that is added later
     must be left out at its default value. Outcomes and states are left out altogether: they are words for what rules
-    decide, so data stays as it is when they change.
+    decide, so data stays as it is when they change. `follows` counts by the rules that it implies, if there are any.
     """
     form = [
         {
             "name": pack.name,
             "types": pack.types,
-            "rules": [
-                {
-                    "name": rule.name,
-                    "superseding_type": rule.superseding_type,
-                    "superseded_type": rule.superseded_type,
-                    "scope_keys": rule.scope_keys,
-                    "effect": rule.effect,
-                    "differ_on": rule.differ_on,
-                }
-                for rule in pack.rules
-            ],
+            "rules": [_digest_form(rule) for rule in pack.rules],
             "anchor_types": pack.anchor_types,
             "keys": {name: {"fold": key.fold, "rename": key.rename} for name, key in pack.keys.items()},
             "fixed": pack.fixed,
@@ -340,7 +334,20 @@ def _digest(packs: Sequence[RulePack]) -> str:
         }
         for pack in packs
     ]
+    if derived:
+        form.append({"derived": [_digest_form(rule) for rule in derived]})
     return hashlib.sha256(msgspec.json.encode(form, order="sorted")).hexdigest()[:16]
+
+
+def _digest_form(rule: Rule) -> dict[str, object]:
+    return {
+        "name": rule.name,
+        "superseding_type": rule.superseding_type,
+        "superseded_type": rule.superseded_type,
+        "scope_keys": rule.scope_keys,
+        "effect": rule.effect,
+        "differ_on": rule.differ_on,
+    }
 
 
 def _outcome(rule: Rule) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stream_car.codec.times import EARLIEST, format_time, from_micros, parse_time, to_micros
 from stream_car.core.documents import Document
-from stream_car.core.rule_pack import REPLACED, REVISED
+from stream_car.core.rule_pack import BASE_ENDED, REPLACED, REVISED
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD
 from stream_car.core.walk import WalkResult
@@ -113,6 +113,8 @@ class Fates:
         later = self.bodies.get(reason.id)
         if later is None:
             return f"{outcome} by {reason.id}"
+        if outcome == BASE_ENDED:
+            return f"ended with what it amended, by {later.title or later.id}"
         state, state_text, _ = self._state(later.type, later)
         if outcome == state != state_text:
             return state_text

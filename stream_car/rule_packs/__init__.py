@@ -5,11 +5,12 @@ once. Rules are data: no expressions, no code. Cost: reading a few small files.
 """
 
 from stream_car.rule_packs.loader import load, load_texts, read_pack, shipped_names, with_shipped_words
-from stream_car.rule_packs.report import Report, RuleConnection, examine_pack, invent_documents
+from stream_car.rule_packs.report import Report, RuleConnection, derived_for, examine_pack, invent_documents
 
 __all__ = [
     "Report",
     "RuleConnection",
+    "derived_for",
     "examine_pack",
     "invent_documents",
     "load",

@@ -6,8 +6,9 @@ name, so a key must be read in the same way wherever it is used. Cost: rules tim
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
+from stream_car.core.derived_rules import derived_rules, types_and_scope
 from stream_car.core.rule_pack import Key, Rule, RulePack
 from stream_car.suggest import did_you_mean, join_names
 
@@ -25,6 +26,8 @@ def find_problems(packs: Sequence[RulePack], elsewhere: Mapping[str, str] | None
         *_repeated_rule_names(packs),
         *_conflicting_rules(rules),
         *_unequal_differ_on(rules),
+        *_unfollowable(rules),
+        *_derived_names(rules),
         *_unequal_keys(packs),
         *_foreign_keys(packs),
     ]
@@ -77,7 +80,7 @@ def _repeated_rule_names(packs: Sequence[RulePack]) -> Iterator[str]:
 def _conflicting_rules(rules: Sequence[Rule]) -> Iterator[str]:
     """Yield the pairs of rules about the same types and scope: they either repeat or contradict each other."""
     for a, b in combinations(rules, 2):
-        if _types_and_scope(a) != _types_and_scope(b):
+        if types_and_scope(a) != types_and_scope(b):
             continue
         if a.effect == b.effect:
             yield f"The rules {a.name!r} and {b.name!r} have the same types, scope and effect. Remove one of them."
@@ -97,6 +100,30 @@ def _unequal_differ_on(rules: Sequence[Rule]) -> Iterator[str]:
                 f"but `differ_on` is {join_names(a.differ_on)} in one and {join_names(b.differ_on)} in the other. "
                 "Make them equal."
             )
+
+
+def _unfollowable(rules: Sequence[Rule]) -> Iterator[str]:
+    """Yield the amendments that follow what a rule with `differ_on` voids: only the values of others tell."""
+    stated = {types_and_scope(rule) for rule in rules}
+    for amendment, ending in product(rules, rules):
+        if not amendment.follows or ending.effect != "supersede" or not ending.differ_on:
+            continue
+        kind = amendment.superseding_type
+        own = (ending.superseding_type, kind, types_and_scope(ending)[2])
+        shares_scope = set(ending.scope_keys) <= set(amendment.scope_keys)
+        if ending.superseded_type == amendment.superseded_type and shares_scope and own not in stated:
+            yield (
+                f"The rule {amendment.name!r} follows {ending.superseded_type!r}, but the rule {ending.name!r} voids "
+                f"that only if {join_names(ending.differ_on)} differs, which {kind!r} cannot know. Write a rule by "
+                f"which {ending.superseding_type!r} voids {kind!r}, or remove `follows`."
+            )
+
+
+def _derived_names(rules: Sequence[Rule]) -> Iterator[str]:
+    names = {rule.name for rule in rules}
+    for rule in derived_rules(rules):
+        if rule.name in names:
+            yield f"The rule {rule.name!r} has the name of a rule that `follows` implies. Rename it."
 
 
 def _unequal_keys(packs: Sequence[RulePack]) -> Iterator[str]:
@@ -139,7 +166,3 @@ def _fold(key: str, pack: RulePack) -> str:
     spec: Key = pack.keys[key]
     target = pack.keys.get(spec.rename or key, spec)
     return spec.fold if spec.fold != "none" else target.fold
-
-
-def _types_and_scope(rule: Rule) -> tuple[str, str, tuple[str, ...]]:
-    return rule.superseding_type, rule.superseded_type, rule.scope_keys

@@ -33,7 +33,7 @@ _PACK_FIELDS = (
     "fixed",
 )
 _KEY_FIELDS = ("fold", "rename", "by_name")
-_RULE_FIELDS = ("name", "superseding", "superseded", "scope", "effect", "differ_on", "outcome", "material")
+_RULE_FIELDS = ("name", "superseding", "superseded", "scope", "effect", "differ_on", "outcome", "material", "follows")
 _FOLDS = ("none", "lower", "upper")
 _EFFECTS = ("supersede", "amend")
 _FORBIDDEN_CHARACTERS = frozenset('=,"\\')
@@ -193,6 +193,11 @@ class _Parser:
             self.report(f"{label} amends, so `differ_on` would have no effect. Remove `differ_on` or `effect`.")
         if effect == "amend" and ("outcome" in row or "material" in row):
             self.report(f"{label} amends, so nothing becomes of the earlier document. Remove `outcome` and `material`.")
+        follows = row.get("follows")
+        if effect != "amend" and follows is not None:
+            self.report(f'{label} supersedes, so `follows` would have no effect. Remove it, or add effect = "amend".')
+        elif not isinstance(follows, bool | None):
+            self.report(f"'follows' of {label} must be true or false.")
         return Rule(
             name=name,
             superseding_type=self.text(row, "superseding", label),
@@ -202,6 +207,7 @@ class _Parser:
             differ_on=tuple(sorted(set(differ_on))),
             outcome=self.label(row, "outcome", label) if "outcome" in row else "",
             material=self.strings(row, "material", f"`material` of {label}", default=()),
+            follows=follows if isinstance(follows, bool) else None,
         )
 
     def check_key_use(self, key: str, user: str, keys: Mapping[str, Key]) -> None:

@@ -16,6 +16,7 @@ from stream_car.core.documents import Document
 from stream_car.core.rule_pack import REPLACED, Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.rule_packs.loader import read_packs
+from stream_car.rule_packs.weaknesses import find_weaknesses
 
 _DAY = 86_400_000_000
 _START = 1_704_067_200_000_000  # 2024-01-01T00:00:00Z
@@ -39,7 +40,8 @@ class Report(Struct, frozen=True, kw_only=True):
     scope. `missing_keys` has rows of a type, a key that its rules need, and the number of its documents without that
     key. `unknown` are the types that no loaded pack declares, and `idle` the rules of the pack that connected nothing.
     `outcomes` has the word for what becomes of a document under each rule that voids, and `states` what types say of
-    their record.
+    their record. `derived` are the rules that `follows` implies for types of the pack. `warnings` say what is
+    allowed and probably not meant.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Report(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, str] = {}
     states: Mapping[str, str] = {}
     ending_states: tuple[str, ...] = ()
+    derived: tuple[Rule, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def examine_pack(path: str | Path, sample: Iterable[Document] = (), *, beside: Sequence[str | Path] = ()) -> Report:
@@ -84,7 +88,14 @@ def examine_pack(path: str | Path, sample: Iterable[Document] = (), *, beside: S
         outcomes={rule.name: rule.outcome or REPLACED for rule in pack.rules if rule.effect == "supersede"},
         states=pack.states,
         ending_states=pack.ending_states,
+        derived=derived_for(pack, rules),
+        warnings=find_weaknesses(pack, rules),
     )
+
+
+def derived_for(pack: RulePack, ruleset: Ruleset) -> tuple[Rule, ...]:
+    """Return the rules that `follows` implies for the types of a pack."""
+    return tuple(rule for rule in ruleset.derived if rule.superseded_type in pack.types)
 
 
 def _connections(documents: Sequence[Document], ruleset: Ruleset) -> Iterator[RuleConnection]:

@@ -59,7 +59,13 @@ def random_rules(random: Random, *, amending: float = 0.1) -> Ruleset:
         effect: Literal["amend", "supersede"] = "amend" if random.random() < amending else "supersede"
         name = f"{new}>{old} by {'+'.join(keys)}"
         rules[new, old, keys] = Rule(
-            name=name, superseding_type=new, superseded_type=old, scope_keys=keys, differ_on=on, effect=effect
+            name=name,
+            superseding_type=new,
+            superseded_type=old,
+            scope_keys=keys,
+            differ_on=on,
+            effect=effect,
+            follows=new < old if effect == "amend" else None,
         )
     return with_memory(Ruleset([RulePack(name="random", types=TYPES, rules=tuple(rules.values()))]))
 

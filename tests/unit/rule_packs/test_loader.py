@@ -14,6 +14,7 @@ from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Key, Rule
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD
+from stream_car.local.rule_cases import run_cases
 from stream_car.rule_packs import RuleConnection, examine_pack, load, read_pack, shipped_names, with_shipped_words
 from tests.support.repository import DATA, ROOT
 from tests.support.rule_packs import GOOD, rule, without_words, written
@@ -331,7 +332,7 @@ def examples(language: str) -> list[str]:
 
 
 def test_the_pack_of_the_page_loads_and_does_what_the_page_says(tmp_path: Path) -> None:
-    (text,) = examples("toml")
+    text, _ = examples("toml")
     path = written(tmp_path, text, "shipping.toml")
     rules = load([path])
     promise = document("p", "promise", 1, {"parcel": ("X-1",)})
@@ -342,6 +343,23 @@ def test_the_pack_of_the_page_loads_and_does_what_the_page_says(tmp_path: Path) 
     )
     assert rules.anchor_types == {"promise", "notice"}
     assert examine_pack(path).idle == ()
+
+
+def test_the_cases_of_the_page_hold(tmp_path: Path) -> None:
+    pack, cases = examples("toml")
+    written(tmp_path, pack, "shipping.toml")
+
+    results = list(run_cases(written(tmp_path, cases, "cases.toml")))
+
+    assert [result.failures for result in results] == [(), ()]
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_amendment_of_a_shipped_pack_says_whether_it_follows_and_implies_no_rule(name: str) -> None:
+    ruleset = load([name])
+
+    assert all(rule.follows is not None for rule in ruleset.rules.values() if rule.effect == "amend")
+    assert ruleset.derived == ()
 
 
 def test_the_python_of_the_page_runs(tmp_path: Path) -> None:

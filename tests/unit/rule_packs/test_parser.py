@@ -31,6 +31,16 @@ PROBLEMS = [
         r"The key 'topic' has no field 'case'. It may have 'fold', 'rename' and 'by_name'\.",
     ),
     (
+        "follows without amending",
+        GOOD + "follows = true\n",
+        r"The rule 'denial-voids-claim' supersedes, so `follows` would have no effect. Remove it, .*",
+    ),
+    (
+        "follows that is no answer",
+        GOOD + 'effect = "amend"\nfollows = "yes"\n',
+        r"'follows' of the rule 'denial-voids-claim' must be true or false\.",
+    ),
+    (
         "no name",
         GOOD.replace('name = "news"', ""),
         "The pack has no 'name'. Write name = .*",
