@@ -16,7 +16,7 @@ text{font:13px system-ui,sans-serif;fill:#1b1f24}
 .struck{text-decoration:line-through;fill:#57606a}.line{stroke:#57606a;fill:none}.grid{stroke:#d0d7de}
 .tip{fill:#57606a}.one{fill:#0969da}.two{fill:#bf8700}.three{fill:#1a7f37}.four{fill:#8250df}.bar{fill:#8c959f}
 .one,.two,.three,.four{fill-opacity:.75}
-.current{fill:#1a7f37}.mark{stroke:#cf222e;fill:none}
+.current{fill:#1a7f37}.mark{stroke:#cf222e;fill:none}.dashed{stroke-dasharray:5 4}
 @media (prefers-color-scheme:dark){
 text{fill:#e6edf3}.faint,.struck{fill:#9198a1}.paper{fill:#0d1117}.box,.superseded{fill:#161b22;stroke:#6e7681}
 .in-force{fill:#0f2d1a;stroke:#3fb950}.line{stroke:#9198a1}.grid{stroke:#30363d}.tip{fill:#9198a1}

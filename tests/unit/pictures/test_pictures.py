@@ -7,9 +7,12 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.paper import plots
-from stream_car.pictures import chain, svg, timeline
+from stream_car.core.rule_pack import Rule, RulePack
+from stream_car.core.rules import Ruleset
+from stream_car.pictures import chain, rule_pack, svg, timeline
 from stream_car.pictures.scatter import ChartPoint, draw_scatter
 from stream_car.queries.answers import Controlling, Ending, Evidence, Explanation, Group, History, Step, TimelineMember
+from stream_car.rule_packs import load
 
 EVIL = 'a<script>"&\x00\u202e]]>'
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -162,3 +165,25 @@ def test_a_line_describes_where_it_begins_and_ends_and_has_a_point_for_each_plac
 def test_long_words_are_cut_and_short_ones_are_not() -> None:
     assert svg.truncate("abcdef", 4) == "abc…"
     assert svg.truncate("abcd", 4) == "abcd"
+
+
+def test_a_rule_pack_is_drawn_with_every_rule_and_with_types_that_nothing_ends() -> None:
+    ruleset = load(["security"])
+    [pack] = ruleset.packs
+
+    drawn = rule_pack.draw_rule_pack(pack, ruleset)
+
+    assert set(pack.types) <= set(words(drawn))
+    assert description(drawn).replace("and ends with it", "").count(" ends ") == sum(
+        rule.effect == "supersede" for rule in pack.rules
+    )
+    assert description(drawn).count(" amends ") == sum(rule.effect == "amend" for rule in pack.rules)
+    assert "release_note ends advisory (fixed) by package, vulnerability." in description(drawn)
+
+
+def test_names_in_a_rule_pack_cannot_break_its_picture() -> None:
+    evil = EVIL.replace("\x00", "").replace("\u202e", "")
+    rule = Rule(name=evil, superseding_type=evil, superseded_type=evil, scope_keys=(evil,), outcome=evil)
+    pack = RulePack(name=evil, types=(evil, "alone"), rules=(rule,), type_descriptions={evil: evil})
+
+    assert "alone" in words(rule_pack.draw_rule_pack(pack, Ruleset([pack])))
