@@ -21,7 +21,7 @@ from stream_car.rule_packs import load
 from stream_car.suggest import join_names
 
 
-class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpectedEnd(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a document must be superseded: its outcome, by which document, by which rule. Any may be left out."""
 
     outcome: str = ""
@@ -38,7 +38,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     documents: tuple[Mapping[str, object], ...]
     in_force: tuple[str, ...]
-    superseded: Mapping[str, Reason] = {}
+    superseded: Mapping[str, ExpectedEnd] = {}
     amended: Mapping[str, tuple[str, ...]] = {}
     as_of: object = None  # a date or a time, of TOML or as text
 
@@ -132,7 +132,7 @@ def _wrong_status(name: str, explanation: Explanation, *, is_wanted: bool) -> It
         yield f"{name} is in force, but `in_force` does not name it."
 
 
-def _wrong_reason(name: str, explanation: Explanation, reason: Reason) -> Iterator[str]:
+def _wrong_reason(name: str, explanation: Explanation, reason: ExpectedEnd) -> Iterator[str]:
     if explanation.status != "superseded":
         yield f"{name} should be superseded, but is {explanation.status.replace('_', ' ')}."
         return

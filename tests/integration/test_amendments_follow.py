@@ -4,31 +4,7 @@ from itertools import permutations
 from pathlib import Path
 
 import stream_car
-from tests.support.rule_packs import written
-
-PACK = """
-name = "policies"
-
-[types]
-policy = "What holds in the company."
-policy_amended = "A change of a policy."
-
-[keys.policy]
-
-[[rules]]
-name = "policy-replaces-policy"
-superseding = "policy"
-superseded = "policy"
-scope = ["policy"]
-
-[[rules]]
-name = "amended-amends-policy"
-superseding = "policy_amended"
-superseded = "policy"
-scope = ["policy"]
-effect = "amend"
-"""
-FOLLOWS = PACK + "follows = true\n"
+from tests.support.rule_packs import POLICIES, POLICIES_THAT_FOLLOW, written
 
 
 def document(name: str, kind: str, year: int) -> dict[str, object]:
@@ -44,7 +20,7 @@ DOCUMENTS = [
 
 
 def test_it_ends_with_what_it_amends_and_says_so(tmp_path: Path) -> None:
-    pack = written(tmp_path, FOLLOWS)
+    pack = written(tmp_path, POLICIES_THAT_FOLLOW)
     for order in permutations(DOCUMENTS):
         with stream_car.open(rules=pack) as car:
             car.publish([*order, order[0]])
@@ -60,7 +36,7 @@ def test_it_ends_with_what_it_amends_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_correction_or_retraction_of_what_ended_the_base_brings_the_amendment_back(tmp_path: Path) -> None:
-    with stream_car.open(rules=written(tmp_path, FOLLOWS)) as car:
+    with stream_car.open(rules=written(tmp_path, POLICIES_THAT_FOLLOW)) as car:
         car.publish(DOCUMENTS[:3])
         car.publish([{**document("policy-2025", "policy", 2021), "revision": 2}])
         [corrected] = car.resolve(["amendment-2023"])
@@ -73,7 +49,7 @@ def test_a_correction_or_retraction_of_what_ended_the_base_brings_the_amendment_
 
 
 def test_events_tell_that_it_ended_with_its_base(tmp_path: Path) -> None:
-    with stream_car.open(rules=written(tmp_path, FOLLOWS)) as car:
+    with stream_car.open(rules=written(tmp_path, POLICIES_THAT_FOLLOW)) as car:
         car.publish(DOCUMENTS[:2])
         with car.subscribe(view="document") as before:
             cursor = [event.cursor for event in before][-1]
@@ -85,7 +61,7 @@ def test_events_tell_that_it_ended_with_its_base(tmp_path: Path) -> None:
 
 
 def test_without_follows_it_stays_as_before(tmp_path: Path) -> None:
-    with stream_car.open(rules=written(tmp_path, PACK)) as car:
+    with stream_car.open(rules=written(tmp_path, POLICIES)) as car:
         car.publish(DOCUMENTS)
         [stays] = car.resolve(["amendment-2023"])
 

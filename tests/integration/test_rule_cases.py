@@ -5,9 +5,8 @@ from typing import cast
 
 import pytest
 
-from tests.integration.test_amendments_follow import FOLLOWS
 from tests.support.command_line import invoke, parse
-from tests.support.rule_packs import written
+from tests.support.rule_packs import POLICIES_THAT_FOLLOW, written
 
 CASES = """
 rules = ["news.toml"]
@@ -37,7 +36,7 @@ documents = [
 
 
 def cases(tmp_path: Path, text: str) -> str:
-    written(tmp_path, FOLLOWS)
+    written(tmp_path, POLICIES_THAT_FOLLOW)
     return str(written(tmp_path, text, "cases.toml"))
 
 
@@ -103,7 +102,9 @@ def test_a_file_that_is_wrong_is_an_error_with_exit_code_2(tmp_path: Path, text:
 
 
 def test_a_pack_warns_of_what_is_probably_not_meant_and_is_drawn(tmp_path: Path) -> None:
-    text = FOLLOWS.replace("follows = true\n", "").replace("[keys.policy]\n", "[keys.policy]\n[keys.site]\n")
+    text = POLICIES_THAT_FOLLOW.replace("follows = true\n", "").replace(
+        "[keys.policy]\n", "[keys.policy]\n[keys.site]\n"
+    )
     pack, picture = written(tmp_path, text), tmp_path / "pack.svg"
 
     result = invoke("rules", "check", str(pack), "--json", "--svg", str(picture))
@@ -120,9 +121,9 @@ def test_a_pack_warns_of_what_is_probably_not_meant_and_is_drawn(tmp_path: Path)
 
 def test_an_amendment_that_follows_only_in_part_is_a_warning_too(tmp_path: Path) -> None:
     rule = 'superseded = "policy"\nscope = ["policy"]\n\n'
-    both = written(tmp_path, FOLLOWS.replace("[types]", 'editions = ["policy"]\n\n[types]'))
+    both = written(tmp_path, POLICIES_THAT_FOLLOW.replace("[types]", 'editions = ["policy"]\n\n[types]'))
     narrow = rule.replace('["policy"]', '["policy", "record"]')
-    alone = written(tmp_path, FOLLOWS.replace(rule, narrow), "alone.toml")
+    alone = written(tmp_path, POLICIES_THAT_FOLLOW.replace(rule, narrow), "alone.toml")
 
     [whole], [part] = (parse(invoke("rules", "check", str(file), "--json")) for file in (both, alone))
 

@@ -22,6 +22,29 @@ superseding = "denial"
 superseded = "claim"
 scope = ["topic"]
 """
+POLICIES = """
+name = "policies"
+
+[types]
+policy = "What holds in the company."
+policy_amended = "A change of a policy."
+
+[keys.policy]
+
+[[rules]]
+name = "policy-replaces-policy"
+superseding = "policy"
+superseded = "policy"
+scope = ["policy"]
+
+[[rules]]
+name = "amended-amends-policy"
+superseding = "policy_amended"
+superseded = "policy"
+scope = ["policy"]
+effect = "amend"
+"""
+POLICIES_THAT_FOLLOW = POLICIES + "follows = true\n"
 
 
 def written(tmp_path: Path, text: str, name: str = "news.toml") -> Path:
