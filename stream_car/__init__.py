@@ -15,6 +15,7 @@ from stream_car.core.documents import Retraction as Retraction
 from stream_car.core.rule_pack import RulePack as RulePack
 from stream_car.errors import (
     Busy as Busy,
+    DocumentsRejected as DocumentsRejected,
     Halted as Halted,
     InvalidDocument as InvalidDocument,
     InvalidRequest as InvalidRequest,
@@ -27,7 +28,7 @@ from stream_car.errors import (
     Unsupported as Unsupported,
 )
 from stream_car.processing.effects import Outcome as Outcome
-from stream_car.processing.receipts import LikelyTypo as LikelyTypo, Receipt as Receipt
+from stream_car.processing.receipts import LikelyTypo as LikelyTypo, Receipt as Receipt, UnknownKey as UnknownKey
 from stream_car.queries.answers import (
     Amendment as Amendment,
     Answer as Answer,

@@ -28,6 +28,19 @@ class InvalidDocument(StreamCarError):
         return InvalidDocument(self.code, self.reason, self.document_id)
 
 
+class DocumentsRejected(StreamCarError):
+    """Documents were rejected. `problems` has one sentence for each, and the message says what became of the others.
+
+    `code` is `strict` if nothing was stored because the call was strict, and `rejected` if the others are stored.
+    """
+
+    def __init__(self, summary: str, problems: tuple[str, ...], *, code: str = "rejected") -> None:
+        super().__init__(_sentences((summary, *problems[:1])))
+        self.summary = summary
+        self.problems = problems
+        self.code = code
+
+
 class InvalidRules(StreamCarError):
     """Rule packs cannot be loaded. `problems` has one sentence for each reason."""
 

@@ -4,10 +4,11 @@ Promise: everything here raises `InvalidRequest`, with the name of the argument 
 arguments into the form of a request; `codec.check_request` checks every request that was built from them.
 """
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import SupportsIndex, TypeVar
+from typing import Literal, SupportsIndex, TypeVar
 
 from msgspec import DecodeError, Struct
 
@@ -16,9 +17,11 @@ from stream_car.codec import check_request
 from stream_car.codec.expectations import TIME_FORMS, must_be, with_article
 from stream_car.codec.times import from_micros, parse_time, to_micros
 from stream_car.core.scope_names import scope_parts
-from stream_car.errors import InvalidRequest
-from stream_car.queries.answers import Base64
+from stream_car.errors import DocumentsRejected, InvalidRequest
+from stream_car.queries.answers import Base64, Published
 from stream_car.queries.read_options import MinRevision
+
+_log = logging.getLogger("stream_car")
 
 ALL = r.SAFE_INTEGER_MAX
 TOML = ".toml"
@@ -27,6 +30,7 @@ RULE_PACKS = "a name of a shipped rule pack, a path, or a list of these"
 CORRECTIONS = "a mapping of offsets to text or bytes"
 REVISIONS = "a list of pairs (id, revision)"
 
+OnRejected = Literal["raise", "log", "ignore"]
 ScopeArgument = Mapping[str, str] | str
 RulesArgument = str | Path | Sequence[str | Path]
 T = TypeVar("T")
@@ -36,6 +40,31 @@ class Opening(Struct, frozen=True, kw_only=True):
     """The arguments of `open` that are checked like those of a request."""
 
     future: r.Future | None = None
+
+
+class Publishing(Struct, frozen=True, kw_only=True):
+    """The arguments of `publish` that are checked like those of a request."""
+
+    strict: bool = False
+    on_rejected: OnRejected = "log"
+
+
+def publishing(**arguments: object) -> Publishing:
+    """Return the arguments of `publish` if each has one of its values."""
+    return check_request(Publishing(**arguments))  # type: ignore[arg-type]  # this is what the check is for
+
+
+def report_rejected(published: Published, on_rejected: OnRejected) -> Published:
+    """Return what became of a publication. Raises `DocumentsRejected`, or logs, if a document was rejected."""
+    rejected = [receipt for receipt in published.receipts if receipt.outcome == "rejected"]
+    if not rejected or on_rejected == "ignore":
+        return published
+    problems = tuple(f"Document {receipt.id!r} ({receipt.code}): {receipt.reason}" for receipt in rejected)
+    head = f"{len(rejected):,} of {len(published.receipts):,} documents were rejected; the others are stored."
+    if on_rejected == "raise":
+        raise DocumentsRejected(head, problems)
+    _log.warning("%s The first: %s", head, problems[0])
+    return published
 
 
 def opening(future: r.Future | None) -> r.Future | None:

@@ -23,6 +23,7 @@ from stream_car.ports import Message, Record, ShardId
 from stream_car.processing.quarantine import Quarantine, QuarantinedRecord
 from stream_car.processing.receipts import Receipt
 from stream_car.processing.replay import OWN_HEADERS
+from stream_car.processing.strict import require_strict
 from stream_car.queries import answers as a
 from stream_car.queries.limits import parse_pairs
 from stream_car.queries.queries import Queries
@@ -173,6 +174,8 @@ class BaseService(ABC):
 
     @answers(r.Publish)
     async def publish(self, request: r.Publish) -> a.Published:
+        if request.strict:
+            require_strict(request.documents, self.ruleset)
         messages = [Message(value=value) for value in request.documents]
         published = a.Published.of(await self.write(messages, request.client))
         return _with_hint(request.documents, published) if "rejected" in published.outcomes else published

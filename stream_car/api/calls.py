@@ -45,17 +45,30 @@ class Calls(ABC):
     def _carry_out(self, request: r.Request[A]) -> A:
         """Carry out a request that was checked."""
 
-    @abstractmethod
-    def publish(self, documents: Publishables) -> a.Published:
+    def publish(
+        self, documents: Publishables, *, strict: bool = False, on_rejected: arguments.OnRejected = "log"
+    ) -> a.Published:
         """Store documents durably and apply them; the receipts are in order.
 
         A document is a `NewDocument`, a `Retraction`, a mapping, or JSON as text or bytes; one may be given alone.
         After a connection broke, a receipt may say `duplicate` for a document that had arrived before.
 
-        A bad document raises nothing: its receipt says `rejected`, with a code, and its bytes are kept. Only a value
-        that has no bytes raises: one that cannot be written as JSON, such as a `datetime` without a time zone
-        (`InvalidDocument`), and one that is not a document (`InvalidRequest`). Documents before it may be stored.
+        The receipt of a bad document says `rejected`, with a code, and its bytes are kept. A value that has no bytes
+        raises: one that cannot be written as JSON, such as a `datetime` without a time zone (`InvalidDocument`), and
+        one that is not a document (`InvalidRequest`). Documents before it may be stored.
+
+        Args:
+            strict: store nothing unless each document is valid, joins a scope and has no unknown key; otherwise raise
+                `DocumentsRejected`. A service is asked for its rules first.
+            on_rejected: what to do about rejected documents when the others are stored: `log` a warning, `raise`
+                `DocumentsRejected`, or `ignore` them, because the caller reads the receipts.
         """
+        options = arguments.publishing(strict=strict, on_rejected=on_rejected)
+        return arguments.report_rejected(self._publish(documents, strict=options.strict), options.on_rejected)
+
+    @abstractmethod
+    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
+        """Publish documents and return their receipts."""
 
     @abstractmethod
     def _events(self, request: r.Subscribe, bookmark: Bookmark) -> Generator[Event, None, None]:

@@ -135,11 +135,22 @@ class Publish(Request[a.Published], frozen=True, kw_only=True):
     """Store documents durably and apply them; the receipts are in order. Bad input is rejected by its receipt.
 
     `documents` are their bytes as they were sent. `client` names who sent them, if what is kept of a client's rejected
-    input has a limit.
+    input has a limit. If the call is `strict`, nothing is stored unless each document is valid, joins a scope and has
+    no unknown key.
     """
 
     documents: tuple[bytes, ...]
     client: str | None = None
+    strict: bool = False
+
+
+class PublishOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How documents are published."""
+
+    strict: Annotated[
+        bool,
+        Meta(description="Store nothing unless each document is valid, joins a scope and has no unknown key."),
+    ] = False
 
 
 class Query(Request[a.Answer], frozen=True, kw_only=True):

@@ -14,19 +14,22 @@ import click
 from rich.text import Text
 
 import stream_car
+from stream_car.api.calls import Calls
 from stream_car.api.json import to_json
 from stream_car.cli.console import emit, note, progress
 from stream_car.cli.options import FOLDER, Session, command, require
 from stream_car.cli.summaries import Feed, FeedSummary, RejectedPiece, Summary, draw_round
-from stream_car.cli.widgets import WARN
+from stream_car.cli.widgets import WARN, counted
 from stream_car.codec import encode_document
-from stream_car.errors import Busy, Unavailable
+from stream_car.core.rules import Ruleset
+from stream_car.errors import Busy, DocumentsRejected, Unavailable
 from stream_car.feeds import FORMATS, Format, find_format
 from stream_car.ingest import destinations, ingest
 from stream_car.ingest.destinations import Destination
 from stream_car.ingest.files import STANDARD_INPUT, InputFile, input_files
 from stream_car.ingest.watch import Watch
 from stream_car.processing.receipts import Receipt
+from stream_car.processing.strict import require_strict
 from stream_car.settings import data_directory
 
 format_option = click.option(
@@ -158,6 +161,21 @@ def destination(calls: "stream_car.Engine | stream_car.Client", positions: Path 
         raise click.UsageError("--positions needs --url. A data directory remembers by itself how far a feed was read.")
     else:
         yield destinations.for_engine(calls)
+
+
+def require_strict_feed(calls: Calls, form: Format, files: Sequence[InputFile]) -> None:
+    """Raise `DocumentsRejected` unless every piece of a feed can be read, and its documents pass `publish --strict`."""
+    documents: list[bytes] = []
+    unreadable: list[str] = []
+    for step in ingest.convert(form, files):
+        if step.rejected is not None:
+            unreadable.append(str(RejectedPiece.of(step)))
+        elif step.conversion is not None:
+            documents += map(encode_document, step.conversion.documents)
+    if unreadable:
+        pieces = counted(len(unreadable), "piece")
+        raise DocumentsRejected(f"Nothing was published: {pieces} of the feed cannot be read.", tuple(unreadable))
+    require_strict(documents, Ruleset(calls.rules().packs))
 
 
 def publish(target: Destination, form: Format, files: Sequence[InputFile], *, growing: bool = False) -> FeedSummary:

@@ -1,7 +1,8 @@
 """The command `stream-car`: its subcommands, and how errors end it.
 
-Promise: every error that Stream-CAR raises on purpose becomes one sentence on standard error, and the exit code is 2.
-Anything else is a bug and ends with a traceback. Cost: only the module of the command that runs is imported.
+Promise: every error that Stream-CAR raises on purpose becomes one sentence on standard error. The exit code is 2, or 1
+if documents were rejected. Anything else is a bug and ends with a traceback. Cost: only the module of the command that
+runs is imported.
 """
 
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ import click
 from rich.text import Text
 
 from stream_car.cli.console import err, words
-from stream_car.cli.options import BROKEN, with_examples
-from stream_car.errors import InvalidRules, StreamCarError, UnsafeSettings
+from stream_car.cli.options import BROKEN, FAILED, with_examples
+from stream_car.errors import DocumentsRejected, InvalidRules, StreamCarError, UnsafeSettings
 from stream_car.suggest import did_you_mean
 
 CommandPath = tuple[str, ...]
+PROBLEMS_MAX = 10  # rejected documents that are shown
 COMMANDS = {  # the modules, and the commands that they define, in the order of the help
     "demo": ("demo",),
     "publish": ("publish", "retract"),
@@ -47,7 +49,7 @@ class SentenceErrors(click.Group):
         except StreamCarError as error:
             for sentence in _sentences(error):
                 err().print(sentence, soft_wrap=True)
-            ctx.exit(BROKEN)
+            ctx.exit(FAILED if isinstance(error, DocumentsRejected) else BROKEN)
 
 
 class Commands(SentenceErrors):
@@ -90,6 +92,10 @@ def _sentences(error: StreamCarError) -> list[Text]:
     if isinstance(error, InvalidRules):
         head = Text("The rules cannot be loaded. Correct this and try again:", "bold red")
         return [head, *(words(f"  - {problem}", "red") for problem in error.problems), *notes]
+    if isinstance(error, DocumentsRejected):
+        listed = [words(f"  {problem}", "red") for problem in error.problems[:PROBLEMS_MAX]]
+        more = len(error.problems) - PROBLEMS_MAX
+        return [words(error.summary, "bold red"), *listed, *([Text(f"  and {more} more")] if more > 0 else []), *notes]
     problems = error.problems if isinstance(error, UnsafeSettings) else (str(error),)
     return [*(words(problem, "bold red") for problem in problems), *notes]
 

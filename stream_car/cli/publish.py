@@ -23,14 +23,20 @@ BATCH = 2_000
 @click.argument("files", nargs=-1, required=True, metavar="FILES...|-")
 @feeds.format_option
 @feeds.positions_option
-def publish(session: Session, files: Sequence[str], form: str | None, positions: Path | None) -> None:
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Publish nothing unless each document is valid, joins a scope and has no unknown key. Holds all documents "
+    "in memory.",
+)
+def publish(session: Session, files: Sequence[str], form: str | None, positions: Path | None, strict: bool) -> None:
     """Publish documents from files or a pipe.
 
     Reads newline-delimited JSON, JSON objects or arrays, and CloudEvents; `-` is standard input. When the summary
     appears, what was accepted is on disk. Publishing the same again changes nothing.
 
     With --format, reads the format of a publisher, from directories too, and remembers how far each file was read.
-    Exit code 1 if a piece could not be read or a document was rejected; the rest is published.
+    Exit code 1 if a piece could not be read or a document was rejected; the rest is published, unless --strict.
 
     Examples:
       stream-car publish advisories.jsonl releases.jsonl
@@ -38,6 +44,7 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
       stream-car publish rulings.json --rules legal --data ./court
       stream-car publish --format osv ./advisories        another format: stream-car formats
       stream-car publish notes.jsonl --rules ./my-rules.toml --json
+      stream-car publish notes.jsonl --strict             all or nothing: in a pipeline of your own documents
       stream-car publish notes.jsonl --url http://127.0.0.1:8377
       stream-car publish --format csaf ./advisories --url http://127.0.0.1:8377
     """
@@ -45,6 +52,8 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
         chosen = feeds.require_format(form)
         inputs = list(input_files(files, chosen.suffixes))
         with session.open(create=True) as calls:
+            if strict:
+                feeds.require_strict_feed(calls, chosen, inputs)
             with feeds.destination(calls, positions) as destination:
                 summary = feeds.publish(destination, chosen, inputs)
             session.settle(calls)
@@ -53,7 +62,9 @@ def publish(session: Session, files: Sequence[str], form: str | None, positions:
         return
     _require_files(files)
     with session.open(create=True) as calls:
-        published = summaries.Summary.of(_publish(calls, chain.from_iterable(map(read_documents, files))))
+        documents = chain.from_iterable(map(read_documents, files))
+        receipts = _publish_strictly(calls, documents) if strict else _publish(calls, documents)
+        published = summaries.Summary.of(receipts)
         session.settle(calls)
     session.report(published, summaries.draw)
     require(not published.rejected)
@@ -67,12 +78,16 @@ def _require_files(files: Sequence[str]) -> None:
             raise click.BadParameter(f"{file!r} {problem}", param_hint="FILES")
 
 
+def _publish_strictly(calls: Calls, documents: Iterator[bytes]) -> Sequence[Receipt]:
+    return calls.publish(documents, strict=True, on_rejected="ignore").receipts
+
+
 def _publish(calls: Calls, documents: Iterator[bytes]) -> Iterator[Receipt]:
     """Publish all documents in batches, with a progress bar, and yield their receipts."""
     with progress() as bar:
         task = bar.add_task("publishing", total=None)
         while batch := list(islice(documents, BATCH)):
-            yield from calls.publish(batch).receipts
+            yield from calls.publish(batch, on_rejected="ignore").receipts
             bar.advance(task, len(batch))
 
 

@@ -56,6 +56,14 @@ class TypoCount(Struct, frozen=True, kw_only=True, order=True):
     documents: int
 
 
+class UnknownKeyCount(Struct, frozen=True, kw_only=True, order=True):
+    """A scope key that no rule pack mentions, the one that was probably meant, and how many documents have it."""
+
+    key: str
+    meant: str
+    documents: int
+
+
 class Summary(Struct, kw_only=True):
     """The receipts of a publication, counted. `in_no_scope` documents neither supersede nor are superseded by rules."""
 
@@ -64,6 +72,7 @@ class Summary(Struct, kw_only=True):
     missing_keys: list[MissingKey]
     rejected: list[RejectedCode]
     likely_typos: list[TypoCount]
+    unknown_keys: list[UnknownKeyCount]
 
     @classmethod
     def of(cls, receipts: Iterable[Receipt]) -> Self:
@@ -71,6 +80,7 @@ class Summary(Struct, kw_only=True):
         outcomes: Counter[str] = Counter()
         keys: Counter[tuple[str, str]] = Counter()
         typos: Counter[tuple[str, str]] = Counter()
+        unknown: Counter[tuple[str, str]] = Counter()
         codes: Counter[str] = Counter()
         reasons: dict[str, str] = {}
         in_no_scope = 0
@@ -79,6 +89,7 @@ class Summary(Struct, kw_only=True):
             in_no_scope += receipt.outcome == "accepted" and receipt.scopes == 0
             keys.update((receipt.type or "", key) for key in receipt.missing_keys)
             typos.update((typo.attribute, typo.field) for typo in receipt.likely_typos)
+            unknown.update((key.key, key.meant) for key in receipt.unknown_keys)
             if receipt.outcome == "rejected":
                 code = receipt.code or ""
                 codes[code] += 1
@@ -89,6 +100,7 @@ class Summary(Struct, kw_only=True):
             missing_keys=sorted(MissingKey(type=kind, key=key, documents=n) for (kind, key), n in keys.items()),
             rejected=[RejectedCode(code=code, documents=n, example=reasons[code]) for code, n in codes.most_common()],
             likely_typos=sorted(TypoCount(attribute=a, field=f, documents=n) for (a, f), n in typos.items()),
+            unknown_keys=sorted(UnknownKeyCount(key=key, meant=m, documents=n) for (key, m), n in unknown.items()),
         )
 
 
@@ -116,8 +128,12 @@ def _warnings(summary: Summary) -> Iterator[Text]:
         yield words(f"  {subject} {verb} the key {missing.key}", WARN)
     for typo in summary.likely_typos:
         subject = counted(typo.documents, "document has", "documents have")
-        guess = f"Did you mean the field `{typo.field}`?"
+        guess = f"Did you mean `{typo.field}`?"
         yield words(f"  {subject} the attribute `{typo.attribute}`. {guess}", WARN)
+    for unknown in summary.unknown_keys:
+        subject = counted(unknown.documents, "document has", "documents have")
+        guess = f" Did you mean `{unknown.meant}`?" if unknown.meant else ""
+        yield words(f"  {subject} the scope key `{unknown.key}`, which no rule uses.{guess}", WARN)
 
 
 def _rejections(summary: Summary) -> Iterator[Text]:

@@ -28,9 +28,11 @@ from stream_car.client.retries import (
     read_answer,
 )
 from stream_car.client.subscription import StreamConnection
-from stream_car.codec import Publishables, iterate_documents
+from stream_car.codec import Publishables, encode_document, iterate_documents
+from stream_car.core.rules import Ruleset
 from stream_car.errors import StreamCarError
 from stream_car.processing.receipts import Receipt
+from stream_car.processing.strict import require_strict
 from stream_car.queries import answers as a
 from stream_car.subscriptions.events import Event
 
@@ -88,7 +90,10 @@ class Client(Calls):
             following = next_page(following, page)
         return tuple(joined(answers))
 
-    def publish(self, documents: Publishables) -> a.Published:
+    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
+        if strict:
+            documents = tuple(map(encode_document, iterate_documents(documents)))
+            require_strict(documents, Ruleset(self.rules().packs))
         receipts: list[Receipt] = []
         try:
             for batch in batches(iterate_documents(documents)):

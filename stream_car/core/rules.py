@@ -84,6 +84,12 @@ class Ruleset:
         self.state_ranks = {name: rank for pack in self.packs for rank, name in enumerate(pack.states)}
         # the types that say that their record no longer holds
         self.ending_types = {name for name, state in self.states.items() if state in self.pack_of[name].ending_states}
+        # the scope keys that some rule uses or some pack declares
+        self.known_keys = frozenset(
+            {RECORD, *(key for rule in self.rules.values() for key in rule.scope_keys)}.union(
+                *(pack.keys for pack in self.packs)
+            )
+        )
         self._voidable = {name for name in self.pack_of if any(r.superseded_by for r in self._all_rules(name))}
 
     def key_sets(self, type_name: str) -> tuple[Keys, ...]:
@@ -226,6 +232,10 @@ class Ruleset:
         present = {key for scope_map in document.scope or ({},) for key in _parts_by_key(spec, scope_map)}
         wanted = {key for keys in self.key_sets(document.type) for key in keys if key != RECORD}
         return tuple(sorted(wanted - present))
+
+    def unknown_keys(self, document: Document) -> tuple[str, ...]:
+        """Return the scope keys of a document that no pack mentions, so that they do nothing."""
+        return tuple(dict.fromkeys(key for pairs in document.scope for key in pairs if key not in self.known_keys))
 
 
 def _parts_by_key(spec: ScopeSpec, scope_map: ScopeMap) -> PartsByKey:

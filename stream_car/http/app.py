@@ -40,7 +40,8 @@ from stream_car.http import bodies, static
 from stream_car.http.access_log import AccessLog, name_of_token
 from stream_car.http.audit_log import call_audited
 from stream_car.http.auth import Guard
-from stream_car.http.body_room import BodyRoom
+from stream_car.http.bodies import ARRAY_MAX
+from stream_car.http.body_room import Body, BodyRoom
 from stream_car.http.clients import Proxies, client_of
 from stream_car.http.metrics import CONTENT_TYPE, Metrics
 from stream_car.http.openapi import describe
@@ -56,6 +57,7 @@ TOKENLESS = (
 )
 STALE = "1 if the file of tokens cannot be used, so that the tokens that were read before are in force."
 STREAM_MAX = 1 << 30
+NOT_STRICT = r.PublishOptions()
 REQUEST_MAX = 4 << 20
 OVERLOADED_S = 0.5  # an overloaded service answers later, so that a client which ignores it cannot ask more often
 Handler = Callable[[Request], Awaitable[Response]]
@@ -168,33 +170,42 @@ class Api:
 
     async def publish(self, http: Request) -> Response:
         """Publish one document, a JSON array, or lines of JSON."""
-        if http.query_params:
-            raise HttpError(400, "field", "Publishing takes no parameters.")
+        options = read_parameters(http.query_params.multi_items(), r.PublishOptions)
         begin = perf_counter()
-        kind, client = bodies.media_type(http), client_of(http.scope)
-        if kind == bodies.LINES:
-            with self.room.body(http, client, STREAM_MAX) as body:
+        kind = bodies.media_type(http)
+        if kind not in bodies.DOCUMENTS:
+            raise HttpError(415, "content_type", f"Send documents as one of {', '.join(bodies.DOCUMENTS)}.")
+        is_stream = kind == bodies.LINES and not options.strict
+        with self.room.body(http, client_of(http.scope), STREAM_MAX if is_stream else ARRAY_MAX) as body:
+            if is_stream:
                 response = await self._publish_many(http, bodies.lines(body))
-        elif kind in (bodies.JSON, bodies.EVENT, bodies.EVENTS):
-            with self.room.body(http, client, bodies.ARRAY_MAX) as body:
-                content = await bodies.whole(body)
-                is_array = content.lstrip(bodies.BLANK)[:1] == b"["
-                if is_array and kind != bodies.EVENT:
-                    response = await self._publish_many(http, bodies.array(body, content))
-                else:
-                    response = await self._publish_one(http, content)
-        else:
-            kinds = ", ".join((bodies.JSON, bodies.LINES, bodies.EVENT, bodies.EVENTS))
-            raise HttpError(415, "content_type", f"Send documents as one of {kinds}.")
+            else:
+                response = await self._publish_whole(http, body, kind, options)
         self.metrics.observe_request("publish", perf_counter() - begin)
         return response
 
-    async def _publish(self, http: Request, documents: Sequence[bytes]) -> Published:
-        request = r.Publish(documents=tuple(documents), client=client_of(http.scope))
+    async def _publish_whole(self, http: Request, body: Body, kind: str, options: r.PublishOptions) -> Response:
+        """Publish a body that is read to its end first; if the call is strict, all of its documents at once."""
+        content = await bodies.whole(body)
+        if kind != bodies.LINES and (kind == bodies.EVENT or content.lstrip(bodies.BLANK)[:1] != b"["):
+            return await self._publish_one(http, content, options)
+        if not options.strict:
+            return await self._publish_many(http, bodies.array(body, content))
+        if kind == bodies.LINES:
+            documents = bodies.split_lines(content)
+        else:
+            documents = [document async for batch in bodies.array(body, content) for document in batch]
+        return await as_json(await self._publish(http, documents, options), self.turns)
+
+    async def _publish(
+        self, http: Request, documents: Sequence[bytes], options: r.PublishOptions = NOT_STRICT
+    ) -> Published:
+        client = client_of(http.scope)
+        request = r.Publish(documents=tuple(documents), client=client, strict=options.strict)
         return await call_audited(self.service, request, operation="publish", scope=http.scope)
 
-    async def _publish_one(self, http: Request, body: bytes) -> Response:
-        published = await self._publish(http, [body])
+    async def _publish_one(self, http: Request, body: bytes, options: r.PublishOptions) -> Response:
+        published = await self._publish(http, [body], options)
         [receipt] = published.receipts
         if receipt.outcome == "rejected":
             raise HttpError(

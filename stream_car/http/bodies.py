@@ -19,6 +19,7 @@ JSON = "application/json"
 LINES = "application/x-ndjson"
 EVENT = "application/cloudevents+json"
 EVENTS = "application/cloudevents-batch+json"
+DOCUMENTS = (JSON, LINES, EVENT, EVENTS)
 ARRAY_MAX = 8 << 20
 BRACKETS_MAX = 2_000_000  # of an array; they determine the cost of cutting it
 SLICE = 256  # documents cut from an array before other requests run
@@ -54,6 +55,11 @@ async def whole(body: Body) -> bytes:
         await body.hold(body.size)
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def split_lines(content: bytes) -> list[bytes]:
+    """Return the lines of a whole body, without blank ones."""
+    return [line for line in (text.strip(BLANK) for text in content.split(b"\n")) if line]
 
 
 async def array(body: Body, content: bytes) -> AsyncIterator[list[bytes]]:

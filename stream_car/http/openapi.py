@@ -10,6 +10,7 @@ import msgspec
 
 from stream_car.api import requests as r
 from stream_car.api.operations import (
+    BODY,
     OPERATIONS,
     PATH_FIELD,
     PUBLISH_PATH,
@@ -135,8 +136,10 @@ def _publish() -> Tree:
     return {
         "operationId": "publish",
         "security": _security(PUBLISH_ROLE),
+        "parameters": _parameters(r.PublishOptions),
         "summary": "Store documents durably and apply them; the receipts are in order.",
-        "description": "One rejected document answers 422; of many, each has its receipt. Rejected input is kept.",
+        "description": "One rejected document answers 422; of many, each has its receipt. Rejected input is kept. "
+        "With `strict`, all documents are stored or none: then any problem answers 422, and `problems` lists them.",
         "requestBody": {
             "required": True,
             "content": {
@@ -146,7 +149,7 @@ def _publish() -> Tree:
                 EVENTS: {"schema": many},
             },
         },
-        "responses": {**_responses(Published, (400, 408, 413, 415, 503)), "422": _problem(422)},
+        "responses": {**_responses(Published, (400, *BODY, 503)), "422": _problem(422)},
     }
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from stream_car.errors import (
+    DocumentsRejected,
     Halted,
     InvalidRequest,
     InvalidRules,
@@ -54,7 +55,8 @@ TITLES = {
 class Problem(Struct, frozen=True, kw_only=True):
     """RFC 9457 problem details. `code` is stable; `detail` says what to do.
 
-    `problems` has one sentence for each reason why rule packs cannot be loaded.
+    `problems` has one sentence for each reason why rule packs cannot be loaded, or for each document that a strict
+    publication rejects.
     """
 
     type: str
@@ -113,6 +115,8 @@ def as_http_error(error: StreamCarError) -> HttpError:
         return HttpError(429, "busy", str(error), headers={"Retry-After": "5"})
     if isinstance(error, InvalidRules):
         return HttpError(422, "rules", str(error), problems=error.problems)
+    if isinstance(error, DocumentsRejected):
+        return HttpError(422, error.code, str(error), problems=error.problems)
     if isinstance(error, Unsupported):
         return HttpError(501, "unsupported", str(error))
     code = error.code if isinstance(error, Halted | Unavailable) else "unavailable"

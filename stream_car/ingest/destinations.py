@@ -7,7 +7,7 @@ service in a local folder that one process at a time may use. Cost: none beyond 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ LOCK = "feeds.lock"
 class Sink(Protocol):
     """Accepts documents."""
 
-    def publish(self, documents: Sequence[Statement], /) -> Published:
+    def publish(self, documents: Sequence[Statement], /, *, on_rejected: Literal["ignore"]) -> Published:
         """Store documents durably; return a receipt for each, in order."""
         ...
 

@@ -256,7 +256,7 @@ def feed(
 def _publish(to: Destination, checkpoint: FeedCheckpoint, batch: Sequence[FeedStep]) -> IngestedBatch:
     conversions = [step.conversion for step in batch if step.conversion is not None]
     documents = [document for conversion in conversions for document in conversion.documents]
-    receipts = to.sink.publish(documents).receipts if documents else ()
+    receipts = to.sink.publish(documents, on_rejected="ignore").receipts if documents else ()
     if checkpoint.uncommitted:
         checkpoint.commit(reached=to.log_end())
     return IngestedBatch(steps=batch, receipts=receipts)

@@ -12,7 +12,7 @@ from stream_car.api import arguments, requests as r
 from stream_car.api.arguments import RulesArgument
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
-from stream_car.codec import Publishables, encode_batches
+from stream_car.codec import Publishables, encode_batches, encode_document, iterate_documents
 from stream_car.codec.expectations import must_be
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
@@ -81,7 +81,10 @@ class Engine(Calls):
     def _carry_out(self, request: r.Request[A]) -> A:
         return run_sync(self._service.call(request))
 
-    def publish(self, documents: Publishables) -> a.Published:
+    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
+        if strict:
+            whole = tuple(map(encode_document, iterate_documents(documents)))
+            return run_sync(self._service.call(r.Publish(documents=whole, strict=True)))
         batches = encode_batches(documents, count_max=PUBLISH_MAX, bytes_max=PUBLISH_BYTES_MAX)
         published = [run_sync(self._service.call(r.Publish(documents=batch))) for batch in batches]
         if len(published) == 1:

@@ -24,6 +24,7 @@ from stream_car.ports import CLOCK_STEP_MAX, Emission, Message, Record
 from stream_car.processing.effects import DecodedRecord, Effects, Future, Undecodable
 from stream_car.processing.headers import Header
 from stream_car.processing.state import HEADER, PENDING, State
+from stream_car.suggest import did_you_mean
 
 CHANGES = "changes"
 REJECTED = "rejected"
@@ -144,7 +145,8 @@ class Fold:
         if not isinstance(statement, Document):
             return ()
         if not self.ruleset.knows(statement.type):
-            reason = f"No loaded rule pack declares the type {statement.type!r}. See `stream-car rules show`."
+            hint = did_you_mean(statement.type, self.ruleset.pack_of)
+            reason = f"No loaded rule pack declares the type {statement.type!r}.{hint} See `stream-car rules show`."
             raise InvalidDocument("type_unknown", reason, statement.id)
         return self.ruleset.scopes(statement)
 

@@ -1,6 +1,6 @@
 """Receipts: the outcome of one published record, as the fold decided it, for its publisher."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -16,17 +16,25 @@ from stream_car.suggest import suggest
 
 
 class LikelyTypo(Struct, frozen=True, kw_only=True):
-    """An attribute whose name looks like a misspelt field that the document lacks."""
+    """An attribute whose name looks like a field that the document lacks, or like a key, as `scope.package`."""
 
     attribute: str
     field: str
+
+
+class UnknownKey(Struct, frozen=True, kw_only=True):
+    """A key in the scope of a document that no rule pack mentions, and the one that was probably meant, if any."""
+
+    key: str
+    meant: str = ""
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
     """The outcome of one published message.
 
     `missing_keys` are the keys that the rules of the document's type need, if it joins no scope. `likely_typos` are
-    attributes that were probably meant as fields; they are kept as attributes and void nothing. `kept` is false if the
+    attributes that were probably meant as fields or scope keys; they are kept as attributes and void nothing.
+    `unknown_keys` are scope keys that no rule pack mentions; they are kept and do nothing. `kept` is false if the
     input was rejected and its bytes are not in the log, because its client has sent too much that was rejected;
     `offset` is then that of the record that counts it.
     """
@@ -41,6 +49,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     scopes: int = 0
     missing_keys: tuple[str, ...] = ()
     likely_typos: tuple[LikelyTypo, ...] = ()
+    unknown_keys: tuple[UnknownKey, ...] = ()
     kept: bool = True
 
 
@@ -52,6 +61,7 @@ def receipt_of(
     document = statement if isinstance(statement, Document) else None
     accepted = document if outcome in ("accepted", "pending") else None
     scopes = len(decoded.scopes) if accepted is not None else 0
+    missing = ruleset.missing_keys(accepted) if accepted is not None and not scopes else ()
     return Receipt(
         offset=offset,
         outcome=outcome,
@@ -61,8 +71,9 @@ def receipt_of(
         code=rejection.code if rejection is not None else None,
         reason=rejection.reason if rejection is not None else None,
         scopes=scopes,
-        missing_keys=ruleset.missing_keys(accepted) if accepted is not None and not scopes else (),
-        likely_typos=likely_typos(accepted, ruleset) if accepted is not None else (),
+        missing_keys=missing,
+        likely_typos=likely_typos(accepted, ruleset, missing) if accepted is not None else (),
+        unknown_keys=unknown_keys(accepted, ruleset) if accepted is not None else (),
     )
 
 
@@ -89,19 +100,39 @@ _FIELDS = (*_DEFAULTS, "retracted")
 _SIMILARITY_MIN = 0.85
 
 
-def likely_typos(document: Document, ruleset: Ruleset) -> tuple[LikelyTypo, ...]:
-    """Return the attributes of a document that were probably meant as fields.
+def likely_typos(document: Document, ruleset: Ruleset, missing_keys: Sequence[str] = ()) -> tuple[LikelyTypo, ...]:
+    """Return the attributes of a document that were probably meant as fields, or as one of the missing scope keys.
 
     An attribute that some rule compares is not reported, nor one that resembles a field which the document also has.
     """
     candidates = [(name, field) for name in document.attributes if (field := _similar_field(name)) is not None]
+    keys = [
+        LikelyTypo(attribute=name, field=f"scope.{key}")
+        for name in (document.attributes if missing_keys else ())
+        if (key := suggest(name.lower(), missing_keys, similarity_min=_SIMILARITY_MIN)) is not None
+    ]
     if not candidates:
-        return ()
+        return tuple(keys)
     compared = {name for rule in ruleset.rules.values() for name in rule.differ_on}
-    return tuple(
+    fields = (
         LikelyTypo(attribute=name, field=field)
         for name, field in candidates
         if name not in compared and not _is_set(document, field)
+    )
+    return (*fields, *keys)
+
+
+def unknown_keys(document: Document, ruleset: Ruleset) -> tuple[UnknownKey, ...]:
+    """Return the scope keys of a document that no rule pack mentions.
+
+    The key that was probably meant is one that the document's type lacks, or else any other.
+    """
+    unknown = ruleset.unknown_keys(document)
+    if not unknown:
+        return ()
+    missing, known = ruleset.missing_keys(document), sorted(ruleset.known_keys)
+    return tuple(
+        UnknownKey(key=key, meant=suggest(key.lower(), missing) or suggest(key.lower(), known) or "") for key in unknown
     )
 
 

@@ -84,8 +84,8 @@ def test_an_attribute_that_looks_like_a_misspelt_field_is_hinted_at(run: Run) ->
     result = run("publish", "-", text=lines(*wrong, both))
 
     assert result.exit_code == 0
-    assert "1 document has the attribute `superseeds`. Did you mean the field `supersedes`?" in result.stdout
-    assert "Did you mean the field `superseded_by`?" in result.stdout
+    assert "1 document has the attribute `superseeds`. Did you mean `supersedes`?" in result.stdout
+    assert "Did you mean `superseded_by`?" in result.stdout
     assert result.stdout.count("Did you mean") == 2
 
 

@@ -25,9 +25,9 @@ class ServedClient(Client):
         super().__init__(service.value.url, token=token)
         self._service = service
 
-    def publish(self, documents: Publishables) -> Published:
+    def _publish(self, documents: Publishables, *, strict: bool) -> Published:
         """Publish, and return when the next answer counts it."""
-        published = super().publish(documents)
+        published = super()._publish(documents, strict=strict)
         self._service.run(self._service.value.rest())
         return published
 
