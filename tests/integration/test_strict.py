@@ -141,9 +141,8 @@ def test_receipts_name_scope_keys_that_no_rule_uses_and_what_was_probably_meant(
 def test_the_command_line_publishes_strictly_all_or_nothing(tmp_path: Path) -> None:
     data = tmp_path / "data"
     run = CliRunner(env={"STREAM_CAR_DATA": str(data)}).invoke
-    texts = [
-        msgspec.json.encode(item).decode() for item in (ADVISORY, {**ADVISORY, "id": "b", "scope": {"pakage": "f", "cve": "CVE-1"}})
-    ]
+    misspelt = {**ADVISORY, "id": "b", "scope": {"pakage": "f", "cve": "CVE-1"}}
+    texts = [msgspec.json.encode(document).decode() for document in (ADVISORY, misspelt)]
 
     failed = run(main, ["publish", "--strict", "-"], input="\n".join(texts))
     assert failed.exit_code == 1
