@@ -30,7 +30,17 @@ SECTIONS = {
     "Calls": (),
     "Engines, clients and subscriptions": (*("Engine", "Client", "AsyncClient", "Subscription", "AsyncSubscription"),),
     "Documents and receipts": (
-        *("NewDocument", "Retraction", "Published", "Receipt", "Outcome", "LikelyTypo", "Rejected", "Replayed"),
+        *(
+            "NewDocument",
+            "Retraction",
+            "Published",
+            "Receipt",
+            "Outcome",
+            "LikelyTypo",
+            "UnknownKey",
+            "Rejected",
+            "Replayed",
+        ),
         "PendingDocument",
     ),
     "Answers": (
@@ -50,7 +60,15 @@ SECTIONS = {
         *("Rules", "RulePack", "RebuildStatus", "StatusCount", "Difference", "Status", "Settings", "Encoder"),
     ),
     "Errors": (
-        *("StreamCarError", "InvalidDocument", "InvalidRules", "InvalidRequest", "NotVisible", "Overloaded"),
+        *(
+            "StreamCarError",
+            "InvalidDocument",
+            "DocumentsRejected",
+            "InvalidRules",
+            "InvalidRequest",
+            "NotVisible",
+            "Overloaded",
+        ),
         *("Unavailable", "Unsupported", "Busy", "Halted", "UnsafeSettings"),
     ),
 }
