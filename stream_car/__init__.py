@@ -81,8 +81,8 @@ from stream_car.subscriptions.events import (
 from stream_car.version import __version__ as __version__
 
 if _typing.TYPE_CHECKING:
-    from stream_car.api.calls import Subscription as Subscription
-    from stream_car.api.calls_aio import AsyncSubscription as AsyncSubscription
+    from stream_car.api.subscription import Subscription as Subscription
+    from stream_car.api.subscription_aio import AsyncSubscription as AsyncSubscription
     from stream_car.client.aio import AsyncClient as AsyncClient
     from stream_car.client.sync import Client as Client
     from stream_car.local.engine import Engine as Engine
@@ -91,12 +91,12 @@ if _typing.TYPE_CHECKING:
 
 _LATER = {  # what loads drivers, or is rarely used
     "AsyncClient": "client.aio",
-    "AsyncSubscription": "api.calls_aio",
+    "AsyncSubscription": "api.subscription_aio",
     "Client": "client.sync",
     "Encoder": "ports",
     "Engine": "local.engine",
     "Settings": "ranking.settings",
-    "Subscription": "api.calls",
+    "Subscription": "api.subscription",
 }
 
 

@@ -49,9 +49,9 @@ class Publishing(Struct, frozen=True, kw_only=True):
     on_rejected: OnRejected = "log"
 
 
-def publishing(**arguments: object) -> Publishing:
-    """Return the arguments of `publish` if each has one of its values."""
-    return check_request(Publishing(**arguments))  # type: ignore[arg-type]  # this is what the check is for
+def publishing(*, strict: bool, on_rejected: OnRejected) -> None:
+    """Check the arguments of `publish`."""
+    check_request(Publishing(strict=strict, on_rejected=on_rejected))
 
 
 def report_rejected(published: Published, on_rejected: OnRejected) -> Published:
@@ -60,7 +60,9 @@ def report_rejected(published: Published, on_rejected: OnRejected) -> Published:
     if not rejected or on_rejected == "ignore":
         return published
     problems = tuple(f"Document {receipt.id!r} ({receipt.code}): {receipt.reason}" for receipt in rejected)
-    head = f"{len(rejected):,} of {len(published.receipts):,} documents were rejected; the others are stored."
+    number, total = len(rejected), len(published.receipts)
+    subject = f"{number:,} of {total:,} documents {'was' if number == 1 else 'were'}"
+    head = f"{subject} rejected; the others are stored." if number < total else f"{subject} rejected."
     if on_rejected == "raise":
         raise DocumentsRejected(head, problems)
     _log.warning("%s The first: %s", head, problems[0])

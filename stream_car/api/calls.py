@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from stream_car.api import arguments, requests as r
 from stream_car.api.arguments import RulesArgument, ScopeArgument
 from stream_car.api.bookmark import Bookmark
+from stream_car.api.subscription import Subscription
 from stream_car.codec import Publishables, check_request
 from stream_car.core.documents import Retraction
 from stream_car.processing.receipts import Receipt
@@ -51,20 +52,16 @@ class Calls(ABC):
         """Store documents durably and apply them; the receipts are in order.
 
         A document is a `NewDocument`, a `Retraction`, a mapping, or JSON as text or bytes; one may be given alone.
-        After a connection broke, a receipt may say `duplicate` for a document that had arrived before.
-
-        The receipt of a bad document says `rejected`, with a code, and its bytes are kept. A value that has no bytes
-        raises: one that cannot be written as JSON, such as a `datetime` without a time zone (`InvalidDocument`), and
-        one that is not a document (`InvalidRequest`). Documents before it may be stored.
+        After a connection broke, a receipt may say `duplicate` for a document that had arrived before. A bad document
+        is kept, and its receipt says `rejected`. A value that is no document, or that JSON cannot express, raises
+        `InvalidRequest` or `InvalidDocument`; documents before it may be stored.
 
         Args:
-            strict: store nothing unless each document is valid, joins a scope and has no unknown key; otherwise raise
-                `DocumentsRejected`. A service is asked for its rules first.
-            on_rejected: what to do about rejected documents when the others are stored: `log` a warning, `raise`
-                `DocumentsRejected`, or `ignore` them, because the caller reads the receipts.
+            strict: store nothing, and raise `DocumentsRejected`, unless each document is valid and joins a scope.
+            on_rejected: about rejected documents, `log` a warning, `raise` `DocumentsRejected`, or `ignore` them.
         """
-        options = arguments.publishing(strict=strict, on_rejected=on_rejected)
-        return arguments.report_rejected(self._publish(documents, strict=options.strict), options.on_rejected)
+        arguments.publishing(strict=strict, on_rejected=on_rejected)
+        return arguments.report_rejected(self._publish(documents, strict=strict), on_rejected)
 
     @abstractmethod
     def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
@@ -312,7 +309,7 @@ class Calls(ABC):
         snapshot: bool | None = None,
         after: str | None = None,
         cursor_file: Path | str | None = None,
-    ) -> "Subscription":
+    ) -> Subscription:
         """Receive what is in force now, then every change of it: iterate over the subscription.
 
         After a cursor (`after`, or the one in `cursor_file`), there are only changes. From a service, events arrive
@@ -344,64 +341,3 @@ class Calls(ABC):
 
     def _rest(self) -> None:
         time.sleep(REBUILD_PAUSE_S)
-
-
-class Subscription:
-    """The events of a subscription.
-
-    The request for the next event means that the last one has been dealt with: `cursor` moves past it, and the cursor
-    file follows. `keep` does both at once. End it with `close`, or use it as a context manager. Raises `Unavailable` if
-    the service does not answer at first; after that, it waits until the service answers again.
-    """
-
-    def __init__(self, calls: Calls, request: r.Subscribe, bookmark: Bookmark) -> None:
-        self._calls = calls
-        self._request = request
-        self._bookmark = bookmark
-        self._stream: Generator[Event, None, None] | None = None
-
-    @property
-    def cursor(self) -> str | None:
-        """The cursor of the last event that was dealt with."""
-        return self._bookmark.cursor
-
-    def __iter__(self) -> "Subscription":
-        return self
-
-    def __next__(self) -> Event:
-        self._bookmark.settle()
-        stream = self._begin()
-        try:
-            event = next(stream)
-        except StopIteration:
-            self._stream = None
-            self._bookmark.save()
-            raise
-        self._bookmark.hand_out(event)
-        return event
-
-    def __enter__(self) -> "Subscription":
-        self._begin()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def keep(self) -> None:
-        """Move the cursor and its file past the last event: it has been dealt with."""
-        self._bookmark.settle()
-        self._bookmark.save()
-
-    def close(self) -> None:
-        """Stop. The last event counts as not dealt with, unless `keep` was called after it."""
-        if self._stream is not None:
-            self._stream.close()
-        self._bookmark.save()
-
-    def _begin(self) -> Generator[Event, None, None]:
-        """Open the stream. Without a snapshot and a cursor, it begins at the last change so far."""
-        if self._stream is None:
-            if self._request.snapshot is False and self._bookmark.cursor is None:
-                self._bookmark.cursor = self._calls.status().cursor
-            self._stream = self._calls._events(self._request, self._bookmark)
-        return self._stream

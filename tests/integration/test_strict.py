@@ -115,7 +115,7 @@ def test_rejected_documents_are_logged_unless_the_caller_says_otherwise(caplog: 
 @BACK_ENDS
 def test_rejected_documents_raise_if_the_caller_wants_it_and_the_others_are_stored(back_end: BackEnd) -> None:
     with back_end() as car:
-        with pytest.raises(DocumentsRejected, match="1 of 2 documents were rejected; the others are stored") as raised:
+        with pytest.raises(DocumentsRejected, match="1 of 2 documents was rejected; the others are stored") as raised:
             car.publish([UNKNOWN, GOOD], on_rejected="raise")
         assert (raised.value.code, len(raised.value.problems)) == ("rejected", 1)
         assert car.resolve(["good"])[0].status == "in_force"
