@@ -127,6 +127,7 @@ class Store(Protocol):
 
 Hop = Literal["intake", "frontier"]
 YieldControl = Callable[[], Awaitable[None]]  # lets other tasks run
+Pairs = tuple[tuple[str, str], ...]  # `(key, value)` of scopes, sorted
 
 
 class ShardId(NamedTuple):
@@ -261,8 +262,12 @@ class AnchorIndex(Protocol):
     async def position(self) -> int:
         """Return the input offset from which to apply after opening, or 0 if there is no usable index."""
 
-    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
+    async def search(
+        self, text: str, depth: int, yield_control: YieldControl | None = None, *, within: Pairs = ()
+    ) -> Sequence[Hit]:
         """Return the `depth` best anchors for a query, best first and ties by id. Any text is valid.
+
+        With `within`, only documents count that have all these pairs, each in some scope that they are listed under.
 
         The work is bounded for a text of any length: if it has too many words, only the rarest count. `yield_control`
         is awaited between pieces of the work. Even so, the result is as of one moment.

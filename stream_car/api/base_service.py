@@ -191,7 +191,7 @@ class BaseService(ABC):
 
     @answers(r.Query)
     async def query(self, request: r.Query) -> a.Answer:
-        as_of = _micros(request.as_of)
+        as_of, scope = _micros(request.as_of), _single_values(request.scope)
         return await self.read(
             lambda view: view.queries.query(
                 request.text,
@@ -199,6 +199,7 @@ class BaseService(ABC):
                 depth=request.depth,
                 as_of=as_of,
                 budget=request.budget,
+                scope=scope,
                 options=view.options.including(request.include),
             ),
             min_revisions=request.min_revisions,
@@ -207,8 +208,11 @@ class BaseService(ABC):
 
     @answers(r.Search)
     async def search(self, request: r.Search) -> tuple[a.Evidence, ...]:
+        scope = _single_values(request.scope)
         return await self.read(
-            lambda view: view.queries.search(request.text, request.k, options=view.options.including(request.include)),
+            lambda view: view.queries.search(
+                request.text, request.k, scope=scope, options=view.options.including(request.include)
+            ),
         )
 
     @answers(r.Resolve)
@@ -299,9 +303,7 @@ class BaseService(ABC):
 
     async def open_subscription(self, request: r.Subscribe, client: str = "") -> Subscriber:
         """Let a subscriber in. Raises as `subscribe` does."""
-        pairs = parse_pairs(request.scope)
-        if pairs is None:
-            raise InvalidRequest("scope", "One key cannot have two values. Subscribe to each value separately.")
+        pairs = _single_values(request.scope)
         selection = Selection(
             view=request.view,
             ids=frozenset(request.ids),
@@ -311,6 +313,14 @@ class BaseService(ABC):
             attributes=bool(request.include),
         )
         return await self.hub.subscribe(selection, request.after, request.snapshot, client)
+
+
+def _single_values(scope: Sequence[str]) -> dict[str, str]:
+    """Return the pairs of a scope. Raises `InvalidRequest` (`scope`) if a key has two values."""
+    pairs = parse_pairs(scope)
+    if pairs is None:
+        raise InvalidRequest("scope", "One key cannot have two values. Send one request for each value.")
+    return pairs
 
 
 def _listed(shard_id: ShardId, record: QuarantinedRecord) -> a.Quarantined:

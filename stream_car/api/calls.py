@@ -83,6 +83,7 @@ class Calls(ABC):
         depth: int = DEPTH,
         as_of: datetime | str | None = None,
         budget: int | None = None,
+        scope: ScopeArgument | None = None,
         min_revisions: Revisions = (),
         timeout_ms: int = r.TIMEOUT_MS,
         include: Sequence[r.Part] = (),
@@ -94,6 +95,7 @@ class Calls(ABC):
             depth: how many anchors relevance may propose.
             as_of: answer as of this time; documents that still wait for their time do not count.
             budget: stop after reading this many keys, most likely anchors first; the certificate lists the rest.
+            scope: only documents in scopes that have these pairs may be anchors.
         """
         return self.call(
             r.Query(
@@ -102,15 +104,20 @@ class Calls(ABC):
                 depth=depth,
                 as_of=arguments.time(as_of),
                 budget=budget,
+                scope=arguments.optional_scope(scope),
                 min_revisions=arguments.revisions(min_revisions),
                 timeout_ms=timeout_ms,
                 include=arguments.parts(include),
             )
         )
 
-    def search(self, text: str, k: int = 5, *, include: Sequence[r.Part] = ()) -> tuple[a.Evidence, ...]:
-        """Find what plain search returns, in force or not: Stage 1 alone."""
-        return self.call(r.Search(text=text, k=k, include=arguments.parts(include)))
+    def search(
+        self, text: str, k: int = 5, *, scope: ScopeArgument | None = None, include: Sequence[r.Part] = ()
+    ) -> tuple[a.Evidence, ...]:
+        """Find what plain search returns, in force or not: Stage 1 alone. `scope` is as in `query`."""
+        return self.call(
+            r.Search(text=text, k=k, scope=arguments.optional_scope(scope), include=arguments.parts(include))
+        )
 
     def resolve(
         self,

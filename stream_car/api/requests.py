@@ -85,6 +85,7 @@ Pair = Annotated[
     ),
 ]
 Scope = Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
+OptionalScope = Annotated[tuple[Pair, ...], Meta(max_length=16)]
 Number = Annotated[int, Meta(ge=0, le=SAFE_INTEGER_MAX)]
 MembersLimit = Annotated[
     int,
@@ -161,6 +162,7 @@ class Query(Request[a.Answer], frozen=True, kw_only=True):
     depth: Depth = DEPTH
     as_of: Time | None = None
     budget: Budget | None = None
+    scope: OptionalScope = ()
     min_revisions: MinRevisions = ()
     timeout_ms: Timeout = TIMEOUT_MS
     include: Include = ()
@@ -171,6 +173,7 @@ class Search(Request[tuple[a.Evidence, ...]], frozen=True, kw_only=True):
 
     text: Text
     k: Count = 5
+    scope: OptionalScope = ()
     include: Include = ()
 
 
@@ -237,7 +240,7 @@ class GetChanges(Request[tuple[a.Change, ...]], frozen=True, kw_only=True):
     Shards are listed one after the other.
     """
 
-    scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    scope: OptionalScope = ()
     after: Annotated[str, Meta(max_length=200, description="Continue after the change with this `position`.")] = ""
     limit: Limit = 100
 

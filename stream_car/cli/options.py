@@ -314,6 +314,14 @@ def _read_pairs(context: click.Context, parameter: click.Parameter, values: Sequ
 
 scope = click.argument("scope", nargs=-1, required=True, metavar="KEY=VALUE...", callback=_read_pairs)
 optional_scope = click.argument("scope", nargs=-1, metavar="[KEY=VALUE...]", callback=_read_pairs)
+within = click.option(
+    "--scope",
+    "scope",
+    multiple=True,
+    callback=_read_pairs,
+    metavar="KEY=VALUE",
+    help="Search only documents in scopes that have this pair; may be repeated.",
+)
 as_of = click.option(
     "--as-of",
     callback=_read_time,

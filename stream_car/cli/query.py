@@ -1,6 +1,6 @@
 """`query`, `search`, `resolve`, `get`, `check` and `explain`: what is in force, by question or by id."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -30,10 +30,18 @@ IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
     metavar="N",
     help="Stop after reading N keys. The most likely starting points are tried first.  [default: no limit]",
 )
+@options.within
 @options.as_of
 @options.svg("the relevance of each starting point against that of the document that controls it (Definition 4)")
 def query(
-    session: Session, text: str, k: int, depth: int, budget: int | None, as_of: datetime | None, svg: Path | None
+    session: Session,
+    text: str,
+    k: int,
+    depth: int,
+    budget: int | None,
+    scope: Mapping[str, str],
+    as_of: datetime | None,
+    svg: Path | None,
 ) -> None:
     """Answer a question from the documents in force.
 
@@ -51,7 +59,7 @@ def query(
     session.require_limits(k=k, depth=depth, budget=budget)
     with session.open() as calls:
         session.settle(calls)
-        answer = calls.query(text, k=k, depth=depth, as_of=as_of, budget=budget, include=session.include)
+        answer = calls.query(text, k=k, depth=depth, as_of=as_of, budget=budget, scope=scope, include=session.include)
         searched_types = () if answer.results else _searched_types(calls)
     options.write_svg(svg, lambda: draw_answer(answer))
     session.report(answer, lambda answer: render.answer(answer, searched_types, verbose=session.verbose))
@@ -69,7 +77,8 @@ def _searched_types(calls: Calls) -> Sequence[str]:
 @command("data", "rules", "url", "encoder", "attributes")
 @click.argument("text")
 @MAX_RESULTS
-def search(session: Session, text: str, k: int) -> None:
+@options.within
+def search(session: Session, text: str, k: int, scope: Mapping[str, str]) -> None:
     """Show what plain search finds, in force or not.
 
     This is the first step of `query`, without the rules: compare the two. Exit code 1 if nothing was found.
@@ -81,7 +90,7 @@ def search(session: Session, text: str, k: int) -> None:
     session.require_limits(k=k)
     with session.open() as calls:
         session.settle(calls)
-        documents = calls.search(text, k, include=session.include)
+        documents = calls.search(text, k, scope=scope, include=session.include)
     session.report_all(documents, render.ranking)
     require(bool(documents))
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.stored import Scope
-from stream_car.ports import AnchorIndex
+from stream_car.ports import AnchorIndex, Pairs
 from stream_car.queries.answers import Answer, Evidence
 from stream_car.queries.retrieval import Question, replay_plan, with_probabilities
 from stream_car.queries.shards import Overview
@@ -35,7 +35,7 @@ class CachedAnswer(Struct):
     cut: tuple[int, ...]
     index_version: int
     has_links: bool
-    searches: Mapping[tuple[str, int], Sequence[Hit]]
+    searches: Mapping[tuple[str, int, Pairs], Sequence[Hit]]
     plan: AnchorPlan
     keys: tuple[bytes, ...]
     size: int
@@ -119,7 +119,8 @@ class AnswerCache:
         if await index.version() == cached.index_version:
             return True
         searches = {
-            (text, depth): await index.search(text, depth, snapshot.yield_hook) for text, depth in cached.searches
+            (text, depth, within): await index.search(text, depth, snapshot.yield_hook, within=within)
+            for text, depth, within in cached.searches
         }
         if searches != cached.searches:
             plan = self._replay(question, cached, searches)
@@ -131,7 +132,7 @@ class AnswerCache:
         return True
 
     def _replay(
-        self, question: Question, cached: CachedAnswer, searches: Mapping[tuple[str, int], Sequence[Hit]]
+        self, question: Question, cached: CachedAnswer, searches: Mapping[tuple[str, int, Pairs], Sequence[Hit]]
     ) -> AnchorPlan | None:
         """The plan that follows from new hits, if it shows the same anchors in the same order as the cached one."""
         if len(searches) != 1 or question.budget is not None:

@@ -18,7 +18,7 @@ from stream_car.core.scope_names import record_scope
 from stream_car.core.stored import StoredDocument
 from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult
 from stream_car.errors import InvalidRequest, Unavailable
-from stream_car.ports import AnchorIndex
+from stream_car.ports import AnchorIndex, Pairs
 from stream_car.queries.answers import (
     Answer,
     Audit,
@@ -52,7 +52,7 @@ from stream_car.queries.read_options import (
     invisible_reason,
     mark_incomplete,
 )
-from stream_car.queries.retrieval import SEARCHED_MAX, Question, retrieve, select, with_probabilities
+from stream_car.queries.retrieval import SEARCHED_MAX, Question, is_within, retrieve, select, with_probabilities
 from stream_car.queries.shards import ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
@@ -154,24 +154,32 @@ class Queries:
                 return False
         return True
 
-    async def search(self, text: str, k: int = 5, *, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Evidence, ...]:
-        """The best `k` anchors by relevance alone (Stage 1), active or not."""
+    async def search(
+        self,
+        text: str,
+        k: int = 5,
+        *,
+        scope: Mapping[str, str] | None = None,
+        options: ReadOptions = DEFAULT_OPTIONS,
+    ) -> tuple[Evidence, ...]:
+        """The best `k` anchors by relevance alone (Stage 1), active or not. `scope` is as in `query`."""
+        within = self._pairs(scope)
 
         async def read(snapshot: Snapshot) -> tuple[Evidence, ...]:
-            _, walks = await self._anchors(snapshot, text, k)
+            _, walks = await self._anchors(snapshot, text, k, within=within)
             return await evidence_of_anchors(snapshot, self.index, walks)
 
         return await self.read_consistently(None, read, options)
 
     async def _anchors(
-        self, snapshot: Snapshot, text: str, depth: int, named_max: int = COUNTED_MAX
+        self, snapshot: Snapshot, text: str, depth: int, named_max: int = COUNTED_MAX, within: Pairs = ()
     ) -> tuple[list[Hit], list[WalkResult]]:
         """The first `depth` hits that are part of the corpus as of the snapshot, with their walks."""
         search_depth = depth
         while True:
-            hits = await snapshot.search(self.index, text, min(search_depth, SEARCHED_MAX))
-            walks = await snapshot.walk([hit.id for hit in hits], named_max=named_max)
-            present = [(hit, walk) for hit, walk in zip(hits, walks, strict=True) if walk is not None][:depth]
+            hits = await snapshot.search(self.index, text, min(search_depth, SEARCHED_MAX), within)
+            walks = zip(hits, await snapshot.walk([hit.id for hit in hits], named_max=named_max), strict=True)
+            present = [(hit, walk) for hit, walk in walks if walk and is_within(walk, within)][:depth]
             if len(present) == depth or len(hits) < search_depth or search_depth >= SEARCHED_MAX:
                 return [hit for hit, _ in present], [walk for _, walk in present]
             search_depth *= 4
@@ -184,19 +192,25 @@ class Queries:
         depth: int = DEPTH,
         as_of: int | None = None,
         budget: int | None = None,
+        scope: Mapping[str, str] | None = None,
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """The `k` best controlling documents of the first `depth` anchors, group by group.
 
-        `as_of` is a valid time in microseconds UTC. After Stage 2 has read `budget` keys, no further anchor is
-        examined; the certificate lists what was left out.
+        With a `scope`, only documents in scopes that have its pairs are anchors. `as_of` is a valid time in
+        microseconds UTC. After Stage 2 has read `budget` keys, no further anchor is examined; the certificate lists
+        what was left out.
         """
-        question = Question(text, k, depth, as_of, budget, options.attributes)
+        question = Question(text, k, depth, as_of, budget, options.attributes, self._pairs(scope))
         answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
         if vectors_pending or ignored_terms:
             return replace(answer, vectors_pending=vectors_pending, ignored_terms=ignored_terms)
         return answer
+
+    def _pairs(self, scope: Mapping[str, str] | None) -> Pairs:
+        """The pairs of a scope as the rules spell them."""
+        return tuple(sorted(self.ruleset.normalize_part(key, value) for key, value in (scope or {}).items()))
 
     async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
         """The cached answer if it is still valid; otherwise compute the answer and cache it.

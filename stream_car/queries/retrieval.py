@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.core.scope_names import scope_parts
 from stream_car.core.walk import WalkResult
-from stream_car.ports import AnchorIndex
+from stream_car.ports import AnchorIndex, Pairs
 from stream_car.queries.answers import Answer, PlausibleScope
 from stream_car.queries.assembly import with_limited_list
 from stream_car.queries.limits import DEPTH_MAX
@@ -41,6 +42,7 @@ class Question(Struct, frozen=True):
     as_of: int | None = None
     budget: int | None = None
     attributes: bool = False
+    within: Pairs = ()  # sorted, as the rules spell them
 
 
 class Retrieval(Struct, frozen=True):
@@ -55,7 +57,7 @@ async def retrieve(snapshot: Snapshot, index: AnchorIndex, question: Question, *
     """Walk from anchors until no other anchor can enter the answer, or until the depth or the budget is reached."""
     search_depth = question.depth
     while True:
-        hits = await snapshot.search(index, question.text, min(search_depth, SEARCHED_MAX))
+        hits = await snapshot.search(index, question.text, min(search_depth, SEARCHED_MAX), question.within)
         retrieval = await _walk_anchors(snapshot, hits, question, superseded_bonus)
         plan = retrieval.plan
         is_deep_enough = len(plan.examined) + len(plan.remaining) >= question.depth
@@ -82,9 +84,17 @@ async def _walk_anchors(
         if is_over_budget:
             summaries = None  # ends the plan
             continue
-        results = dict(zip(batch, await snapshot.walk(batch), strict=True))
+        walked = zip(batch, await snapshot.walk(batch), strict=True)
+        results = {
+            name: walk if walk is not None and is_within(walk, question.within) else None for name, walk in walked
+        }
         walks |= {name: walk for name, walk in results.items() if walk is not None}
         summaries = {name: summarize(walk) if walk is not None else None for name, walk in results.items()}
+
+
+def is_within(walk: WalkResult, pairs: Pairs) -> bool:
+    """Return whether the anchor of a walk is in a scope that has all these pairs."""
+    return not pairs or any(set(pairs) <= set(scope_parts(scope)) for scope in walk.document.scopes)
 
 
 def summarize(walk: WalkResult) -> AnchorSummary:

@@ -17,7 +17,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import MissingPages, scope_key
 from stream_car.core.walk import COUNTED_MAX, Thresholds, Values, Walk, WalkBudget, WalkResult
-from stream_car.ports import AnchorIndex, YieldControl
+from stream_car.ports import AnchorIndex, Pairs, YieldControl
 from stream_car.queries.answers import Step
 from stream_car.queries.outcomes import reasons_of
 from stream_car.queries.read_options import Pace, StageTimer, no_timer
@@ -72,7 +72,7 @@ class Snapshot:
         self._statuses: dict[str, ActiveStatus | None] = {}
         self.rounds = 0
         self.lookups = 0
-        self.searches: dict[tuple[str, int], Sequence[Hit]] = {}
+        self.searches: dict[tuple[str, int, Pairs], Sequence[Hit]] = {}
         self.index_versions: set[int] = set()  # at which hits and texts were read
 
     @property
@@ -80,18 +80,18 @@ class Snapshot:
         """For each intake shard, the offset before which all input was seen."""
         return self.source.cut
 
-    async def search(self, index: AnchorIndex, text: str, depth: int) -> Sequence[Hit]:
+    async def search(self, index: AnchorIndex, text: str, depth: int, within: Pairs = ()) -> Sequence[Hit]:
         """Run Stage 1. Keep the hits and the version of the index: the answer cache compares both.
 
         Hits of a search before the first read are of the moment of the cut, later ones may be newer. Whatever is
         reported of a document is as of the cut in any case.
         """
-        if (text, depth) in self.searches:
-            return self.searches[text, depth]
+        if (text, depth, within) in self.searches:
+            return self.searches[text, depth, within]
         with self._timer("search"):
-            hits = await index.search(text, depth, self.yield_hook)
+            hits = await index.search(text, depth, self.yield_hook, within=within)
         self.index_versions.add(await index.version())
-        self.searches[text, depth] = hits
+        self.searches[text, depth, within] = hits
         return hits
 
     @property

@@ -4,10 +4,11 @@ import random
 from itertools import pairwise
 from math import log
 
+import msgspec
 import pytest
 
 from stream_car.core.documents import Document
-from stream_car.core.scope_names import ALIAS
+from stream_car.core.scope_names import ALIAS, scope_name, scope_parts
 from stream_car.ports import AnchorIndex, IndexedDocument
 from stream_car.ranking.bm25 import TERMS_MAX
 from stream_car.ranking.settings import SETTINGS
@@ -402,3 +403,25 @@ async def test_the_version_stays_where_nothing_was_applied(index: AnchorIndex) -
     await index.search(WORDS[1], 5)
 
     assert await index.version() == version
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+async def test_a_search_within_pairs_finds_the_same_as_among_their_documents_alone(
+    index: AnchorIndex, batch: int
+) -> None:
+    owners = ["ada", "bob", "a user = with, signs"]
+    postings = [
+        msgspec.structs.replace(entry, scopes=(scope_name([("key", str(n)), ("user", owners[n % len(owners)])]),))
+        for n, entry in enumerate(written(600))
+    ]
+    await feed(index, postings, batch)
+    everything = await index.search("bando derix", 1000)
+
+    for owner in owners:
+        hits = await index.search("bando derix", 20, within=(("user", owner),))
+
+        own = {entry.document.id for entry in postings if ("user", owner) in scope_parts(entry.scopes[0])}
+        assert list(hits) == [hit for hit in everything if hit.id in own][:20]
+        assert hits
+    assert list(await index.search("bando derix", 20, within=(("user", "nobody"),))) == []
+    assert [hit.id for hit in await index.search("bando", 20, within=(("key", "0"), ("user", "bob")))] == []

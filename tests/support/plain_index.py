@@ -6,7 +6,7 @@ from math import log
 
 from stream_car.core.documents import Document
 from stream_car.core.scope_names import scope_parts
-from stream_car.ports import Claim, Emission, IndexedDocument, YieldControl
+from stream_car.ports import Claim, Emission, IndexedDocument, Pairs, YieldControl
 from stream_car.processing.state import Value, encode_value
 from stream_car.ranking.anchor_order import Hit
 from tests.support.memory_shard import Memory
@@ -45,7 +45,9 @@ class PlainIndex:
     async def version(self) -> int:
         return self.applied
 
-    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
+    async def search(
+        self, text: str, depth: int, yield_control: YieldControl | None = None, *, within: Pairs = ()
+    ) -> Sequence[Hit]:
         self.searches += 1
         lengths = {name: counts.total() for name, counts in self.word_counts.items()}
         mean = sum(lengths.values()) / len(lengths) if lengths else 1.0
@@ -56,7 +58,15 @@ class PlainIndex:
             for name, count in with_word.items():
                 part = count * (K1 + 1) / (count + K1 * (1 - B + B * lengths[name] / mean))
                 scores[name] = scores.get(name, 0.0) + weight * part
-        hits = [Hit(name, score) for name, score in scores.items() if self.indexed[name].anchor]
+        pairs = {
+            name: {pair for scope in entry.scopes for pair in scope_parts(scope)}
+            for name, entry in self.indexed.items()
+        }
+        hits = [
+            Hit(name, score)
+            for name, score in scores.items()
+            if self.indexed[name].anchor and set(within) <= pairs[name]
+        ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:depth]
 
     async def ignored_terms(self, text: str) -> int:

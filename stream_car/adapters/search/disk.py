@@ -58,18 +58,36 @@ class CommittedDocuments:
         return self._frequencies[field, term]
 
     def candidates(
-        self, words: Mapping[str, int], names: Mapping[str, int], count: int, replaced: Set[int]
+        self,
+        words: Mapping[str, int],
+        names: Mapping[str, int],
+        count: int,
+        replaced: Set[int],
+        pairs: Sequence[str] = (),
     ) -> Sequence[int]:
         """Return the numbers of the `count` best anchors by words, and of as many by rare names.
 
         `words` has how often the query repeats each word, `names` the document frequency of each name. A name that
-        more than `count` documents have proposes nothing; it only adds to scores. The `replaced` are left out.
+        more than `count` documents have proposes nothing; it only adds to scores. The `replaced` are left out, and
+        documents that lack one of the `pairs`.
         """
         if not self._anchors:
             return ()
-        by_words = self._best([self._word_query(word, times) for word, times in words.items()], count, replaced)
-        rare = [self._term_query("names", name, "basic") for name, frequency in names.items() if frequency <= count]
-        return list(dict.fromkeys([*by_words, *self._best(rare, count, replaced)]))
+        within = [self._term_query("pairs", pair, "basic") for pair in pairs]
+        by_words = self._best([self._word_query(word, times) for word, times in words.items()], within, count, replaced)
+        rare = [
+            self._term_query("names", name, "basic")
+            for name, frequency in names.items()
+            if frequency <= count or within  # how many documents within have the name is not known
+        ]
+        return list(dict.fromkeys([*by_words, *self._best(rare, within, count, replaced)]))
+
+    def numbers_of(self, pairs: Sequence[str], replaced: Set[int]) -> list[int]:
+        """Return the numbers of all anchors that have these pairs, except the `replaced`."""
+        if not self._anchors:
+            return []
+        first, *rest = [self._term_query("pairs", pair, "basic") for pair in pairs]
+        return self._best([first], rest, self._documents, replaced)
 
     def _word_query(self, word: str, times: int) -> tantivy.Query:
         # a query without a boost lets tantivy skip documents that cannot be among the best
@@ -79,13 +97,18 @@ class CommittedDocuments:
     def _term_query(self, field: str, value: str, index_option: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._fields, field, value, index_option)
 
-    def _best(self, clauses: Sequence[tantivy.Query], count: int, replaced: Set[int]) -> list[int]:
+    def _best(
+        self, clauses: Sequence[tantivy.Query], within: Sequence[tantivy.Query], count: int, replaced: Set[int]
+    ) -> list[int]:
         if not clauses:
             return []
         query = clauses[0] if len(clauses) == 1 else _any_of(clauses)
+        if within:
+            query = _among(query, within)
         limit = count + _SLACK
         if self._anchors * _RARE < self._documents:
-            query = self._among_anchors(query)
+            anchors = tantivy.Query.term_query(self._fields, "anchor", True, "basic")  # noqa: FBT003  the value to find
+            query = _among(query, [anchors])
         else:
             limit = limit * self._documents // self._anchors
         while True:
@@ -95,13 +118,6 @@ class CommittedDocuments:
             if is_complete or len(hits) < limit:
                 return numbers
             limit *= 4
-
-    def _among_anchors(self, query: tantivy.Query) -> tantivy.Query:
-        anchors = tantivy.Query.const_score_query(
-            tantivy.Query.term_query(self._fields, "anchor", True, "basic"),  # noqa: FBT003  the value to look for
-            0.0,
-        )
-        return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, anchors)])
 
     def _live_anchors(
         self, hits: Sequence[tuple[float, tantivy.DocAddress]], count: int, replaced: Set[int]
@@ -154,6 +170,12 @@ class CommittedDocuments:
 
 def _any_of(clauses: Sequence[tantivy.Query]) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
+
+
+def _among(query: tantivy.Query, conditions: Sequence[tantivy.Query]) -> tantivy.Query:
+    """Return the query for documents that also meet all conditions, which do not count in the score."""
+    without_score = [tantivy.Query.const_score_query(condition, 0.0) for condition in conditions]
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, clause) for clause in (query, *without_score)])
 
 
 def _settle_ties(numbers: list[int], scores: list[float], count: int) -> list[int]:

@@ -11,7 +11,7 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.schema import indexed_text, replace_surrogates
 from stream_car.adapters.search.vectors import Vectors
 from stream_car.core.documents import Document
-from stream_car.ports import IndexedDocument, YieldControl
+from stream_car.ports import IndexedDocument, Pairs, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.fusion import fuse
 from stream_car.ranking.settings import SETTINGS, Settings
@@ -47,12 +47,15 @@ class HybridIndex:
     async def vectors_pending(self) -> int:
         return self.vectors.pending()
 
-    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
+    async def search(
+        self, text: str, depth: int, yield_control: YieldControl | None = None, *, within: Pairs = ()
+    ) -> Sequence[Hit]:
         count = max(depth, self._settings.candidates)
-        hits = await self._texts.search(text, count, yield_control)
+        hits = await self._texts.search(text, count, yield_control, within=within)
         if depth <= 0 or not text.strip():
             return ()
-        cosines = self.vectors.cosines(replace_surrogates(text), [hit.id for hit in hits], count)
+        among = self._texts.anchors_within(within) if within else None
+        cosines = self.vectors.cosines(replace_surrogates(text), [hit.id for hit in hits], count, among)
         return tuple(fuse(hits, cosines, dense=self._settings.dense)[:depth])
 
     async def ignored_terms(self, text: str) -> int:

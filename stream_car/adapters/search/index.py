@@ -29,6 +29,7 @@ from stream_car.adapters.search.schema import (
     analyse,
     document_row,
     index_format,
+    pair_term,
     read_statistics,
     replace_surrogates,
     schema,
@@ -42,7 +43,7 @@ from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.lock import FileLock
 from stream_car.files.seals import Verdict, break_seal, compare_with_seal, seal
-from stream_car.ports import IndexedDocument, YieldControl
+from stream_car.ports import IndexedDocument, Pairs, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import QueryWeights
 from stream_car.ranking.query_plan import QueryPlan, QueryTerms, plan_query, read_query
@@ -245,7 +246,9 @@ class TantivyIndex:
     async def position(self) -> int:
         return self._position
 
-    async def search(self, text: str, depth: int, yield_control: YieldControl | None = None) -> Sequence[Hit]:
+    async def search(
+        self, text: str, depth: int, yield_control: YieldControl | None = None, *, within: Pairs = ()
+    ) -> Sequence[Hit]:
         """Return the `depth` best anchors, as `ports.AnchorIndex` promises.
 
         The rarest `TERMS_MAX` words and the rarest `NAMES_MAX` names of the query count.
@@ -255,7 +258,7 @@ class TantivyIndex:
             self._fill_tail()
             version, hits = self._version, list[Hit]()
             count = max(depth, self._settings.candidates)
-            for scored in self._search_steps(text, count, count if yield_control is None else SCORED_AT_ONCE):
+            for scored in self._search_steps(text, within, count, count if yield_control is None else SCORED_AT_ONCE):
                 hits += scored
                 if yield_control is not None:
                     await yield_control()
@@ -268,7 +271,7 @@ class TantivyIndex:
                 return tuple(hits[:depth])
         return ()
 
-    def _search_steps(self, text: str, count: int, at_once: int) -> Iterator[list[Hit]]:
+    def _search_steps(self, text: str, within: Pairs, count: int, at_once: int) -> Iterator[list[Hit]]:
         """Yield anchors for a query in any order, some after each step. The index must not change meanwhile."""
         plan = self._known_plan(text)
         if plan is None:
@@ -278,8 +281,9 @@ class TantivyIndex:
         if not plan.weights.known and not plan.names:
             return
         yield []
-        on_disk = self._disk.candidates(plan.terms_to_search, plan.names, count, set(self._uncommitted.replaced))
-        candidates = [*on_disk, *self._tail_candidates(plan.weights, count)]
+        replaced, pairs = set(self._uncommitted.replaced), [pair_term(pair) for pair in within]
+        on_disk = self._disk.candidates(plan.terms_to_search, plan.names, count, replaced, pairs)
+        candidates = [*on_disk, *self._tail_candidates(plan.weights, count, within)]
         yield []
         for start in range(0, len(candidates), at_once):
             stored = self._texts.get(candidates[start : start + at_once])
@@ -344,12 +348,18 @@ class TantivyIndex:
     def _average_length(self) -> float:
         return self._tokens / self._documents if self._documents else 0.0
 
-    def _tail_candidates(self, query: QueryWeights, count: int) -> list[int]:
+    def _tail_candidates(self, query: QueryWeights, count: int, within: Pairs) -> list[int]:
         if not self._uncommitted.tail:
             return []
         weights = {term: weight for term, _, weight in query.terms}
         weights |= {name_term(name.strip()): weight for name, weight in query.names}
-        return self._uncommitted.best(weights, query.average_length, count)
+        return self._uncommitted.best(weights, query.average_length, count, within)
+
+    def anchors_within(self, pairs: Pairs) -> list[str]:
+        """Return the ids of all anchors that have these pairs. Cost: some microseconds for each."""
+        numbers = self._disk.numbers_of([pair_term(pair) for pair in pairs], set(self._uncommitted.replaced))
+        on_disk = [document.id for document in self._texts.get(numbers)]
+        return [*on_disk, *self._uncommitted.anchors_within(pairs)]
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         distinct = dict.fromkeys(ids)

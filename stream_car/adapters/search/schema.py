@@ -5,6 +5,7 @@ Promise: `document_row` and `read_document` are inverses. The words of a query a
 """
 
 from functools import lru_cache
+from hashlib import blake2b
 from importlib.metadata import version
 from itertools import chain
 
@@ -26,6 +27,8 @@ FORMAT = f"stream-car index 5, tantivy {TANTIVY}\n"
 CURE = "Delete the folder of the index; it is rebuilt from the log."
 
 MARK = "statistics"  # the mark of the row that holds the statistics
+
+PAIR_BYTES = 8  # of the hash of a pair; Stage 2 leaves documents out that only collide with it
 
 _SCOPES_MAX = 1 << 14  # scopes whose names are cached
 
@@ -50,6 +53,7 @@ def schema() -> tantivy.Schema:
         .add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
         .add_text_field("words", tokenizer_name="words", index_option="freq")
         .add_text_field("names", tokenizer_name="words", index_option="basic")
+        .add_text_field("pairs", tokenizer_name="words", index_option="basic")
         .add_unsigned_field("number", fast=True)
         .add_bytes_field("body", stored=True)
         .add_boolean_field("anchor", fast=True, indexed=True)
@@ -101,6 +105,16 @@ def _scope_value_names(scope: str) -> tuple[str, ...]:
     return tuple(names(value for _, value in scope_parts(scope)))
 
 
+@lru_cache(maxsize=_SCOPES_MAX)
+def _scope_terms(scope: str) -> tuple[str, ...]:
+    return tuple(map(pair_term, scope_parts(scope)))
+
+
+def pair_term(pair: tuple[str, str]) -> str:
+    """Return the term of a pair of a scope: without spaces, however long its value is."""
+    return blake2b("=".join(pair).encode("utf-8", "surrogatepass"), digest_size=PAIR_BYTES).hexdigest()
+
+
 def document_row(indexed: IndexedDocument, number: int, document_terms: DocumentTerms) -> tantivy.Document:
     """Return the row of a document. `number` is its number in the term store."""
     document = indexed.document
@@ -108,6 +122,7 @@ def document_row(indexed: IndexedDocument, number: int, document_terms: Document
     row.add_text("id", document.id)
     row.add_text("words", document_terms.text)
     row.add_text("names", document_terms.names)
+    row.add_text("pairs", " ".join(dict.fromkeys(chain.from_iterable(map(_scope_terms, indexed.scopes)))))
     row.add_unsigned("number", number)
     row.add_bytes("body", add_checksum(document.id.encode(), _encoder.encode(document)))
     row.add_boolean("anchor", indexed.anchor)

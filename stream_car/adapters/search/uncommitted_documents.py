@@ -5,17 +5,23 @@ forgotten together, except ids that changed again since. Cost: a microsecond per
 nothing, because the memory is given back in small pieces later.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from stream_car.adapters.search.memory import Tail, TermCounts
 from stream_car.core.documents import Document
-from stream_car.ports import IndexedDocument
+from stream_car.core.scope_names import scope_parts
+from stream_car.ports import IndexedDocument, Pairs
 from stream_car.ranking.bm25 import DocumentTerms
 
 _FREED_PER_PUT = 2  # documents of an earlier commit whose memory is given back
 _FREED_PER_SEARCH = 50
+
+
+def has_pairs(scopes: Iterable[str], pairs: Pairs) -> bool:
+    """Return whether each of these pairs is in one of the scopes."""
+    return not pairs or set(pairs) <= {pair for scope in scopes for pair in scope_parts(scope)}
 
 
 class UncommittedDocument(Struct, frozen=True, gc=False):
@@ -64,18 +70,22 @@ class UncommittedDocuments:
         document = self._get(document_id)
         return document.number if document is not None else None
 
-    def _is_anchor(self, document_id: str) -> bool:
+    def _is_anchor(self, document_id: str, within: Pairs) -> bool:
         document = self._get(document_id)
-        return document is not None and document.indexed.anchor
+        return document is not None and document.indexed.anchor and has_pairs(document.indexed.scopes, within)
+
+    def anchors_within(self, pairs: Pairs) -> Iterator[str]:
+        """Yield the ids of the anchors in here that have these pairs."""
+        return (document_id for document_id in (*self._open, *self._sealed) if self._is_anchor(document_id, pairs))
 
     def documents(self, ids: Iterable[str]) -> dict[str, Document]:
         """Return the documents with these ids that are in here and were not dropped."""
         known = ((document_id, self._get(document_id)) for document_id in ids if document_id in self)
         return {document_id: document.indexed.document for document_id, document in known if document is not None}
 
-    def best(self, weights: Mapping[str, float], average_length: float, count: int) -> list[int]:
-        """Return the numbers of the anchors in the tail that score highest by these terms."""
-        best = self.tail.best(weights, average_length, count, self._is_anchor)
+    def best(self, weights: Mapping[str, float], average_length: float, count: int, within: Pairs) -> list[int]:
+        """Return the numbers of the anchors with these pairs in the tail that score highest by these terms."""
+        best = self.tail.best(weights, average_length, count, lambda name: self._is_anchor(name, within))
         return [number for document_id in best if (number := self._number(document_id)) is not None]
 
     def put(

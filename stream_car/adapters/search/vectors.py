@@ -160,8 +160,12 @@ class Vectors:
             if self.failure is not None:
                 raise self.failure
 
-    def cosines(self, text: str, ids: Sequence[str], depth: int) -> dict[str, float]:
-        """Return the cosines between a text and documents: those with these ids, and the `depth` nearest of all.
+    def cosines(
+        self, text: str, ids: Sequence[str], depth: int, among: Sequence[str] | None = None
+    ) -> dict[str, float]:
+        """Return the cosines between a text and documents: those with these ids, and the `depth` nearest.
+
+        The nearest are taken from all documents, or from those with the ids in `among`.
 
         A document without a vector has no cosine.
         """
@@ -171,7 +175,13 @@ class Vectors:
                 return {}
             count = len(self._ids)
             cosines = self._matrix[:count] @ numpy.frombuffer(vector, dtype="<f4")
-            nearest = numpy.argpartition(-cosines, min(depth, count) - 1)[:depth].tolist() if depth else []
+            rows_among = None if among is None else [self._row_of[name] for name in among if name in self._row_of]
+            distances = -cosines if rows_among is None else -cosines[rows_among]
+            nearest: list[int] = []
+            if depth and len(distances):
+                nearest = numpy.argpartition(distances, min(depth, len(distances)) - 1)[:depth].tolist()
+            if rows_among is not None:
+                nearest = [rows_among[at] for at in nearest]
             rows = {self._ids[row]: row for row in nearest}
             rows |= {document_id: self._row_of[document_id] for document_id in ids if document_id in self._row_of}
             return {

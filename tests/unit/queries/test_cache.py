@@ -126,5 +126,5 @@ def test_a_search_that_fails_leaves_no_trace_of_the_answer(monkeypatch: pytest.M
         assert ids(car.query("moon")) == ["c1"]
 
 
-async def fail(*_: object) -> None:
+async def fail(*_: object, **__: object) -> None:
     raise StreamCarError("no search")

@@ -46,6 +46,8 @@ def test_what_was_noted_is_found_by_its_meaning_once_it_is_encoded(tmp_path: Pat
 
     assert vectors.cosines("car", [], 1) == {"a": 1.0}
     assert vectors.cosines("car", ["b", "never"], 1) == {"a": 1.0, "b": 0.0}
+    assert vectors.cosines("car", [], 1, ["b", "never"]) == {"b": 0.0}
+    assert vectors.cosines("car", [], 5, []) == {}
     vectors.close()
 
 
@@ -179,6 +181,16 @@ def test_an_engine_with_an_encoder_finds_by_meaning_and_says_when_it_is_behind(t
         assert [one.id for one in here.query("tea").results][:1] == ["b"]
     with engine(tmp_path) as here:
         assert [one.id for one in here.query("tea").results] == ["b"]
+
+
+def test_by_meaning_too_a_scope_is_never_left(tmp_path: Path) -> None:
+    with engine(tmp_path, encoder=Meanings()) as here:
+        here.publish([document(f"a{n}", topic="one", text="an automobile") for n in range(300)])
+        here.publish([document("b", topic="two", text="an automobile in snow"), document("c", topic="two", text="tea")])
+        here.settle()
+
+        assert [one.id for one in here.query("car", scope={"topic": "two"}).results] == ["b", "c"]
+        assert here.query("car", scope={"topic": "three"}).results == ()
 
 
 def test_vectors_turned_on_later_are_made_from_the_log(tmp_path: Path) -> None:
