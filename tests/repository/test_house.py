@@ -31,7 +31,7 @@ TEXTS = sorted(
 )
 LINES_MAX = 600
 LONG_LINES = 400
-LONG_FILES_MAX = 10
+LONG_FILES_MAX = 25
 MACHINE_PATHS = re.compile("|".join(["/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/", "/Us" + "ers/", "/tm" + "p/"]))
 BANNED = frozenset({"said", "told", "asked", "heard"})  # words that name no thing
 SHORT_LIVED = frozenset({"one", "found"})  # names for the lines of a short comprehension
