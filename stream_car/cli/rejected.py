@@ -13,10 +13,10 @@ from rich.text import Text
 from stream_car.api.arguments import ALL
 from stream_car.api.calls import Calls
 from stream_car.cli import options
-from stream_car.cli.console import words
+from stream_car.cli.console import note, words
 from stream_car.cli.hints import advise, again
 from stream_car.cli.options import EXISTING_FILE, Session, command, require
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, Rows, day
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, Rows, counted, day
 from stream_car.errors import InvalidRequest
 from stream_car.ingest.files import unreadable
 from stream_car.queries.answers import Base64, Rejected, Replayed
@@ -44,7 +44,10 @@ def list_rejected(session: Session, limit: int) -> None:
     with session.open() as calls:
         items = calls.rejected(limit=limit)
         replays = {} if session.as_json else _replays(calls, items)
-    session.report_all(items, lambda items: draw_table(items, replays), if_empty=NOTHING)
+        not_kept = calls.status().outcomes.get("not_kept", 0)
+    session.report_all(items, lambda items: draw_table(items, replays), if_empty="" if not_kept else NOTHING)
+    if not_kept:
+        note(f"{counted(not_kept, 'more rejected input was', 'more rejected inputs were')} not kept (`kept: false`).")
 
 
 @command("data", "rules", "url", name="show", group=group)

@@ -71,7 +71,7 @@ class GroupCommit:
         self._step = STEP_MIN
         self._question_at = -QUESTION_S
         self._early: dict[int, Receipt] | None = None  # receipts that came before their offsets were known
-        self._quota = RejectedQuota()
+        self._quota = RejectedQuota(directory.path)
 
     async def publish(self, messages: Sequence[Message], client: str | None = None) -> list[Receipt]:
         """Store and apply; the receipts in order. Of a `client`, rejected input is kept within its quota.
@@ -173,6 +173,7 @@ class GroupCommit:
             await self._work()
         finally:
             self.has_ended = True
+            self._quota.save()
             self._fail([*self._owners.values(), *self._queue], StreamCarError(ENDED))
             async with self._room:
                 self._room.notify_all()
