@@ -28,7 +28,12 @@ from stream_car.errors import (
     Unsupported as Unsupported,
 )
 from stream_car.processing.effects import Outcome as Outcome
-from stream_car.processing.receipts import LikelyTypo as LikelyTypo, Receipt as Receipt, UnknownKey as UnknownKey
+from stream_car.processing.receipts import (
+    HiddenCharacter as HiddenCharacter,
+    LikelyTypo as LikelyTypo,
+    Receipt as Receipt,
+    UnknownKey as UnknownKey,
+)
 from stream_car.queries.answers import (
     Amendment as Amendment,
     Answer as Answer,

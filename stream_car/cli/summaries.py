@@ -64,6 +64,14 @@ class UnknownKeyCount(Struct, frozen=True, kw_only=True, order=True):
     documents: int
 
 
+class HiddenCount(Struct, frozen=True, kw_only=True, order=True):
+    """A character in ids or in values of a scope key that readers cannot see, and how many documents have it."""
+
+    place: str
+    character: str
+    documents: int
+
+
 class Summary(Struct, kw_only=True):
     """The receipts of a publication, counted. `in_no_scope` documents neither supersede nor are superseded by rules."""
 
@@ -73,6 +81,7 @@ class Summary(Struct, kw_only=True):
     rejected: list[RejectedCode]
     likely_typos: list[TypoCount]
     unknown_keys: list[UnknownKeyCount]
+    hidden_characters: list[HiddenCount]
 
     @classmethod
     def of(cls, receipts: Iterable[Receipt]) -> Self:
@@ -81,6 +90,7 @@ class Summary(Struct, kw_only=True):
         keys: Counter[tuple[str, str]] = Counter()
         typos: Counter[tuple[str, str]] = Counter()
         unknown: Counter[tuple[str, str]] = Counter()
+        hidden: Counter[tuple[str, str]] = Counter()
         codes: Counter[str] = Counter()
         reasons: dict[str, str] = {}
         in_no_scope = 0
@@ -90,6 +100,7 @@ class Summary(Struct, kw_only=True):
             keys.update((receipt.type or "", key) for key in receipt.missing_keys)
             typos.update((typo.attribute, typo.field) for typo in receipt.likely_typos)
             unknown.update((key.key, key.meant) for key in receipt.unknown_keys)
+            hidden.update((name.place, name.character) for name in receipt.hidden_characters)
             if receipt.outcome == "rejected":
                 code = receipt.code or ""
                 codes[code] += 1
@@ -101,6 +112,7 @@ class Summary(Struct, kw_only=True):
             rejected=[RejectedCode(code=code, documents=n, example=reasons[code]) for code, n in codes.most_common()],
             likely_typos=sorted(TypoCount(attribute=a, field=f, documents=n) for (a, f), n in typos.items()),
             unknown_keys=sorted(UnknownKeyCount(key=key, meant=m, documents=n) for (key, m), n in unknown.items()),
+            hidden_characters=sorted(HiddenCount(place=p, character=c, documents=n) for (p, c), n in hidden.items()),
         )
 
 
@@ -134,6 +146,10 @@ def _warnings(summary: Summary) -> Iterator[Text]:
         subject = counted(unknown.documents, "document has", "documents have")
         guess = f" Did you mean `{unknown.meant}`?" if unknown.meant else ""
         yield words(f"  {subject} the scope key `{unknown.key}`, which no rule uses.{guess}", WARN)
+    for name in summary.hidden_characters:
+        subject = counted(name.documents, "document has", "documents have")
+        place = "id" if name.place == "id" else f"scope key {name.place}"
+        yield words(f"  {subject} the invisible character {name.character} in the {place}.", WARN)
 
 
 def _rejections(summary: Summary) -> Iterator[Text]:

@@ -17,6 +17,12 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # White space that is not allowed at either end. `strip` without arguments depends on the Python version.
 _EDGES = "\t \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
+# White space that does not look like a space or is not one, zero-width and bidirectional characters.
+HIDDEN = re.compile(
+    "[\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
 # Assigned and printable by category, but invisible (Default_Ignorable_Code_Point of Unicode 14.0).
 _INVISIBLE = "34f 115f-1160 17b4-17b5 180b-180f 3164 fe00-fe0f ffa0 e0100-e01ef"
 
@@ -106,6 +112,11 @@ def normalize(text: str, what: str) -> str:
             raise InvalidDocument("scope_char", reason)
         return unicodedata.normalize("NFC", text)
     raise InvalidDocument("scope_char", f"{what} {quote(text)} begins or ends with white space. Remove it.")
+
+
+def hidden_characters(text: str) -> list[str]:
+    """Return the characters of a text that readers cannot see or tell from others, as `U+00A0`."""
+    return [f"U+{ord(character):04X}" for character in HIDDEN.findall(text)]
 
 
 def is_normal(text: str) -> bool:

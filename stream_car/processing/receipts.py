@@ -6,9 +6,11 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
+from stream_car.codec.unicode import hidden_characters
 from stream_car.core.changes import Rejection
 from stream_car.core.documents import Document
 from stream_car.core.rules import Ruleset
+from stream_car.core.scope_names import scope_parts
 from stream_car.errors import InvalidDocument
 from stream_car.processing.effects import DecodedRecord, Effects, Outcome
 from stream_car.processing.shard import AppliedRecord
@@ -29,12 +31,20 @@ class UnknownKey(Struct, frozen=True, kw_only=True):
     meant: str = ""
 
 
+class HiddenCharacter(Struct, frozen=True, kw_only=True):
+    """A character of a name that readers cannot see or tell apart: `place` is `id` or the key of a scope."""
+
+    place: str
+    character: str  # such as U+00A0
+
+
 class Receipt(Struct, frozen=True, kw_only=True):
     """The outcome of one published message.
 
     `missing_keys` are the keys that the rules of the document's type need, if it joins no scope. `likely_typos` are
     attributes that were probably meant as fields or scope keys; they are kept as attributes and void nothing.
-    `unknown_keys` are scope keys that no rule pack mentions; they are kept and do nothing. `kept` is false if the
+    `unknown_keys` are scope keys that no rule pack mentions; they are kept and do nothing. `hidden_characters` are
+    in the id or in scopes, which are others than those without them. `kept` is false if the
     input was rejected and its bytes are not in the log, because its client has sent too much that was rejected;
     `offset` is then that of the record that counts it.
     """
@@ -50,6 +60,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     missing_keys: tuple[str, ...] = ()
     likely_typos: tuple[LikelyTypo, ...] = ()
     unknown_keys: tuple[UnknownKey, ...] = ()
+    hidden_characters: tuple[HiddenCharacter, ...] = ()
     kept: bool = True
 
 
@@ -74,7 +85,16 @@ def receipt_of(
         missing_keys=missing,
         likely_typos=likely_typos(accepted, ruleset, missing) if accepted is not None else (),
         unknown_keys=unknown_keys(accepted, ruleset) if accepted is not None else (),
+        hidden_characters=_hidden_characters(accepted.id, decoded.scopes) if accepted is not None else (),
     )
+
+
+def _hidden_characters(document_id: str, scopes: Iterable[str]) -> tuple[HiddenCharacter, ...]:
+    """Return the characters of an id and of the scopes of its document that readers cannot see or tell apart."""
+    names = [("id", document_id)] if not document_id.isascii() else []
+    names += [part for scope in scopes if not scope.isascii() for part in scope_parts(scope)]
+    pairs = ((place, character) for place, name in names for character in hidden_characters(name))
+    return tuple(HiddenCharacter(place=place, character=character) for place, character in dict.fromkeys(pairs))
 
 
 def rejected_receipt(offset: int, error: InvalidDocument) -> Receipt:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 
 from stream_car.cli import rejected, render, render_changes, status, summaries
-from stream_car.processing.receipts import Receipt
+from stream_car.processing.receipts import HiddenCharacter, Receipt
 from stream_car.queries.answers import (
     Answer,
     Audit,
@@ -270,10 +270,11 @@ def test_no_id_date_or_rule_is_broken_in_a_table(width: int) -> None:
 
 
 def test_a_summary_counts_outcomes_and_names_missing_keys() -> None:
+    hidden = (HiddenCharacter(place="topic", character="U+00A0"),)
     summary = summaries.Summary.of(
         [
             Receipt(offset=0, outcome="accepted", type="advisory", scopes=1),
-            Receipt(offset=1, outcome="accepted", type="advisory", missing_keys=("package",)),
+            Receipt(offset=1, outcome="accepted", type="advisory", missing_keys=("package",), hidden_characters=hidden),
             Receipt(offset=2, outcome="accepted", type="advisory", missing_keys=("package",)),
             Receipt(offset=3, outcome="rejected", code="time", reason="there is no day 2024-02-30"),
             Receipt(offset=4, outcome="rejected", code="time", reason="another"),
@@ -284,6 +285,7 @@ def test_a_summary_counts_outcomes_and_names_missing_keys() -> None:
     assert summary.outcomes == {"accepted": 3, "rejected": 2}
     assert "2 documents are in no scope, so no rule applies to them." in text
     assert "2 documents of the type advisory lack the key package" in text
+    assert "1 document has the invisible character U+00A0 in the scope key topic." in text
     assert "time (2), for example: there is no day 2024-02-30" in text
     assert "stream-car rejected list" in text
 

@@ -54,6 +54,19 @@ def test_an_attribute_that_was_probably_meant_as_a_field_is_named() -> None:
     assert (wrong.outcome, meant.likely_typos) == ("accepted", ())
 
 
+def test_characters_of_an_id_or_a_scope_that_nobody_sees_are_named() -> None:
+    with engine() as car:
+        hidden = publish(car, document("a\u200bb\u202e", topic="new\xa0moon"))
+        plain = publish(car, document("Ünïcødé 月", topic="nouvelle lune, é", place="東京"))
+
+    assert [(name.place, name.character) for name in hidden.hidden_characters] == [
+        ("id", "U+200B"),
+        ("id", "U+202E"),
+        ("topic", "U+00A0"),
+    ]
+    assert (hidden.outcome, plain.outcome, plain.hidden_characters) == ("accepted", "accepted", ())
+
+
 @pytest.mark.parametrize(
     ("sent", "code", "name"),
     [
