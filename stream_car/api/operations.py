@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from stream_car.api import requests as r
 
-Role = Literal["read", "publish", "admin"]  # of a token; `admin` includes the others
+Role = Literal["read", "publish", "metrics", "admin"]  # of a token; `admin` includes the others
 ROLES: tuple[Role, ...] = get_args(Role)
 WAITING = (409, 504)
 BODY = (408, 413, 415)
@@ -93,4 +93,4 @@ PUBLISH_PATH = "/v1/documents"
 PUBLISH_ROLE: Role = "publish"
 SUBSCRIBE_PATH = "/v1/subscribe"
 SUBSCRIBE_ROLE: Role = "read"
-METRICS_ROLE: Role = "admin"
+METRICS_ROLE: Role = "metrics"

@@ -23,8 +23,8 @@ from stream_car.errors import InvalidRequest
     type=click.Choice(ROLES),
     multiple=True,
     required=True,
-    help="What the token is for; may be repeated. `read`: queries and subscriptions. `publish`: documents. `admin`: "
-    "all that, rejected input, replay, rebuild and metrics.",
+    help="What the token is for; may be repeated. `read`: queries and subscriptions. `publish`: documents. `metrics`: "
+    "/metrics alone. `admin`: all that, rejected input, replay and rebuild.",
 )
 @click.option("--file", type=FILE, help="Add the token to this file of tokens.  [default: print the line for the file]")
 def token(session: Session, name: str, roles: tuple[Role, ...], file: Path | None) -> None:
@@ -36,6 +36,7 @@ def token(session: Session, name: str, roles: tuple[Role, ...], file: Path | Non
     Examples:
       stream-car token operator --role admin --file tokens
       stream-car token osv-feed --role publish --file tokens
+      stream-car token prometheus --role metrics --file tokens
       stream-car token assistant --role read     the line for the file is printed beside the token
     """
     from stream_car.http.tokens import make_token

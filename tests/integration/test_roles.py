@@ -23,7 +23,7 @@ TOKEN = {role: token for role, (token, _) in MADE.items()}
 OTHER_PATHS: list[tuple[str, str, Role | None]] = [
     ("POST", "/v1/documents", "publish"),
     ("GET", "/v1/subscribe?after=x", "read"),
-    ("GET", "/metrics", "admin"),
+    ("GET", "/metrics", "metrics"),
     ("GET", "/openapi.json", None),
 ]
 PATHS = [*((operation.method, operation.path, operation.role) for operation in OPERATIONS), *OTHER_PATHS]
@@ -108,7 +108,7 @@ async def test_rejected_input_is_shown_to_admin_alone(tmp_path: Path) -> None:
             shown[role] = "a-secret" in "".join(texts)
 
     assert published.status_code == 200 and "a-secret" not in published.text
-    assert shown == {"read": False, "publish": False, "admin": True}
+    assert shown == {"read": False, "publish": False, "metrics": False, "admin": True}
 
 
 @in_the_gate

@@ -47,7 +47,7 @@ def test_each_token_has_the_roles_of_its_line_and_admin_includes_the_others(path
 
     assert roles_of(tokens, READER) == {"read"}
     assert roles_of(tokens, FEED) == {"read", "publish"}
-    assert roles_of(tokens, OPERATOR) == {"read", "publish", "admin"}
+    assert roles_of(tokens, OPERATOR) == {"read", "publish", "metrics", "admin"}
     assert [roles_of(tokens, text) for text in ("", "reader", READER[:-1], READER.upper(), HASH)] == [None] * 5
 
 
@@ -148,5 +148,5 @@ def test_without_a_file_the_token_of_the_environment_may_do_everything(
     single, several = tokens_of(ServerSettings()), tokens_of(ServerSettings(token_file=str(path)))
 
     assert single is not None and several is not None
-    assert roles_of(single, "a-token-for-tests") == {"read", "publish", "admin"}
+    assert roles_of(single, "a-token-for-tests") == {"read", "publish", "metrics", "admin"}
     assert roles_of(several, "a-token-for-tests") is None
