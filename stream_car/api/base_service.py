@@ -92,8 +92,8 @@ class BaseService(ABC):
         """The name of the rules and the format that the state was built with."""
 
     @abstractmethod
-    async def require_ready(self) -> None:
-        """Raise `StreamCarError` unless it publishes and answers."""
+    async def require_ready(self) -> str:
+        """Raise `StreamCarError` unless it publishes and answers. Return what an operator should look at."""
 
     @abstractmethod
     async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:

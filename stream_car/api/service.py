@@ -37,6 +37,9 @@ class Service(Protocol):
         """
         ...
 
-    async def require_ready(self) -> None:
-        """Raise `StreamCarError` unless the service publishes and answers."""
+    async def require_ready(self) -> str:
+        """Raise `StreamCarError` unless the service publishes and answers.
+
+        Return what an operator should look at all the same, as a sentence, or an empty string.
+        """
         ...

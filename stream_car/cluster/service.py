@@ -235,7 +235,7 @@ class ClusterService(BaseService):
         is_complete = indexer.has_caught_up and indexer.is_proven and not indexer.is_ahead
         return is_complete and self.change_tail.is_open and self._failure is None
 
-    async def require_ready(self) -> None:
+    async def require_ready(self) -> str:
         """Raise `Unavailable` unless state, index and changes have what the topics had, and nothing was lost."""
         self._require_answers()
         await self._state.look()
@@ -252,6 +252,7 @@ class ClusterService(BaseService):
                 "catching_up",
             )
         await self.status(r.GetStatus())
+        return ""
 
     def _require_answers(self) -> None:
         if self._failure is not None:

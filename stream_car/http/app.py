@@ -251,8 +251,8 @@ class Api:
 
     async def ready(self, _: Request) -> Response:
         """Return whether it publishes and answers."""
-        await self.service.require_ready()
-        return PlainTextResponse("ready\n")
+        notice = await self.service.require_ready()
+        return PlainTextResponse(f"ready\n{notice}\n" if notice else "ready\n")
 
     async def _read(self, http: Request, operation: Operation) -> r.Request[object]:
         """Return the request that a body, or parameters and a path, spell."""

@@ -99,9 +99,10 @@ class ConcurrentService(LocalService):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def require_ready(self) -> None:
+    async def require_ready(self) -> str:
         self.group_commit.require_alive()
         self.directory.header()
+        return await super().require_ready()
 
     def _deliver(self, receipts: Sequence[Receipt]) -> None:
         self.group_commit.deliver(receipts)

@@ -21,7 +21,7 @@ from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.read_only import ReadOnlyState
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import SqliteStore
-from stream_car.adapters.system_clock import SystemClock
+from stream_car.adapters.system_clock import CLOCK_CURE, SystemClock, clock_notice
 from stream_car.core.revisions import document_key
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import StoredDocument
@@ -29,7 +29,6 @@ from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarErr
 from stream_car.files.seals import compare_with_seal
 from stream_car.local.generation import BUILT, FILE, LOG, Generation, has_copy, read_generation, successor
 from stream_car.local.run_sync import run_sync
-from stream_car.ports import CLOCK_STEP_MAX
 from stream_car.processing.fold import Fold
 from stream_car.processing.index_feed import is_indexed
 from stream_car.processing.shard import BATCH_MAX, Shard
@@ -114,10 +113,8 @@ def _check_disk(folder: Path) -> Finding:
 
 
 def _check_clock(log: SqliteLog) -> Finding:
-    hours = log.clock_lead // 3_600_000_000
-    if log.clock_lead > CLOCK_STEP_MAX:
-        detail = f"The last record is {hours:,} hours ahead of the clock. Documents may have taken effect too early."
-        return _notice("clock", detail, "Check the clock. If it is right, the next document sets the log right too.")
+    if detail := clock_notice(log.clock_lead):
+        return _notice("clock", detail, CLOCK_CURE)
     return _ok("clock", "The last record is not ahead of the clock.")
 
 

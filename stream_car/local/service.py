@@ -7,6 +7,7 @@ directory among many callers.
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
+from stream_car.adapters.system_clock import CLOCK_CURE, clock_notice
 from stream_car.api import requests as r
 from stream_car.api.base_service import BaseService, Question, View, answers
 from stream_car.api.replay_plan import ReplayPlan
@@ -48,8 +49,10 @@ class LocalService(BaseService):
     def generation(self) -> str:
         return self.directory.generation
 
-    async def require_ready(self) -> None:
+    async def require_ready(self) -> str:
         self.directory.require_open()
+        notice = clock_notice(self.directory.clock_lead)
+        return f"{notice} {CLOCK_CURE}" if notice else ""
 
     def close(self) -> None:
         """Abandon a rebuild that is running. The directory stays open."""

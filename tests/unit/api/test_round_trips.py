@@ -51,8 +51,8 @@ class Recorder:
         self.received.append(request)
         return self._batches()
 
-    async def require_ready(self) -> None:
-        """It is ready."""
+    async def require_ready(self) -> str:
+        return ""
 
     async def _batches(self) -> AsyncIterator[Sequence[Event]]:
         yield self.events

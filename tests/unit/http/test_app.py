@@ -34,7 +34,7 @@ class FailingService:
     async def subscribe(self, request: Subscribe, client: str = "") -> AsyncIterator[Sequence[Event]]:
         raise self.error
 
-    async def require_ready(self) -> None:
+    async def require_ready(self) -> str:
         raise self.error
 
 

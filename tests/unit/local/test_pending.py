@@ -8,6 +8,8 @@ from stream_car import Engine, InvalidRequest, PendingDocument
 from stream_car.codec.times import to_micros
 from stream_car.core.documents import Document
 from stream_car.core.revisions import SKEW
+from stream_car.local.run_sync import run_sync
+from stream_car.local.service import LocalService
 from stream_car.ports import CLOCK_STEP_MAX
 from stream_car.queries.paging import ScopePosition
 from tests.support.engines import DAY, NOW, RULESET, StoppedClock, document, engine, on_day
@@ -148,8 +150,11 @@ def test_a_leap_of_the_clock_ends_when_the_clock_is_set_right() -> None:
         assert statuses(car, ["c", "f"]) == ["superseded", "in_force"]
         clock.time = NOW
         assert car.directory.clock_lead == 4000 * DAY
+        service = LocalService(car.directory)
+        assert "96,000 hours ahead of the clock" in run_sync(service.require_ready())
         [receipt] = car.publish(future("g", days=3)).receipts
         assert receipt.outcome == "pending"
         assert car.directory.clock_lead == 0
+        assert run_sync(service.require_ready()) == ""
         clock.time += 4 * DAY
         assert statuses(car, ["g"]) == ["in_force"]
