@@ -38,6 +38,7 @@ SECTIONS = {
             "Outcome",
             "LikelyTypo",
             "UnknownKey",
+            "HiddenCharacter",
             "Rejected",
             "Replayed",
         ),
