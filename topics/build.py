@@ -54,6 +54,7 @@ def documents() -> Json:
     links: Json = {"type": "array", "items": name, "maxItems": DEFAULT_LIMITS.links}
     time: Json = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d))?$"}
     text: Json = {"type": "string"}
+    line = text | {"maxLength": DEFAULT_LIMITS.line}
     fields: Json = {
         "id": name | {"description": "The publisher's id. If the record has a key, the key is this id."},
         "type": name | {"description": "One of a rule pack's types."},
@@ -65,10 +66,10 @@ def documents() -> Json:
         "superseded_by": links,
         "amends": links,
         "attributes": {"type": "object"},
-        "title": text,
+        "title": line,
         "text": text | {"maxLength": DEFAULT_LIMITS.text},
-        "source": text,
-        "url": text,
+        "source": line,
+        "url": line,
         "retracted": {"const": False},
         "v": {"const": 1},
     }

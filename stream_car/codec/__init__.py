@@ -7,13 +7,14 @@ rejects is rejected everywhere, with the same stable code. The format versions a
 from stream_car.codec.decode import FORMAT, decode
 from stream_car.codec.encode import content_digest, encode, encode_mapping
 from stream_car.codec.json_lines import split_documents
-from stream_car.codec.json_scan import DEFAULT_LIMITS, Limits
+from stream_car.codec.json_scan import DEFAULT_LIMITS, EARLIER_LIMITS, Limits
 from stream_car.codec.publishable import Publishable, Publishables, encode_batches, encode_document, iterate_documents
 from stream_car.codec.requests import check_request, read_parameters, read_request
 from stream_car.codec.times import format_time, parse_time
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "EARLIER_LIMITS",
     "FORMAT",
     "Limits",
     "Publishable",

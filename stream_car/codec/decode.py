@@ -92,7 +92,7 @@ def _document(name: str, fields: dict[str, Any], limits: Limits) -> Document:
         raise InvalidDocument("time", f"`time` is {quote(time_text)}. {error}") from None
     if "type" not in fields:
         raise InvalidDocument("type", "`type` is missing. Send the name of a type of document.")
-    type_name = _line(fields, "type")
+    type_name = _line(fields, "type", None)
     if not type_name or _exceeds(type_name, limits.id):
         raise InvalidDocument("type", f"`type` must be a string of 1 to {limits.id} bytes.")
     text = fields.get("text", "")
@@ -125,10 +125,10 @@ def _document(name: str, fields: dict[str, Any], limits: Limits) -> Document:
         superseded_by=superseded_by,
         amends=amends,
         attributes=attributes,
-        title=_line(fields, "title"),
+        title=_line(fields, "title", limits.line),
         text=text,
-        source=_line(fields, "source"),
-        url=_line(fields, "url"),
+        source=_line(fields, "source", limits.line),
+        url=_line(fields, "url", limits.line),
     )
 
 
@@ -161,12 +161,14 @@ def _id(text: Any, what: str, limits: Limits) -> str:
     return text
 
 
-def _line(fields: dict[str, Any], field: str) -> str:
+def _line(fields: dict[str, Any], field: str, limit: int | None) -> str:
     text = fields.get(field, "")
     if text.__class__ is not str:
         raise InvalidDocument("type", f"`{field}` must be a string.")
     if has_control(text):
         raise InvalidDocument("control_char", f"`{field}` must be a single line without control characters.")
+    if limit is not None and _exceeds(text, limit):
+        raise InvalidDocument("size", f"`{field}` is longer than {limit} bytes. Shorten it; `text` may be longer.")
     return text
 
 

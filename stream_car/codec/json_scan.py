@@ -26,6 +26,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     depth: int = 32  # an object without nested objects or lists has depth 1
     nodes: int = 10_000  # values of every kind; keys do not count
     text: int = 192 * 1024
+    line: int | None = 4096  # of `title`, `source` and `url`, which every change repeats; `None`: no limit
     id: int = 256
     scope_value: int = 1024
     links: int = 256  # of `supersedes`, `superseded_by` and `amends` together, repeats included
@@ -34,6 +35,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS = Limits()
+EARLIER_LIMITS = Limits(line=None)  # what a log may hold that earlier releases have written
 
 _EMPTY = re.compile(rb"\[[ \t\r\n]*\]|\{[ \t\r\n]*\}")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))

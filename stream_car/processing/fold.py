@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 
 import msgspec
 
-from stream_car.codec import content_digest, decode
+from stream_car.codec import DEFAULT_LIMITS, EARLIER_LIMITS, content_digest, decode
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import place
@@ -33,6 +33,7 @@ UNREADABLE = ("stream-car-unreadable", b"1")  # stands for a record that the cli
 NOT_KEPT = "stream-car-not-kept"  # this header of a tick holds a number of rejected inputs that are not in the log
 NOT_KEPT_DIGITS = 9
 DIGEST_BYTES = 8  # tells a repeat from a conflict of one id and revision; more bytes would only cost memory
+LINES_LIMITED_FROM = 1_795_305_600_000_000  # 2026-11-22: titles of records appended before have no limit of their own
 FORMAT = 3  # of the stored state of a shard; part of the generation
 
 Steps = Generator[list[bytes], None, None]  # yields the keys that must be read before it can continue
@@ -73,7 +74,8 @@ class Fold:
             reason = "The name of a header is not UTF-8, in this record or in one before it that was sent with it."
             return DecodedRecord(InvalidDocument("encoding", reason), (), at)
         try:
-            statement = decode(record.value, key=record.key, headers=record.headers)
+            limits = DEFAULT_LIMITS if record.append_time >= LINES_LIMITED_FROM else EARLIER_LIMITS
+            statement = decode(record.value, key=record.key, headers=record.headers, limits=limits)
             digest = content_digest(statement)[:DIGEST_BYTES] if isinstance(statement, Document) else b""
             scopes = self.scopes(statement)
         except InvalidDocument as error:

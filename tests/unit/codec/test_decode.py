@@ -42,6 +42,7 @@ REJECTED: list[tuple[str, str, bytes | None]] = [
     *(("7", "control_char", text(id=f"a{sign}b")) for sign in "\x00\x01\n\x1f\x7f\x80\x9f"),
     *(("7", "control_char", scoped(f"a{sign}b")) for sign in "\x00\x01\t\n\x1f\x7f\x80\x9f"),
     *(("7", "control_char", text(**{field: "a\x1bb"})) for field in ("type", "title", "source", "url")),
+    *(("7", "size", text(**{field: "x" * 4097})) for field in ("title", "source", "url")),
     ("7", "control_char", text(supersedes=["a\x00"])),
     ("7", "control_char", text(scope={"a\x07b": "x"})),
     ("7", "control_char", text(text="a\x00b")),
