@@ -28,6 +28,7 @@ allow admin --operation Write --topic "$prefix.keys"
 # `stream-car worker`: it forwards documents, and it alone writes placements, changes and rejected input
 allow worker --operation Read --operation Describe --group "$group"
 allow worker --operation Describe --operation DescribeConfigs --topic "$prefix." --resource-pattern-type prefixed
+allow worker --operation DescribeConfigs --cluster  # how short a session the brokers accept
 for topic in documents placements changes keys; do
     allow worker --operation Read --topic "$prefix.$topic"
 done

@@ -148,6 +148,7 @@ _TEMPORARY = (
     OSError,
 )
 _TEMPORARY_CODES = ("NOREPLICAS", "MISCONF", "LOADING", "BUSY", "UNBLOCKED", "OOM")
+_DENIED_IN_SCRIPT = "The user executing the script can't"
 _DENIED = (exceptions.AuthenticationError, exceptions.NoPermissionError, exceptions.AuthorizationError)
 
 
@@ -157,12 +158,18 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except _DENIED as error:
-        cure = "Check the user, the password and the permissions of the user."
-        raise StreamCarError(f"Redis denied access ({error}). {cure}") from error
+        raise _denied(error) from error
     except _TEMPORARY as error:
         raise Unavailable(f"Redis cannot be used now ({error}). Try again later.") from error
     except exceptions.RedisError as error:
+        if str(error).startswith(_DENIED_IN_SCRIPT):
+            raise _denied(error) from error
         if str(error).startswith(_TEMPORARY_CODES):
             raise Unavailable(f"Redis cannot be used now ({error}). Try again later.") from error
         cure = "See the log of the Redis server."
         raise StreamCarError(f"Redis failed with {type(error).__name__} ({error}). {cure}") from error
+
+
+def _denied(error: exceptions.RedisError) -> StreamCarError:
+    cure = "Check the user, the password and the permissions of the user."
+    return StreamCarError(f"Redis denied access ({error}). {cure}")

@@ -21,6 +21,7 @@ from stream_car.ports import Claim, Emission
 
 HEAD = b"head"  # owner, next offset, next oseq, trimmed, checksum, stamp of the call: space-separated
 OUTBOX = b"outbox"
+NO_HEAD = b" "  # no head begins like this
 CLAIM_TRIES = 100
 PEEK_TRIES = 20
 COMMIT_BYTES = 256 << 20  # half of what Redis accepts as one value
@@ -131,6 +132,10 @@ class RedisStore:
         """Return the next offset of the shard and the values of the keys, from what a `peek_request` read."""
         head, *stored = read
         return _decode_head(shard, self._key(shard), head or b"").next_offset, dict(_strip_checksums(keys, stored))
+
+    async def require_writable(self, shard: int) -> None:
+        """Raise `StreamCarError` unless this user may write the state of a shard. Nothing is written."""
+        await self.calls.swap(self._key(shard), NO_HEAD, (HEAD, b""))
 
     async def drop(self, shards: Iterable[int]) -> None:
         """Delete the state of these shards. It is rebuilt from the log."""

@@ -1,4 +1,5 @@
-"""`deploy/kafka/acls.sh` on a real broker with its standard authorizer: each role can do its work, and no more."""
+"""The rights of `deploy/kafka/acls.sh` and the users of `deploy/redis/redis.conf`, on a real broker with its standard
+authorizer and a real Redis: each role can do its work, and no more."""
 
 import argparse
 import asyncio
@@ -8,21 +9,26 @@ import secrets
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
 
-from deploy.local import Kafka
+from deploy.local import Kafka, Redis
+from deploy.local.kafka import SETTINGS, read_properties
+from deploy.local.redis import SETTINGS as CONF
 from stream_car import AsyncClient
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import KEYS, Layout
-from stream_car.adapters.kafka.topics import apply
+from stream_car.adapters.kafka.topics import apply, session_min_s
+from stream_car.adapters.redis.connection import connect
+from stream_car.adapters.redis.settings import RedisServer
+from stream_car.adapters.redis.store import RedisStore
 from stream_car.codec import encode
 from stream_car.errors import StreamCarError
 from stream_car.ports import Message
@@ -37,6 +43,7 @@ pytestmark = in_one_worker("kafka")
 USERS = ("publisher", "subscriber", "admin", "worker", "query-worker")
 LAYOUT = Layout(prefix=f"acls-{secrets.token_hex(6)}", intakes=2, frontiers=2, single_broker=True)
 DENIED_MS = 2500
+THE_CLUSTER = "kafka-cluster"
 TOPICS = ("documents", "placements", "changes", "rejected", KEYS)
 READS = {
     "publisher": set[str](),
@@ -77,9 +84,10 @@ def acls_of(words: list[str]) -> list[ACL]:
     parser.add_argument("--operation", action="append", required=True)
     parser.add_argument("--topic")
     parser.add_argument("--group")
+    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--resource-pattern-type", default="literal")
     given = parser.parse_args(words)
-    kind = ResourceType.TOPIC if given.topic else ResourceType.GROUP
+    kind = ResourceType.CLUSTER if given.cluster else ResourceType.TOPIC if given.topic else ResourceType.GROUP
     pattern = ACLResourcePatternType[given.resource_pattern_type.upper()]
     operations = {operation.name.replace("_", "").lower(): operation for operation in ACLOperation}
     return [
@@ -88,7 +96,7 @@ def acls_of(words: list[str]) -> list[ACL]:
             host="*",
             operation=operations[name.lower()],
             permission_type=ACLPermissionType.ALLOW,
-            resource_pattern=ResourcePattern(kind, given.topic or given.group, pattern),
+            resource_pattern=ResourcePattern(kind, given.topic or given.group or THE_CLUSTER, pattern),
         )
         for name in given.operation
     ]
@@ -171,14 +179,56 @@ def test_only_the_administrator_creates_topics(broker: Kafka, user: str) -> None
         apply(server(broker, user), Layout(prefix=f"{LAYOUT.prefix}.more", intakes=1, frontiers=1, single_broker=True))
 
 
+def test_a_worker_may_ask_how_short_its_session_can_be(broker: Kafka) -> None:
+    least = float(read_properties(SETTINGS)["group.min.session.timeout.ms"]) / 1000
+
+    assert session_min_s(server(broker, "worker")) == least
+
+
+@pytest.fixture(scope="module")
+def redis(local_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """Run a Redis that has the users of `redis.conf`, for this installation, and no other."""
+    folder = tmp_path_factory.mktemp("redis-users")
+    lines = [line.removeprefix("#   ") for line in CONF.read_text().splitlines() if line.startswith("#   user ")]
+    users = folder / "users.acl"
+    text = "".join(f"{line}\n".replace(">PASSWORD", f">{line.split()[1]}-word") for line in lines)
+    users.write_text(text.replace("{streamcar*", f"{{{LAYOUT.prefix}*"))
+    redis = Redis(folder / "redis", options=("--aclfile", str(users)))
+    redis.start()
+    yield redis
+    redis.kill()
+
+
+async def test_the_user_of_query_workers_reads_state_and_changes_nothing(redis: Redis) -> None:
+    async with AsyncExitStack() as opened:
+
+        async def store(user: str, prefix: str = LAYOUT.prefix) -> RedisStore:
+            client = await connect(RedisServer(url=redis.url, username=user, password=f"{user}-word"))
+            opened.push_async_callback(client.aclose)
+            return RedisStore(client, f"{prefix}.test")
+
+        writer, reader, foreign = await store("worker"), await store("query-worker"), await store("worker", "other")
+        claim = await writer.claim(0)
+        await writer.commit(claim, 1, {b"a": b"1"}, [])
+        for denied in (reader.claim(0), reader.require_writable(0), reader.drop([0]), foreign.claim(0)):
+            with pytest.raises(StreamCarError, match="denied access"):
+                await denied
+        await writer.require_writable(0)
+        read = await reader.peek(0, [b"a"])
+        await writer.drop([0])
+
+    assert read == (1, {b"a": b"1"})
+
+
 @asynccontextmanager
-async def processes(broker: Kafka, redis: str, folder: Path) -> AsyncIterator[QueryWorker]:
+async def processes(broker: Kafka, redis: Redis, folder: Path) -> AsyncIterator[QueryWorker]:
     """Run a worker and a query worker within, each as its own user."""
 
     def environment(user: str) -> dict[str, str]:
         return {
-            "STREAM_CAR_KAFKA": broker.address, "STREAM_CAR_KAFKA_USER": user, "STREAM_CAR_REDIS": redis,
+            "STREAM_CAR_KAFKA": broker.address, "STREAM_CAR_KAFKA_USER": user, "STREAM_CAR_REDIS": redis.url,
             "STREAM_CAR_KAFKA_PASSWORD": f"{user}-word", "STREAM_CAR_KAFKA_MECHANISM": "PLAIN",
+            "STREAM_CAR_REDIS_USER": user, "STREAM_CAR_REDIS_PASSWORD": f"{user}-word",
         }  # fmt: skip
 
     options = ["--single-broker", "--prefix", LAYOUT.prefix, "--rules", str(RULES)]
@@ -194,7 +244,7 @@ async def processes(broker: Kafka, redis: str, folder: Path) -> AsyncIterator[Qu
         query_worker.kill()
 
 
-async def test_documents_pass_from_a_publisher_to_a_subscriber(broker: Kafka, redis: str, tmp_path: Path) -> None:
+async def test_documents_pass_from_a_publisher_to_a_subscriber(broker: Kafka, redis: Redis, tmp_path: Path) -> None:
     async with processes(broker, redis, tmp_path) as query_worker:
         sender = Sender(server(broker, "publisher"))
         value = encode(document("n1", "a", x="1"))
