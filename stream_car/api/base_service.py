@@ -131,6 +131,10 @@ class BaseService(ABC):
         """Return a record of the log that a shard reads."""
 
     @abstractmethod
+    async def require_droppable(self, shard_id: ShardId) -> None:
+        """Raise an error if nothing can be dropped from the quarantine of a shard now."""
+
+    @abstractmethod
     async def drop_from_quarantine(self, shard_id: ShardId, offset: int) -> None:
         """Drop a record from the quarantine of a shard."""
 
@@ -140,6 +144,10 @@ class BaseService(ABC):
     async def quarantine(self, request: r.GetQuarantine) -> tuple[a.Quarantined, ...]:
         quarantines = await self.quarantines()
         return tuple(_listed(shard, record) for shard, of_shard in quarantines.items() for record in of_shard.records)
+
+    async def quarantined_count(self) -> int:
+        """Return how many records are set aside now."""
+        return sum(len(quarantine.records) for quarantine in (await self.quarantines()).values())
 
     @answers(r.GetQuarantined)
     async def quarantined(self, request: r.GetQuarantined) -> a.Quarantined:
@@ -153,6 +161,7 @@ class BaseService(ABC):
         if shard_id.hop != "intake":
             reason = "A placement cannot be sent again. Run a release that applies it, and drop the state of its shard."
             raise InvalidRequest("name", reason)
+        await self.require_droppable(shard_id)  # or the record would be sent again at every try
         record = await self.logged_record(shard_id, item.offset)
         headers = tuple(header for header in record.headers if not header[0].startswith(OWN_HEADERS))
         [receipt] = await self.write([Message(value=record.value, key=record.key, headers=headers)])

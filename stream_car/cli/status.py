@@ -30,6 +30,8 @@ def draw(status: Status, *, verbose: bool = False) -> RenderableType:
     if status.pending:
         lines[0] += f", {status.pending:,} waiting for their time"
     lines += [f"  {count:>12,} {outcome}" for outcome, count in status.outcomes.items() if count]
+    if status.quarantined:
+        lines.append(f"{counted(status.quarantined, 'record')} in quarantine: stream-car quarantine list")
     if verbose:
         lines += [
             f"version {status.version}, generation {status.generation}",

@@ -40,6 +40,10 @@ class ClusterQuarantine:
             raise InvalidRequest("name", f"Record {offset} is no longer in Kafka.")
         return records[0]
 
+    async def require_droppable(self, shard_id: ShardId) -> None:
+        """Raise `StreamCarError` if the user of Redis may only read."""
+        await self._connections.plan.store(self._connections.client, shard_id.hop).require_writable(shard_id.shard)
+
     async def drop(self, shard_id: ShardId, offset: int) -> None:
         """Drop a record from the quarantine of a shard. Raises `Unavailable` if its worker claimed it meanwhile."""
         store = self._connections.plan.store(self._connections.client, shard_id.hop)

@@ -55,6 +55,16 @@ async def run(
         metrics.add_gauge(
             "stream_car_index_lag", "Applied messages that the text index does not have.", lambda: service.indexer.lag
         )
+        metrics.add_counter(
+            "stream_car_index_repaired_total",
+            "Documents in which the text index differed from the state.",
+            lambda: service.indexer.repaired,
+        )
+        metrics.add_gauge(
+            "stream_car_lost_history",
+            "1 if Kafka has deleted records that the state or the text index lacks.",
+            lambda: service.has_lost_history,
+        )
         await run_until_signal(
             lambda stop: serve_http(
                 service,

@@ -322,6 +322,9 @@ class ClusterService(BaseService):
     async def logged_record(self, shard_id: ShardId, offset: int) -> Record:
         return await self._quarantine.record(shard_id, offset)
 
+    async def require_droppable(self, shard_id: ShardId) -> None:
+        await self._quarantine.require_droppable(shard_id)
+
     async def drop_from_quarantine(self, shard_id: ShardId, offset: int) -> None:
         await self._quarantine.drop(shard_id, offset)
 
@@ -346,6 +349,10 @@ class ClusterService(BaseService):
         fallen_back = [shard for shard in shards if self._shards.has_fallen_back(shard, [snapshot[shard][0]])]
         if fallen_back and not self._state.lost:
             raise Unavailable(CATCHING_UP, "catching_up")
+        quarantined = await self.quarantined_count()
+        reasons: list[a.Incomplete] = ["lost_history"] if self.has_lost_history else []
+        if quarantined:
+            reasons.append("quarantined")
         values = [decode_value(HEADER, snapshot[shard][1].get(HEADER)) for shard in shards]
         headers = [value for value in values if isinstance(value, Header)]
         outcomes: Counter[str] = Counter()
@@ -362,5 +369,6 @@ class ClusterService(BaseService):
             outcomes=dict(sorted(outcomes.items())),
             subscriptions=len(self.hub),
             lag=await self.hub.lag(),
-            reasons=("lost_history",) if self.has_lost_history else (),
+            quarantined=quarantined,
+            reasons=tuple(reasons),
         )

@@ -128,6 +128,9 @@ class _StateCollector(Collector):
             yield GaugeMetricFamily(
                 "stream_car_events", "Changes and rejections so far.", value=sum(Cursor.parse(status.cursor).numbers)
             )
+            yield GaugeMetricFamily(
+                "stream_car_quarantined_records", "Records that are set aside now.", value=status.quarantined
+            )
             yield GaugeMetricFamily("stream_car_subscriptions", "Open subscriptions.", value=status.subscriptions)
             yield GaugeMetricFamily(
                 "stream_car_subscription_lag", "Changes that the slowest subscriber has not received.", value=status.lag

@@ -103,6 +103,9 @@ class LocalService(BaseService):
         [record] = await self.directory.projection.log.fetch(0, offset, 1)
         return record
 
+    async def require_droppable(self, shard_id: ShardId) -> None:
+        """Do nothing: whoever has the data directory may write it."""
+
     async def drop_from_quarantine(self, shard_id: ShardId, offset: int) -> None:
         await self.directory.prepare_read().shard.drop_quarantined(offset)
 
@@ -152,7 +155,7 @@ class LocalService(BaseService):
     async def status(self, request: r.GetStatus) -> a.Status:
         directory = self.directory
         directory.prepare_read()
-        header = directory.header()
+        header, quarantined = directory.header(), await self.quarantined_count()
         return a.Status(
             version=__version__,
             generation=directory.generation,
@@ -164,6 +167,8 @@ class LocalService(BaseService):
             outcomes=dict(sorted(header.counts.items())),
             subscriptions=len(self.hub),
             lag=await self.hub.lag(),
+            quarantined=quarantined,
+            reasons=("quarantined",) if quarantined else (),
         )
 
 

@@ -529,7 +529,8 @@ class Status(Struct, frozen=True, kw_only=True):
 
     `cursor` is that of the last change, `changes_from` the first change that is surely kept. `outcomes` counts the
     messages of the log by what became of them. `lag` is the number of changes that the slowest subscriber has not
-    received. `reasons` tell why documents may be missing.
+    received. `quarantined` are records that the engine failed on and that were neither retried nor dropped. `reasons`
+    tell why documents may be missing.
     """
 
     version: str
@@ -542,6 +543,7 @@ class Status(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, int]
     subscriptions: int = 0
     lag: int = 0
+    quarantined: int = 0
     reasons: tuple[Incomplete, ...] = ()
 
 

@@ -71,7 +71,8 @@ async def read_fates(
 ) -> Fates:
     """Read the documents with these ids and those that the steps lead to, to tell what became of them."""
     ids = dict.fromkeys([*names, *(step.id for steps in reasons for step in steps)])
-    return Fates(snapshot.ruleset, await snapshot.bodies(index, list(ids)), shows_attributes=snapshot.attributes)
+    bodies = await snapshot.current_bodies(index, list(ids))
+    return Fates(snapshot.ruleset, bodies, shows_attributes=snapshot.attributes)
 
 
 async def evidence_of_anchors(

@@ -254,8 +254,8 @@ class ManyShardsCache(AnswerCache):
             await super().keep(question, answer, plan, snapshot, index)
 
     def _track(self, cached: CachedAnswer, snapshot: Snapshot) -> bool:
-        """Take the fingerprints of the keys that were read. Return whether the values were exact."""
-        if not snapshot.source.is_exact:
+        """Take the fingerprints of the keys that were read. Return whether values and texts were exact."""
+        if not snapshot.is_exact:
             return False
         # Pages are immutable, and the header of their scope names them: it is enough to compare the header.
         cached.keys = tuple(key for key in snapshot.values if key[:1] != b"p")

@@ -1,7 +1,8 @@
 """Documents as they were published: from the text index, and from the log what the index does not have.
 
 Promise: a document is returned only if its content has the digest that the state has for the current revision of its
-id. An index that lags, or is ahead, therefore changes no answer. Cost: one search per 256 documents, about 10 us each,
+id. An index that lags, or is ahead, therefore changes no answer. A document that neither index nor log has any more is
+left out, and the answer says `lost_history`. Cost: one search per 256 documents, about 10 us each,
 and one read of the log for each document that the index has in another revision.
 """
 
@@ -9,15 +10,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from stream_car.codec import content_digest, decode
+from stream_car.codec import EARLIER_LIMITS, content_digest, decode
 from stream_car.codec.times import from_micros
-from stream_car.core.documents import Document
+from stream_car.core.documents import Document, Statement
 from stream_car.core.revisions import document_key
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidDocument
 from stream_car.ports import Record
 from stream_car.processing.fold import DIGEST_BYTES
-from stream_car.queries.answers import DocumentStatus, Evidence, Lookup, OriginalDocument, PublishedDocument, Resolution
+from stream_car.queries.answers import (
+    DocumentStatus,
+    Evidence,
+    Incomplete,
+    Lookup,
+    OriginalDocument,
+    PublishedDocument,
+    Resolution,
+)
 from stream_car.queries.names import ResolvedName
 from stream_car.queries.queries import Queries
 from stream_car.queries.snapshot import Snapshot
@@ -44,6 +53,8 @@ async def look_up(
         body = bodies.get(name)
         if body is None or not _is_current(body, stored):
             body = await _read_from_log(stored, read_record)
+        if body is None:
+            continue
         originals[name] = PublishedDocument(document=_original(body), status=status, records=body.records)
     lookups = [_lookup(resolved, chosen[resolved.name], statuses, originals) for resolved in resolved_names]
     return await _with_fates(snapshot, queries, lookups)
@@ -97,12 +108,16 @@ def _lookup(
     statuses: Mapping[str, tuple[StoredDocument, DocumentStatus]],
     originals: Mapping[str, PublishedDocument],
 ) -> Lookup:
+    shown = chosen[:PER_NAME_MAX]
+    reasons: list[Incomplete] = ["limit"] if len(chosen) > PER_NAME_MAX or resolved.has_more else []
+    if not originals.keys() >= set(shown):
+        reasons.append("lost_history")
     return Lookup(
         name=resolved.name,
         status=statuses[chosen[0]][1] if chosen else resolved.status,
         via=resolved.via,
-        documents=tuple(originals[name] for name in chosen[:PER_NAME_MAX]),
-        reasons=("limit",) if len(chosen) > PER_NAME_MAX or resolved.has_more else (),
+        documents=tuple(originals[name] for name in shown if name in originals),
+        reasons=tuple(reasons),
     )
 
 
@@ -111,13 +126,22 @@ def _is_current(body: Document, stored: StoredDocument) -> bool:
     return body.revision == stored.revision and content_digest(body)[:DIGEST_BYTES] == stored.digest
 
 
-async def _read_from_log(stored: StoredDocument, read_record: ReadRecord) -> Document:
-    """Return the document that the log has at the offset of the stored revision. Raises `Halted` (`damaged`)."""
-    record = await read_record(stored.entry.id, stored.offset)
+async def _read_from_log(stored: StoredDocument, read_record: ReadRecord) -> Document | None:
+    """Return the document that the log has at the offset of the stored revision; `None` if retention has deleted it.
+
+    Raises `Halted` (`damaged`) if the log has something else there.
+    """
+    statement: Statement | None = None
     try:
-        statement = decode(record.value, key=record.key, headers=record.headers) if record is not None else None
+        record = await read_record(stored.entry.id, stored.offset)
+        if record is not None:
+            statement = decode(record.value, key=record.key, headers=record.headers, limits=EARLIER_LIMITS)
+    except Halted as halted:
+        if halted.code != "lost_history":
+            raise
+        return None
     except InvalidDocument:
-        statement = None
+        pass
     if not isinstance(statement, Document) or not _is_current(statement, stored):
         raise Halted(
             "damaged",

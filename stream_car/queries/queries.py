@@ -53,8 +53,9 @@ from stream_car.queries.read_options import (
     mark_incomplete,
 )
 from stream_car.queries.retrieval import SEARCHED_MAX, Question, is_within, retrieve, select, with_probabilities
-from stream_car.queries.shards import ShardMoved, Shards, ValueSource
+from stream_car.queries.shards import Overview, ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
+from stream_car.ranking.analysis import possible_names
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.settings import SETTINGS
 
@@ -102,7 +103,8 @@ class Queries:
         The whole attempt is then repeated with a new snapshot, for as long as `options.retry` allows:
 
         - `shard_moved`: a shard moved between two rounds of reads, which ended the attempt.
-        - `not_exact`: a value read includes input that is not before the cut.
+        - `not_exact`: a value read includes input that is not before the cut, or the index has another revision of a
+          document.
         - `not_visible`: some shard has not applied one of `options.min_revisions` yet.
 
         If the last attempt gave an answer that is not exact, it is returned marked as `in_flight`.
@@ -128,7 +130,7 @@ class Queries:
                 answer = await read(snapshot)
                 retry_reason = "not_visible"  # also if the shard moves before this is known
                 if await self._has_seen(snapshot, options.min_revisions):
-                    if snapshot.source.is_exact:
+                    if snapshot.is_exact:
                         return await _with_quarantine(answer, snapshot)
                     retry_reason = "not_exact"
             if not await retry.wait():
@@ -363,17 +365,31 @@ class Queries:
 async def _with_quarantine(answer: T, snapshot: Snapshot) -> T:
     """Return the answer, marked if a record in quarantine might have changed what was read for it.
 
+    It might also have been an anchor: if no other was found, or if the question mentions its id or a value of its
+    scopes.
+
     Raises:
-        Unavailable: the answer is empty, so that it has no room for the mark (`quarantined`).
+        Unavailable: the answer has no room for the mark (`quarantined`).
     """
-    if not snapshot.values or not (await snapshot.overview()).is_quarantined(snapshot.values):
+    if not (snapshot.values or snapshot.searches):
         return answer
-    if answer == ():
+    overview = await snapshot.overview()
+    if not overview.is_quarantined(snapshot.values) and not _may_lack_anchor(snapshot, overview):
+        return answer
+    if isinstance(answer, tuple) and (not answer or isinstance(answer[0], Evidence)):
         raise Unavailable(
             "A record that may belong to this answer was set aside. See `stream-car quarantine list`.", "quarantined"
         )
     marked = mark_incomplete(answer, "quarantined")
     return answer if marked is None else marked
+
+
+def _may_lack_anchor(snapshot: Snapshot, overview: Overview) -> bool:
+    """Return whether a document in quarantine might have been found by one of the searches."""
+    names = overview.quarantined_names
+    return bool(names) and any(
+        not hits or not names.isdisjoint(possible_names(text)) for (text, *_), hits in snapshot.searches.items()
+    )
 
 
 def _after_last_attempt(answer: T | None, retry_reason: RetryReason, min_revisions: Sequence[MinRevision]) -> T:

@@ -16,6 +16,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from stream_car.core.documents import Document
+from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted, StreamCarError
@@ -25,6 +26,7 @@ from stream_car.processing.partitions import Partitions
 from stream_car.processing.quarantine import QUARANTINE
 from stream_car.processing.state import HEADER, Value, decode_value, quarantined_keys
 from stream_car.processing.two_hop import FRONTIER
+from stream_car.ranking.analysis import names
 
 Peek = Callable[[Sequence[bytes]], Awaitable[tuple[int, Mapping[bytes, bytes]]]]
 
@@ -48,6 +50,15 @@ class Overview(Struct, frozen=True, gc=False):
     def has_quarantine(self) -> bool:
         """Whether some record in quarantine might have changed anything."""
         return self.quarantined_keys != frozenset()
+
+    @property
+    def quarantined_names(self) -> frozenset[str]:
+        """What a question may mention of the documents in quarantine whose scopes are known: ids, values of scopes."""
+        values: list[str] = []
+        for key in self.quarantined_keys or ():
+            kind, name = key[:2], key[2:].decode()
+            values += [value for _, value in scope_parts(name)] if kind == scope_key("") else [name]
+        return frozenset(names(values))
 
     def is_quarantined(self, keys: Collection[bytes]) -> bool:
         """Return whether a record in quarantine might have changed one of these keys."""

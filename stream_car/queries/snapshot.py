@@ -74,11 +74,17 @@ class Snapshot:
         self.lookups = 0
         self.searches: dict[tuple[str, int, Pairs], Sequence[Hit]] = {}
         self.index_versions: set[int] = set()  # at which hits and texts were read
+        self.index_differs = False  # whether the index had other revisions of what was read from it
 
     @property
     def cut(self) -> tuple[int, ...]:
         """For each intake shard, the offset before which all input was seen."""
         return self.source.cut
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all that was read is of the cut: values, and the documents that the index has."""
+        return self.source.is_exact and not self.index_differs
 
     async def search(self, index: AnchorIndex, text: str, depth: int, within: Pairs = ()) -> Sequence[Hit]:
         """Run Stage 1. Keep the hits and the version of the index: the answer cache compares both.
@@ -136,6 +142,24 @@ class Snapshot:
                     await self.yield_control()
             self.index_versions.add(await index.version())
             return bodies
+
+    async def current_bodies(self, index: AnchorIndex, names: Sequence[str]) -> Mapping[str, Document]:
+        """What the index has of these documents, without those that it has in another revision than the snapshot.
+
+        An index beside many shards may lag behind them, or be ahead of what was read: the answer is then not exact.
+        """
+        bodies = await self.bodies(index, names)
+        if self.source.reached is None:  # state and index advance together
+            return bodies
+        await self.load([document_key(name) for name in bodies])
+        current = {}
+        for name, body in bodies.items():
+            stored = await self.document(name)
+            if stored is not None and body.revision == stored.revision:
+                current[name] = body
+            else:
+                self.index_differs = True
+        return current
 
     async def _earlier_bodies(
         self, pinned: PinnedState, names: Sequence[str], bodies: Mapping[str, Document]

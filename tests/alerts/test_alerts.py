@@ -25,7 +25,12 @@ FIRED: dict[str, set[str]] = {  # what must fire during each fault, and nothing 
     "rebuild": {"StreamCarRebuilding"},
 }
 LASTING = {"halted": FIRED["halted"], "frozen": FIRED["frozen"]}  # what still fires when the recording ends
-MADE = {"StreamCarQuarantine", "StreamCarTokensStale"}  # alerts that are tested without a recording
+MADE = {
+    "StreamCarQuarantine",
+    "StreamCarTokensStale",
+    "StreamCarLostHistory",
+    "StreamCarIndexRepaired",
+}  # alerts that are tested without a recording
 FIRING = 'ALERTS{alertstate="firing"}'
 
 
@@ -64,12 +69,14 @@ def test_alerts_fire_in_their_fault_and_not_otherwise(scenario: str, tmp_path: P
     check(tmp_path, series, {ever: (end, FIRED[scenario]), FIRING: (end, LASTING.get(scenario, set()))})
 
 
-def test_a_record_that_was_set_aside_and_a_file_of_tokens_that_cannot_be_read_fire_alerts(tmp_path: Path) -> None:
+def test_what_no_recording_has_fires_an_alert_once_it_is_so(tmp_path: Path) -> None:
     series = {
         'stream_car_partitions{hop="intake"}': "1x10",
         'stream_car_shard_stalled_seconds{hop="intake",partition="0"}': "0x10",
         'stream_car_shard_quarantined_records{hop="intake",partition="0"}': "0x5 1x4",
         "stream_car_tokens_stale": "0x5 1x4",
+        "stream_car_lost_history": "0x5 1x4",
+        "stream_car_index_repaired_total": "0x5 3x4",
     }
     check(tmp_path, series, {FIRING: (8, set())})
     check(tmp_path, series, {FIRING: (20, MADE)})

@@ -7,6 +7,8 @@ import pytest
 from stream_car import InvalidRequest, NewDocument, Retraction
 from stream_car.codec.times import from_micros
 from stream_car.core.documents import Document
+from stream_car.errors import Halted
+from stream_car.ports import Record
 from stream_car.queries.answers import Lookup
 from stream_car.queries.limits import NAMES_MAX
 from stream_car.queries.originals import PER_NAME_MAX
@@ -134,6 +136,31 @@ def test_what_the_index_lacks_or_has_in_another_revision_comes_from_the_log(
 
     assert lookups == expected
     assert lookups[0].documents[0].document.text == "new"
+
+
+@only_embedded("takes the documents away from the index and the log of this process")
+def test_what_neither_index_nor_log_has_any_more_is_lost_history_and_the_other_documents_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with engines.engine() as car:
+        car.publish([document("a", "note", 1, record="book"), document("b", "note", 2, record="book")])
+        whole = car.get(["book"])
+        index, log = car.directory.projection.index, car.directory.projection.log
+        kept = {"b": document("b", "note", 2, record="book")}
+
+        async def documents(names: Sequence[str]) -> dict[str, Document]:
+            return kept
+
+        async def fetch(partition: int, from_offset: int, max_records: int) -> Sequence[Record]:
+            raise Halted("lost_history", "retention deleted what came before")
+
+        monkeypatch.setattr(index, "documents", documents)
+        monkeypatch.setattr(log, "fetch", fetch)
+        a, b, book = car.get(["a", "b", "book"])
+
+    assert (ids(a), a.status, a.reasons) == ([], "in_force", ("lost_history",))
+    assert (ids(b), b.reasons) == (["b"], ())
+    assert (ids(whole[0]), ids(book), book.reasons) == (["b", "a"], ["b"], ("lost_history",))
 
 
 @only_embedded("the limit of a single program")

@@ -64,7 +64,8 @@ def test_the_answers_that_it_may_belong_to_say_so_and_no_others(calls: Calls, po
     published = calls.publish(POISONED)
 
     assert [receipt.outcome for receipt in published.receipts] == ["accepted", "quarantined", "accepted"]
-    assert calls.status().outcomes["quarantined"] == 1
+    status = calls.status()
+    assert (status.outcomes["quarantined"], status.quarantined, status.reasons) == (1, 1, QUARANTINED)
     assert {name: reasons for name, reasons in marks(calls).items() if reasons} == dict.fromkeys(
         ("rain", "history", "a", "gone", "query", "explain"), QUARANTINED
     )
@@ -95,6 +96,7 @@ def test_after_a_drop_answers_are_complete_without_it(calls: Calls, poison: pyte
     dropped = calls.drop_quarantined(NAME)
 
     assert dropped.name == NAME
+    assert (calls.status().quarantined, calls.status().reasons) == (0, ())
     assert calls.quarantine() == ()
     assert not any(reasons for name, reasons in marks(calls).items() if name != "gone")
     assert calls.publish([document("c", topic="rain")]).receipts[0].outcome == "accepted"
@@ -113,6 +115,19 @@ def test_an_empty_answer_that_it_may_belong_to_is_not_given(calls: Calls, poison
     with pytest.raises(Unavailable) as caught:
         calls.frontier({"topic": "snow"})
 
+    assert caught.value.code == "quarantined"
+
+
+def test_a_question_whose_only_anchor_is_set_aside_says_so(calls: Calls, poison: pytest.MonkeyPatch) -> None:
+    calls.publish([*OTHERS, document(POISON, topic="snow", text="blizzard")])
+    by_text, by_id, by_scope = (calls.query(text) for text in ("blizzard", f"sun {POISON}", "sun or snow"))
+    with pytest.raises(Unavailable) as caught:
+        calls.search("blizzard")
+
+    assert by_text.certificate.reasons == ("no_anchor", "quarantined")
+    assert by_id.certificate.reasons == by_scope.certificate.reasons == QUARANTINED
+    assert calls.query("sun").certificate.reasons == ()
+    assert [evidence.id for evidence in calls.search("sun")] == ["b"]
     assert caught.value.code == "quarantined"
 
 
@@ -138,6 +153,7 @@ def test_the_command_line_lists_shows_retries_and_drops(tmp_path: Path, poison: 
     with Engine(tmp_path, ruleset=RULESET) as engine:
         engine.publish(POISONED)
     listed = invoke("quarantine", "list", **data)
+    in_status = invoke("status", **data)
     shown = invoke("quarantine", "show", NAME, **data)
     retried = invoke("quarantine", "retry", NAME, **data)
     again = f"intake:0:{len(POISONED)}"
@@ -145,6 +161,7 @@ def test_the_command_line_lists_shows_retries_and_drops(tmp_path: Path, poison: 
 
     assert (listed.exit_code, shown.exit_code, retried.exit_code) == (1, 0, 1)
     assert NAME in listed.stdout
+    assert "1 record in quarantine" in in_status.stdout
     assert "ZeroDivisionError" in shown.stdout
     assert dropped[0]["name"] == again
     assert invoke("quarantine", "list", **data).exit_code == 0

@@ -275,7 +275,7 @@ async def test_stages_cache_index_and_files_are_measured() -> None:
 
 @only_embedded("a query worker measures less of itself")
 async def test_the_reference_lists_exactly_the_metrics_that_there_are() -> None:
-    page = (ROOT / "docs" / "reference" / "metrics.md").read_text().partition("\n## Workers")[0]
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text().partition("\n## Query workers")[0]
     async with serving() as running:
         await running.post_documents(CLAIM)
         exposition = (await running.client.get("/metrics")).text

@@ -74,6 +74,7 @@ async def test_a_frontier_shard_goes_on_and_the_record_can_be_dropped(
         await calls.publish(DOCUMENTS)
         await cluster.rest()
         [item] = await calls.quarantine()
+        status = await calls.status()
         [rain], [sun] = await calls.frontier({"topic": "rain"}), await calls.frontier({"topic": "sun"})
         with pytest.raises(InvalidRequest):
             await calls.retry_quarantined(item.name)
@@ -88,6 +89,7 @@ async def test_a_frontier_shard_goes_on_and_the_record_can_be_dropped(
         [complete] = await calls.frontier({"topic": "rain"})
 
         assert (item.hop, item.scopes, rain.reasons, sun.reasons) == ("frontier", ("topic=rain",), QUARANTINED, ())
+        assert (status.quarantined, status.reasons) == (1, QUARANTINED)
         assert [each.scopes for each in followers] == [("topic=rain",)] * 2
         assert (complete.reasons, {each.id for each in complete.in_force}) == ((), {"a", "c"})
         assert await calls.quarantine() == ()

@@ -143,6 +143,7 @@ async def test_metrics_answer_while_redis_is_away_and_show_the_lag_and_its_end(
                 assert problem.json()["code"] == "trouble"
                 assert max(lagging.by_shard("shard_lag_seconds").values()) > 0
                 assert lagging.total("ready") == unready.total("ready") == 0
+                assert {"stream_car_index_repaired_total", "stream_car_lost_history"} <= unready.types
                 assert (await client.get("/livez")).status_code == 200
 
                 redis.start()

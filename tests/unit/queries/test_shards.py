@@ -10,7 +10,7 @@ from stream_car.core.timeline import all_members
 from stream_car.core.walk import pages_of
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.local.run_sync import run_sync
-from stream_car.ports import Emission
+from stream_car.ports import Emission, IndexedDocument
 from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import ImmediateRetries, MinRevision, ReadOptions
@@ -46,6 +46,27 @@ def test_what_was_said_but_not_marked_yet_is_in_flight(hops: TwoHops) -> None:
     hops.apply(0, 1)
 
     assert hops.resolve("c").reasons == ("in_flight",)
+
+
+def test_no_answer_mixes_a_revision_of_the_state_with_the_text_of_another_in_the_index(hops: TwoHops) -> None:
+    async def index(text: str) -> None:
+        content = document("c", topic=topic_in(0), text=text, revision=1 if text == "first" else 2)
+        await hops.queries.index.apply([IndexedDocument(document=content)], (), 0)
+
+    hops.publish(document("c", topic=topic_in(0), text="first"))
+    run_sync(index("first"))
+    hops.publish(document("c", topic=topic_in(0), text="second", revision=2))
+    hops.emit_watermarks()
+    hops.apply(0, 1)
+    lagging = hops.resolve("c")
+    run_sync(index("second"))
+    current = hops.resolve("c")
+
+    def shown(resolution: Resolution) -> list[tuple[int, str]]:
+        return [(group.anchor.revision, group.anchor.text) for group in resolution.groups]
+
+    assert (shown(lagging), lagging.reasons) == ([(2, "")], ("in_flight",))
+    assert (shown(current), current.reasons) == ([(2, "second")], ())
 
 
 def test_a_shard_that_lags_does_not_concern_an_answer_that_does_not_read_it(hops: TwoHops) -> None:
