@@ -72,6 +72,13 @@ from stream_car.queries.answers import (
     TimelineMember as TimelineMember,
     Violation as Violation,
 )
+from stream_car.queries.findings import (
+    Exploitation as Exploitation,
+    PackageFindings as PackageFindings,
+    RecordFinding as RecordFinding,
+    Statement as Statement,
+    Succession as Succession,
+)
 from stream_car.subscriptions.events import (
     DocumentChange as DocumentChange,
     Event as Event,

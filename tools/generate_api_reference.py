@@ -48,6 +48,7 @@ SECTIONS = {
         *("Answer", "Group", "Evidence", "DocumentStatus", "Controlling", "Amendment", "Step", "Certificate"),
         *("Incomplete", "PlausibleScope", "Resolution", "Audit", "Violation", "Explanation", "Membership"),
         *("Lookup", "PublishedDocument", "OriginalDocument"),
+        *("PackageFindings", "RecordFinding", "Exploitation", "Statement", "Succession"),
     ),
     "Scopes and changes": (
         *("Frontier", "Blocked", "History", "TimelineMember", "Ending", "Change", "ChangeCause", "ChangedMember"),

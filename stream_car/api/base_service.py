@@ -25,6 +25,8 @@ from stream_car.processing.receipts import Receipt
 from stream_car.processing.replay import OWN_HEADERS
 from stream_car.processing.strict import require_strict
 from stream_car.queries import answers as a
+from stream_car.queries.affected import PackageQuestion, parse_packages
+from stream_car.queries.findings import PackageFindings
 from stream_car.queries.limits import parse_pairs
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions
@@ -243,6 +245,15 @@ class BaseService(ABC):
             timeout_ms=request.timeout_ms,
         )
 
+    @answers(r.GetAffected)
+    async def affected(self, request: r.GetAffected) -> tuple[PackageFindings, ...]:
+        as_of, question = _micros(request.as_of), _package_question(request)
+        return await self.read(
+            lambda view: view.queries.affected(question, as_of=as_of, options=view.options),
+            min_revisions=request.min_revisions,
+            timeout_ms=request.timeout_ms,
+        )
+
     @answers(r.Check)
     async def check(self, request: r.Check) -> a.Audit:
         as_of = _micros(request.as_of)
@@ -330,6 +341,17 @@ def _single_values(scope: Sequence[str]) -> dict[str, str]:
     if pairs is None:
         raise InvalidRequest("scope", "One key cannot have two values. Send one request for each value.")
     return pairs
+
+
+def _package_question(request: r.GetAffected) -> PackageQuestion:
+    """Return what is asked. Raises `InvalidRequest` (`packages`, `product`)."""
+    parse_packages([request.product] if request.product else [], field="product")
+    return PackageQuestion(
+        packages=parse_packages(request.packages),
+        product=request.product,
+        vex_authors=request.vex_authors,
+        all=request.all,
+    )
 
 
 def _listed(shard_id: ShardId, record: QuarantinedRecord) -> a.Quarantined:

@@ -20,6 +20,7 @@ from stream_car.codec import Publishables, check_request
 from stream_car.core.documents import Retraction
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
+from stream_car.queries.findings import PackageFindings
 from stream_car.queries.limits import DEPTH
 from stream_car.subscriptions.events import Event, View
 
@@ -149,6 +150,37 @@ class AsyncCalls(ABC):
         return await self.call(
             r.GetDocuments(
                 names=arguments.names(names),
+                min_revisions=arguments.revisions(min_revisions),
+                timeout_ms=timeout_ms,
+            )
+        )
+
+    async def affected(
+        self,
+        packages: Sequence[str],
+        *,
+        product: str = "",
+        vex_authors: Sequence[str] = (),
+        all: bool = False,
+        as_of: datetime | str | None = None,
+        min_revisions: Revisions = (),
+        timeout_ms: int = r.TIMEOUT_MS,
+    ) -> tuple[PackageFindings, ...]:
+        """Report for each package and version which records in force say that it is affected, and the fixed versions.
+
+        Args:
+            packages: purls, `name@version`, or `name==version` as Python writes it.
+            product: the purl of what they are part of. VEX statements about it overrule records.
+            vex_authors: whose VEX statements count. With it, those about a package alone count as well.
+            all: list records that hold no more as well, such as withdrawn ones.
+        """
+        return await self.call(
+            r.GetAffected(
+                packages=arguments.names(packages, field="packages"),
+                product=product,
+                vex_authors=arguments.names(vex_authors, field="vex_authors"),
+                all=all,
+                as_of=arguments.time(as_of),
                 min_revisions=arguments.revisions(min_revisions),
                 timeout_ms=timeout_ms,
             )

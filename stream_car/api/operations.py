@@ -71,6 +71,7 @@ OPERATIONS = (
     _post("search", r.Search),
     _post("resolve", r.Resolve, *WAITING),
     _post("get", r.GetDocuments, *WAITING),
+    _post("affected", r.GetAffected, *WAITING),
     _post("check", r.Check, *WAITING),
     _get("frontier", r.GetFrontier),
     _get("history", r.GetHistory),

@@ -23,6 +23,7 @@ COMMANDS = {  # the modules, and the commands that they define, in the order of 
     "publish": ("publish", "retract"),
     "feeds": ("follow", "convert", "formats"),
     "query": ("query", "search", "resolve", "get", "check", "explain"),
+    "affected": ("affected",),
     "scopes": ("frontier", "history", "changes", "pending"),
     "watch": ("watch",),
     "status": ("status",),

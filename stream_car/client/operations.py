@@ -12,17 +12,23 @@ from stream_car.api import requests as r
 from stream_car.api.operations import BY_REQUEST, PATH_FIELD
 from stream_car.client.retries import HttpRequest
 from stream_car.queries import answers as a, paging
+from stream_car.queries.findings import PackageFindings
 
 CORRECTED_BYTES = 1 << 20  # of corrected input sent at once
 
 A = TypeVar("A")
-Divisible = r.Resolve | r.GetDocuments | r.Replay
+Divisible = r.Resolve | r.GetDocuments | r.GetAffected | r.Replay
+Answered = a.Resolution | a.Lookup | PackageFindings | a.Replayed
 Listing = r.GetChanges | r.GetRejected | r.GetPending | r.GetFrontier | r.GetHistory
 Listed = a.Change | a.Rejected | a.PendingDocument | a.Frontier | a.History
 
 
 def parts(request: Divisible) -> Iterator[Divisible]:
     """Yield requests that the service accepts. Their answers together are that of the request."""
+    if isinstance(request, r.GetAffected):
+        for start in range(0, max(len(request.packages), 1), r.NAMES_MAX):
+            yield replace(request, packages=request.packages[start : start + r.NAMES_MAX])
+        return
     if not isinstance(request, r.Replay):
         limit = r.NAMES_MAX if isinstance(request, r.Resolve) else r.DOCUMENTS_MAX
         for start in range(0, max(len(request.names), 1), limit):

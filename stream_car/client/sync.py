@@ -17,7 +17,7 @@ from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
 from stream_car.client import transport
-from stream_car.client.operations import Divisible, Listed, Listing, encode, joined, next_page, parts
+from stream_car.client.operations import Answered, Divisible, Listed, Listing, encode, joined, next_page, parts
 from stream_car.client.publishing import batches
 from stream_car.client.retries import (
     HttpRequest,
@@ -74,8 +74,8 @@ class Client(Calls):
     def _call(self, request: r.Request[A]) -> A:
         return read_answer(self._request(encode(request)), r.answer_type(type(request)))
 
-    def _call_in_parts(self, request: Divisible) -> tuple[a.Resolution | a.Lookup | a.Replayed, ...]:
-        answers: tuple[a.Resolution | a.Lookup | a.Replayed, ...] = ()
+    def _call_in_parts(self, request: Divisible) -> tuple[Answered, ...]:
+        answers: tuple[Answered, ...] = ()
         for part in parts(request):
             answers += self._call(part)
         return answers

@@ -90,11 +90,19 @@ class DocumentMetadata(Struct):
     notes: list[Note] = []
 
 
+class ProductHelper(Struct):
+    """Other identifiers of a product."""
+
+    purl: str = ""
+    purls: list[str] = []
+
+
 class FullProductName(Struct):
     """A product and its id."""
 
     product_id: str
     name: str = ""
+    product_identification_helper: ProductHelper | None = None
 
 
 class Branch(Struct):
@@ -135,6 +143,13 @@ class Remediation(Struct):
     product_ids: object = None
 
 
+class Flag(Struct):
+    """Why products are not affected."""
+
+    label: str = ""
+    product_ids: list[str] = []
+
+
 class AdvisoryVulnerability(Struct):
     """A vulnerability and the products that it concerns."""
 
@@ -142,6 +157,7 @@ class AdvisoryVulnerability(Struct):
     ids: list[VulnerabilityId] = []
     title: str = ""
     product_status: dict[str, list[str]] = {}
+    flags: list[Flag] = []
     remediations: list[Remediation] = []
     notes: list[Note] = []
 
@@ -186,6 +202,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             for remedy in vulnerability.remediations
         ],
         "material": _material(advisory),
+        **({"csaf_products": products} if (products := _products(advisory)) else {}),
         **({} if is_complete else {LEFT_OUT: ["products"]}),
     }
     label = tracking.version + (f".seen{new.nth + 1}" if new.nth else "")
@@ -275,6 +292,46 @@ def _product_names(tree: ProductTree) -> dict[str, str]:
         whole = relation.full_product_name
         names[whole.product_id] = names.get(relation.product_reference, whole.name)
     return {product: name for product, name in names.items() if name}
+
+
+def _products(advisory: Advisory) -> list[dict[str, object]]:
+    """Return the products with their status for each vulnerability, as `versions.csaf_products` reads them."""
+    identities = _identities(advisory.product_tree or ProductTree())
+    products = []
+    for vulnerability in advisory.vulnerabilities or ():
+        labels = {product: flag.label for flag in vulnerability.flags for product in flag.product_ids}
+        for status, listed in vulnerability.product_status.items():
+            for product in listed:
+                identity = identities.get(product, {"product": product})
+                justification = {"justification": labels[product]} if product in labels else {}
+                products.append({**identity, "status": status, "vulnerability": _names(vulnerability), **justification})
+    return products
+
+
+def _identities(tree: ProductTree) -> dict[str, dict[str, object]]:
+    """Return for each product id its name, its version or range of versions, and its purl."""
+    identities: dict[str, dict[str, object]] = {}
+    products = [(product, dict[str, str]()) for product in tree.full_product_names]
+    waiting = [(branch, dict[str, str]()) for branch in tree.branches]
+    while waiting:
+        branch, above = waiting.pop()
+        path = {**above, branch.category: branch.name}
+        if branch.product is not None:
+            products.append((branch.product, path))
+        waiting += [(child, path) for child in branch.branches]
+    for product, path in products:
+        helper = product.product_identification_helper or ProductHelper()
+        fields = {
+            "product": path.get("product_name") or product.name,
+            "version": path.get("product_version", ""),
+            "range": path.get("product_version_range", ""),
+            "purl": helper.purl or next(iter(helper.purls), ""),
+        }
+        identities[product.product_id] = {name: value for name, value in fields.items() if value}
+    for relation in tree.relationships:
+        whole = relation.full_product_name
+        identities[whole.product_id] = identities.get(relation.product_reference, {"product": whole.name})
+    return identities
 
 
 def _successors(metadata: DocumentMetadata, own_file_name: str) -> tuple[str, ...]:

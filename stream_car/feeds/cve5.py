@@ -9,7 +9,7 @@ lists. An edition's id is `CVE@N`. Material: the state, `replacedBy`, and what `
 An edition with other texts, metrics or references is only `revised`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, to_builtins
 
@@ -133,6 +133,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             "material": _material(record),
             **_state_since(metadata, name),
             **({"tags": cna.tags} if cna.tags else {}),
+            **({"cve_affected": affected} if (affected := _affected(tree)) else {}),
             **({LEFT_OUT: ["products"]} if has_too_many_products else {}),
         },
         title=f"{name} is rejected" if is_rejected else f"{name}: {title}",
@@ -147,6 +148,17 @@ def _material(record: CveRecord) -> str:
     containers = (record.containers.cna, *record.containers.adp)
     affected = {digest_of(to_builtins(product)).hex() for container in containers for product in container.affected}
     return material_digest([record.cveMetadata.state, sorted(record.containers.cna.replacedBy), sorted(affected)])
+
+
+def _affected(tree: Mapping[str, object]) -> list[object]:
+    """Return what all containers say of products and versions, as it was published."""
+    containers = tree["containers"]
+    assert isinstance(containers, dict)
+    return [
+        entry
+        for container in (containers["cna"], *containers.get("adp", ()))
+        for entry in container.get("affected", ())
+    ]
 
 
 def _state_since(metadata: CveMetadata, name: str) -> dict[str, object]:

@@ -13,7 +13,7 @@ withdrawn, and the ranges of each package, or its versions if it has no range bu
 another title, text, score or list of references is only `revised`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -39,33 +39,11 @@ from stream_car.feeds.fields import (
     require_date,
     single_line,
 )
+from stream_car.versions.osv_ranges import AffectedPackage
 
 CONVERTED = ("id", "aliases", "affected", "withdrawn", "modified", "published", "summary", "details", "schema_version")
 FIXED = "/fixed"
 NAMED_MAX = 3  # packages whose fixed versions are part of `state_text`
-
-
-class Range(Struct):
-    """Affected versions. An event may be `fixed`."""
-
-    type: str = ""
-    repo: str | None = None
-    events: list[dict[str, str]] | None = None
-
-
-class Package(Struct):
-    """What identifies a package."""
-
-    name: str
-    ecosystem: str = ""
-
-
-class AffectedPackage(Struct):
-    """A package, and which of its versions are affected."""
-
-    package: Package | None = None
-    ranges: list[Range] | None = None
-    versions: list[str] | None = None
 
 
 class OsvRecord(Struct):
@@ -117,6 +95,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
     edition, nth = new.edition, new.nth
     label = str(len(before.editions) + 1) if rank is None else format_time(rank) + (f".{nth + 1}" if nth else "")
     attributes = {**other_fields(tree, CONVERTED), "material": _material(record)}
+    affected = _affected_by_package(tree, record)
     documents = [
         make_document(
             {"record": (record.id,)},
@@ -127,6 +106,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             order=edition.order,
             attributes={
                 **attributes,
+                "affected": [entry for name in fixes for entry in affected.get(name, ())],
                 "fixed": {name: list(versions) for name, versions in fixes.items() if versions},
                 **_state(record, kind, fixes),
             },
@@ -188,22 +168,38 @@ def _state(record: OsvRecord, kind: str, fixes: Fixes) -> dict[str, object]:
 
 def _fixes(record: OsvRecord) -> Fixes:
     """Return the fixed versions of every package."""
-    affected = [
-        (entry.package, entry.ranges or ())
-        for entry in record.affected or ()
-        if entry.package is not None and entry.package.name.strip()
-    ]
-    ecosystems: dict[str, set[str]] = {}
-    for package, _ in affected:
-        ecosystems.setdefault(package.name, set()).add(package.ecosystem)
     fixes: dict[str, dict[str, None]] = {}
-    for package, ranges in affected:
-        name, ecosystem = package.name, package.ecosystem
-        is_ambiguous = ":" in ecosystem or len(ecosystems[name]) > 1
-        versions = fixes.setdefault(f"{ecosystem}/{name}" if ecosystem and is_ambiguous else name, {})
-        for version_range in ranges:
-            versions.update(dict.fromkeys(event["fixed"] for event in version_range.events or () if event.get("fixed")))
-    return {name: tuple(versions) for name, versions in fixes.items()}
+    for entry, name in _named(record):
+        versions = fixes.setdefault(name, {})
+        for each in entry.ranges or ():
+            versions.update(dict.fromkeys(event["fixed"] for event in each.events or () if event.get("fixed")))
+    return {name: tuple(versions) for name, versions in fixes.items() if name}
+
+
+def _affected_by_package(tree: Mapping[str, object], record: OsvRecord) -> Mapping[str, Sequence[object]]:
+    """Return what the record says of each package, as it was published."""
+    entries = tree.get("affected")
+    affected: dict[str, list[object]] = {}
+    for (_, name), entry in zip(_named(record), entries if isinstance(entries, list) else (), strict=True):
+        affected.setdefault(name, []).append(entry)
+    return affected
+
+
+def _named(record: OsvRecord) -> list[tuple[AffectedPackage, str]]:
+    """Return the entries of `affected`, each with the name of its package; empty if it names none."""
+    ecosystems: dict[str, set[str]] = {}
+    for entry in record.affected or ():
+        if entry.package is not None:
+            ecosystems.setdefault(entry.package.name, set()).add(entry.package.ecosystem)
+    return [(entry, _name(entry, ecosystems)) for entry in record.affected or ()]
+
+
+def _name(entry: AffectedPackage, ecosystems: Mapping[str, Collection[str]]) -> str:
+    if entry.package is None or not entry.package.name.strip():
+        return ""
+    name, ecosystem = entry.package.name, entry.package.ecosystem
+    is_ambiguous = ":" in ecosystem or len(ecosystems[name]) > 1
+    return f"{ecosystem}/{name}" if ecosystem and is_ambiguous else name
 
 
 def _title(record: OsvRecord, kind: str, fixes: Fixes) -> str:

@@ -19,6 +19,7 @@ from stream_car.core.stored import StoredDocument
 from stream_car.core.walk import COUNTED_MAX, LATEST_MAX, WalkResult
 from stream_car.errors import InvalidRequest, Unavailable
 from stream_car.ports import AnchorIndex, Pairs
+from stream_car.queries.affected import AffectedReader, PackageQuestion
 from stream_car.queries.answers import (
     Answer,
     Audit,
@@ -40,6 +41,7 @@ from stream_car.queries.assembly import (
     with_limited_list,
 )
 from stream_car.queries.cache import AnswerCache
+from stream_car.queries.findings import PackageFindings
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias
 from stream_car.queries.outcomes import RECORD_NAMES, status_of_name
@@ -272,6 +274,14 @@ class Queries:
     ) -> tuple[Resolution, ...]:
         """What controls each of these now: document ids, chunk ids (`doc#chunk`) or records."""
         return await self.read_consistently(as_of, lambda snapshot: self.resolutions(snapshot, names), options)
+
+    async def affected(
+        self, question: PackageQuestion, *, as_of: int | None = None, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> tuple[PackageFindings, ...]:
+        """Which of these packages are affected by a record in force."""
+        return await self.read_consistently(
+            as_of, lambda snapshot: AffectedReader(snapshot, self.index, question).read(), options
+        )
 
     async def resolutions(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:
         """What controls each of these as of a snapshot."""

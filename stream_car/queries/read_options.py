@@ -23,6 +23,7 @@ from stream_car.queries.answers import (
     Lookup,
     Resolution,
 )
+from stream_car.queries.findings import PackageFindings
 
 REVISION_MAX = 2**53 - 1
 ATTEMPTS = 20
@@ -124,7 +125,7 @@ def _mark(answer: object, reason: Incomplete) -> object:
         return _marked(answer, reason)
     if isinstance(answer, History):
         return _marked(answer, reason)
-    if isinstance(answer, Resolution | Explanation | Lookup):
+    if isinstance(answer, Resolution | Explanation | Lookup | PackageFindings):
         return replace(answer, reasons=(*answer.reasons, reason))
     if isinstance(answer, tuple) and answer:
         items = tuple(_mark(item, reason) for item in answer)

@@ -123,6 +123,7 @@ TWO_LIMITS = {
     (r.Search, "k"): (100, 1_000),
     (r.Resolve, "names"): (1_000, 10_000),
     (r.GetDocuments, "names"): (100, 10_000),
+    (r.GetAffected, "packages"): (1_000, 10_000),
     (r.Check, "ids"): (1_000, 10_000),
     (r.Check, "question"): (10_000, 100_000),
     (r.Check, "depth"): (200, 1_000),

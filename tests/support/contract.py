@@ -76,6 +76,8 @@ superseded = "denial"
 scope = ["topic"]
 """
 
+UNTIL_2 = [{"events": [{"introduced": "0"}, {"fixed": "2.0"}]}]
+MUGS = {"affected": [{"package": {"ecosystem": "npm", "name": "Mug"}, "ranges": UNTIL_2}]}
 ODD_ID = "a/b%2F c?d#e&é=\u2028\"'"
 FUTURE = 9001  # a day after 2040
 LAST = "last"
@@ -111,6 +113,8 @@ STATEMENTS = (
     document(ODD_ID, at=1, topic="odd, one", text="an odd one"),
     document("claim-1", at=1, topic="tea", text="green tea is healthy"),
     document("claim-1", at=1, topic="coffee", text="a conflict"),
+    document("flaw@1", "offer", 1, record="flaw", product="mug", attributes=MUGS, text="a mug that leaks"),
+    document("flaw@2", "offer", 2, record="flaw", product="mug", attributes=MUGS, text="a leaking mug"),
     document(LAST, "fact", 99, subject="kettle", attributes={"value": "cold"}, text="the kettle is as cold as tea"),
 )
 BAD_INPUT = (
@@ -263,6 +267,10 @@ REQUESTS: dict[str, r.Request[object]] = {
     "every name": r.Resolve(names=(*NAMES, CHUNK, *RECORDS, "unknown")),
     "every name, then": r.Resolve(names=(*NAMES, CHUNK, *RECORDS, "unknown"), as_of=AS_OF),
     "other names": r.Resolve(names=("CUP", "cup@2", "pkg:generic/Cup@1?arch=x", "cups")),
+    "mugs": r.GetAffected(packages=("mug@1.0", "pkg:npm/mug@2.1", "mug", "cup@1", "nothing@1"), all=True),
+    "mugs, then": r.GetAffected(packages=("mug@1.0",), as_of=AS_OF),
+    "mugs, not seen": r.GetAffected(packages=("mug@1.0",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
+    "not a package": r.GetAffected(packages=("pkg:mug",)),
     "originals by other names": r.GetDocuments(names=("CUP", "pan@1", "cups")),
     "originals": r.GetDocuments(names=(*NAMES, CHUNK, *RECORDS, "unknown")),
     "originals, not seen": r.GetDocuments(names=("claim-1",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),

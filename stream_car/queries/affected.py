@@ -1,0 +1,340 @@
+"""Which versions of packages are affected: a read over the documents in force.
+
+Promise: supersession is not decided here. A record counts if a document of it is in force and does not say that it has
+ended. A document that was superseded by a fix without versions of its own still tells which versions are affected.
+Cost: a look-up in the index per name of a package, then a few rounds of reads for all packages together. No search.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stream_car.codec.times import from_micros
+from stream_car.core.documents import Document
+from stream_car.core.scope_names import ALIAS, LINK, scope_parts
+from stream_car.core.stored import Entry
+from stream_car.core.timeline import all_members, scope_key
+from stream_car.core.walk import WalkResult, pages_of
+from stream_car.errors import InvalidRequest
+from stream_car.ports import AnchorIndex
+from stream_car.queries.answers import Incomplete, Step
+from stream_car.queries.assembly import read_fates, steps_of
+from stream_car.queries.findings import PackageFindings, RecordFinding, Succession
+from stream_car.queries.outcomes import Fates, reasons_of
+from stream_car.queries.snapshot import Snapshot
+from stream_car.queries.vulnerability_context import (
+    EXPLOITED,
+    VULNERABILITY,
+    VexTrust,
+    fold,
+    read_context,
+    with_context,
+)
+from stream_car.versions.judge import has_versions, judge
+from stream_car.versions.packages import Package, lookup_names, parse_package
+from stream_car.versions.verdicts import RANKS, Verdict
+
+RECORDS_MAX = 2_000  # of one package
+
+
+class PackageQuestion(Struct, frozen=True, kw_only=True):
+    """What is asked: the packages, the product that they are part of, and whose statements count.
+
+    With `all`, records that hold no more are listed as well.
+    """
+
+    packages: tuple[Package, ...]
+    product: str = ""
+    vex_authors: tuple[str, ...] = ()
+    all: bool = False
+
+
+def parse_packages(texts: Iterable[str], *, field: str = "packages") -> tuple[Package, ...]:
+    """Read packages, each once. Raises `InvalidRequest` with the name of the field."""
+    packages = []
+    for text in dict.fromkeys(texts):
+        try:
+            packages.append(parse_package(text))
+        except ValueError as error:
+            raise InvalidRequest(field, f"{text[:100]!r} is not a package: {error}") from None
+    return tuple(packages)
+
+
+class _Record(Struct, frozen=True):
+    """A record, or a document without one, and its editions that are in effect, oldest first."""
+
+    name: str
+    editions: tuple[Entry, ...]
+
+    @property
+    def latest(self) -> tuple[Entry, ...]:
+        """The latest edition, which may be several documents."""
+        return tuple(entry for entry in self.editions if entry.precedence == self.editions[-1].precedence)
+
+
+class _Candidate(Struct, frozen=True):
+    """A document that may say whether a package is affected, with its verdict and what it leads to."""
+
+    package: Package
+    record: _Record
+    entry: Entry
+    body: Document
+    verdict: Verdict
+    walk: WalkResult | None = None  # of a superseded document
+
+
+class AffectedReader:
+    """Answers one question over one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, index: AnchorIndex, question: PackageQuestion) -> None:
+        self.snapshot = snapshot
+        self.index = index
+        self.question = question
+        self.ruleset = snapshot.ruleset
+        self.reasons: dict[Incomplete, None] = {}
+        self.bodies: dict[str, Document] = {}
+
+    async def read(self) -> tuple[PackageFindings, ...]:
+        """Return what is known of each package."""
+        records = await self._records()
+        latest = {entry.id: entry for own in records.values() for record in own for entry in record.latest}
+        await self._read_bodies(latest.values())
+        candidates = [
+            candidate
+            for package, own in records.items()
+            for record in own
+            for entry in record.latest
+            if (candidate := self._candidate(package, record, entry)) is not None
+        ]
+        names = list(dict.fromkeys(candidate.entry.id for candidate in candidates))
+        known = dict(zip(names, await self.snapshot.anchor_statuses(names), strict=True))
+        active = [each for each in candidates if (status := known[each.entry.id]) is not None and status[1]]
+        superseded = [each for each in candidates if (status := known[each.entry.id]) is not None and not status[1]]
+        superseded = await self._with_walks(superseded)
+        active = await self._with_inherited_verdicts(active, superseded)
+        findings = await self._findings(active, superseded)
+        reasons = tuple(self.reasons)
+        return tuple(_summary(package, findings.get(package.text, []), reasons) for package in self.question.packages)
+
+    # What may concern the packages
+
+    async def _records(self) -> dict[Package, list[_Record]]:
+        """Return the records that name each package now or did so once."""
+        targets: dict[Package, list[str]] = {}
+        for package in self.question.packages:
+            spellings = (alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name))
+            scopes: dict[str, None] = {}
+            for alias in dict.fromkeys(spellings):
+                scopes |= dict.fromkeys(await self.index.scopes([(ALIAS, alias)], RECORDS_MAX + 1))
+            if len(scopes) > RECORDS_MAX:
+                self.reasons["limit"] = None
+            targets[package] = list(scopes)[:RECORDS_MAX]
+            await self.snapshot.yield_control()
+        wanted = dict.fromkeys(target for own in targets.values() for target in own)
+        await self.snapshot.load([scope_key(target) for target in wanted])
+        records = {target: await self._record(target) for target in wanted}
+        return {
+            package: [record for target in own if (record := records[target]) is not None]
+            for package, own in targets.items()
+        }
+
+    async def _record(self, target: str) -> _Record | None:
+        [(key, value)] = scope_parts(target)
+        if key == LINK:
+            stored = await self.snapshot.document(value)
+            return _Record(value, (stored.entry,)) if stored is not None and not stored.retracted else None
+        scope = await self.snapshot.scope(target)
+        members = await self.snapshot.with_pages(lambda: list(all_members(scope, pages_of(self.snapshot.values))))
+        as_of = self.snapshot.as_of
+        editions = sorted(
+            (entry for entry in members if as_of is None or entry.time <= as_of), key=lambda entry: entry.precedence
+        )
+        return _Record(value, tuple(editions)) if editions else None
+
+    async def _read_bodies(self, entries: Iterable[Entry]) -> None:
+        """Read documents from the index. One that it has in another revision than the state counts as missing."""
+        revisions = {entry.id: entry.revision for entry in entries if entry.id not in self.bodies}
+        bodies = await self.snapshot.bodies(self.index, list(revisions))
+        for name, revision in revisions.items():
+            body = bodies.get(name)
+            if body is not None and body.revision == revision:
+                self.bodies[name] = body
+            else:
+                self.reasons["in_flight"] = None
+
+    def _candidate(self, package: Package, record: _Record, entry: Entry) -> _Candidate | None:
+        body = self.bodies.get(entry.id)
+        if body is None:
+            return None
+        if has_versions(body.attributes):
+            verdict = judge(body.attributes, package)
+        elif self.ruleset.states.get(entry.type, EXPLOITED) != EXPLOITED and self._names(body, package):
+            verdict = Verdict(status="unknown", basis="no_ranges")
+        else:
+            verdict = None
+        return _Candidate(package, record, entry, body, verdict) if verdict is not None else None
+
+    def _names(self, body: Document, package: Package) -> bool:
+        spellings = {alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name)}
+        return not spellings.isdisjoint(alias for alias, _ in self.ruleset.aliases(body))
+
+    # What supersession makes of them
+
+    async def _with_walks(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+        names = list(dict.fromkeys(each.entry.id for each in candidates))
+        walks = dict(zip(names, await self.snapshot.walk(names), strict=True))
+        if any(walk is not None and walk.next for walk in walks.values()):
+            self.reasons["limit"] = None
+        return [replace(each, walk=walks[each.entry.id]) for each in candidates]
+
+    async def _with_inherited_verdicts(
+        self, active: Sequence[_Candidate], superseded: Sequence[_Candidate]
+    ) -> list[_Candidate]:
+        """Return documents in force that name no versions with the verdict of what they superseded."""
+        silent = [each for each in active if not has_versions(each.body.attributes)]
+        if not silent:
+            return list(active)
+        earlier = {each.entry.id: [e for e in each.record.editions if e not in each.record.latest] for each in silent}
+        await self._read_bodies(entry for entries in earlier.values() for entry in entries)
+        judged: list[_Candidate] = []
+        for each in active:
+            if each not in silent:
+                judged.append(each)
+                continue
+            sources = [
+                other.body.attributes
+                for other in superseded
+                if other.package == each.package and other.walk is not None and each.entry.id in other.walk.via
+            ]
+            bodies = [self.bodies[entry.id] for entry in reversed(earlier[each.entry.id]) if entry.id in self.bodies]
+            sources += [body.attributes for body in bodies]
+            verdicts = (judge(attributes, each.package) for attributes in sources if has_versions(attributes))
+            inherited = next((verdict for verdict in verdicts if verdict is not None), None)
+            judged.append(replace(each, verdict=inherited) if inherited is not None else each)
+        return judged
+
+    # What is told
+
+    async def _findings(
+        self, active: Sequence[_Candidate], superseded: Sequence[_Candidate]
+    ) -> dict[str, list[RecordFinding]]:
+        if not self.question.all:
+            active = [each for each in active if each.entry.type not in self.ruleset.ending_types]
+            listed = list(active)
+        else:
+            listed = [*active, *superseded]
+        reasons = {each.entry.id: reasons_of(each.walk) for each in superseded if each.walk is not None}
+        fates = await read_fates(self.snapshot, self.index, [], reasons.values() if self.question.all else ())
+        fates = Fates(self.ruleset, {**self.bodies, **fates.bodies})
+        chains = await self._chains([each for each in active if each.verdict.status != "not_affected"], superseded)
+        findings: dict[str, list[RecordFinding]] = {}
+        for each in listed:
+            fate = fates.of(each.entry.id, each.entry.type, reasons.get(each.entry.id, ()))
+            finding = RecordFinding(
+                document=each.entry.id,
+                record=each.record.name,
+                type=each.entry.type,
+                time=from_micros(each.entry.time),
+                names=self._vulnerability_names(each.body),
+                status=each.verdict.status,
+                basis=each.verdict.basis,
+                range=each.verdict.range,
+                fixed_in=each.verdict.fixed_in,
+                justification=each.verdict.justification,
+                title=each.body.title,
+                source=each.body.source,
+                url=each.body.url,
+                state=fate.state,
+                state_text=fate.state_text,
+                outcome=fate.outcome,
+                outcome_text=fate.outcome_text,
+                chains=chains.get((each.package.text, each.entry.id), ()),
+            )
+            findings.setdefault(each.package.text, []).append(finding)
+        return await self._with_context(findings)
+
+    async def _with_context(self, findings: Mapping[str, Sequence[RecordFinding]]) -> dict[str, list[RecordFinding]]:
+        """Add what is in force about the vulnerabilities that may concern a package, and sort the findings."""
+        open_findings = (each for own in findings.values() for each in own if each.status != "not_affected")
+        names = (name for each in open_findings for name in each.names)
+        context = await read_context(self.snapshot, self.index, names)
+        if context.is_limited:
+            self.reasons["limit"] = None
+        product = parse_package(self.question.product) if self.question.product else None
+        trust = VexTrust(product=product, authors=self.question.vex_authors)
+        packages = {package.text: package for package in self.question.packages}
+        return {
+            text: _sorted(
+                with_context(each, (fold(self.snapshot, name) for name in each.names), packages[text], context, trust)
+                for each in _without_shadows(own)
+            )
+            for text, own in findings.items()
+        }
+
+    def _vulnerability_names(self, body: Document) -> tuple[str, ...]:
+        """Return the names of its vulnerabilities, as they were published."""
+        return tuple(
+            dict.fromkeys(
+                value
+                for scope_map in body.scope
+                for key, values in scope_map.items()
+                if self.ruleset.normalize_part(key, "")[0] == VULNERABILITY
+                for value in values
+            )
+        )
+
+    async def _chains(
+        self, active: Sequence[_Candidate], superseded: Sequence[_Candidate]
+    ) -> dict[tuple[str, str], tuple[Succession, ...]]:
+        """Return how earlier documents led to those in force: from the first edition, and from other records."""
+        firsts = {each.entry.id: each.record.editions[0].id for each in active}
+        names = [name for name in dict.fromkeys(firsts.values()) if name not in firsts]
+        walks = dict(zip(names, await self.snapshot.walk(names), strict=True))
+        steps: dict[tuple[str, str], dict[str, tuple[Step, ...]]] = {}
+        for each in active:
+            others = [other.walk for other in superseded if other.package == each.package]
+            steps[each.package.text, each.entry.id] = {
+                walk.anchor: steps_of(walk, each.entry.id)
+                for walk in (walks.get(firsts[each.entry.id]), *others)
+                if walk is not None and any(entry.id == each.entry.id for entry in walk.controlling)
+            }
+        paths = [path for own in steps.values() for path in own.values()]
+        fates = await read_fates(self.snapshot, self.index, [start for own in steps.values() for start in own], paths)
+        return {
+            key: tuple(Succession(start=start, steps=fates.path(start, path)) for start, path in own.items())
+            for key, own in steps.items()
+        }
+
+
+def _without_shadows(findings: Sequence[RecordFinding]) -> list[RecordFinding]:
+    """Leave out records that name no ecosystem if one that does is about the same vulnerability."""
+    clear = {name.upper() for each in findings if each.basis != "ecosystem" for name in each.names}
+    return [each for each in findings if each.basis != "ecosystem" or clear.isdisjoint(map(str.upper, each.names))]
+
+
+def _sorted(findings: Iterable[RecordFinding]) -> list[RecordFinding]:
+    return sorted(
+        findings,
+        key=lambda each: (
+            bool(each.outcome),
+            each.status == "not_affected",
+            not each.exploited,
+            RANKS[each.status],
+            each.record,
+            each.document,
+        ),
+    )
+
+
+def _summary(package: Package, findings: Sequence[RecordFinding], reasons: tuple[Incomplete, ...]) -> PackageFindings:
+    statuses = [finding.status for finding in findings if not finding.outcome]
+    return PackageFindings(
+        package=package.text,
+        name=package.name,
+        version=package.version,
+        ecosystem=package.ecosystem,
+        status=min(statuses, key=lambda status: RANKS[status], default="not_affected"),
+        findings=tuple(findings),
+        reasons=reasons,
+    )

@@ -1,0 +1,1 @@
+"""Packages, their versions, and which of them a publisher calls affected. Pure."""

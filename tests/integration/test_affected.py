@@ -1,0 +1,236 @@
+"""Which versions of packages are affected, by the records in force."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import stream_car
+from stream_car import Engine, InvalidRequest, PackageFindings, RecordFinding
+from tests.support.feeds import Reading
+
+LODASH, APP = "pkg:npm/lodash", "pkg:oci/shop"
+UNREACHABLE = "vulnerable_code_not_in_execute_path"
+
+
+def record(
+    name: str, modified: str, package: str, *events: str, aliases: Sequence[str] = (), **fields: object
+) -> bytes:
+    """An OSV record about one package; events are written as `fixed 1.0`."""
+    ranges = [{"type": "SEMVER", "events": [dict([event.split()]) for event in events]}]
+    return msgspec.json.encode(
+        {
+            "id": name,
+            "modified": f"{modified}T00:00:00Z",
+            "aliases": aliases,
+            "summary": f"A flaw in {package}",
+            "affected": [{"package": {"ecosystem": "npm", "name": package}, "ranges": ranges}],
+            **fields,
+        }
+    )
+
+
+def vex(day: str, status: str, product: str, component: str = "") -> bytes:
+    parts = {"subcomponents": [{"@id": component}]} if component else {}
+    statement = {
+        "vulnerability": {"name": "CVE-2024-1111"},
+        "products": [{"@id": product, **parts}],
+        "status": status,
+        "justification": UNREACHABLE if status == "not_affected" else "",
+    }
+    document = {"@context": "https://openvex.dev/ns", "@id": "https://shop/vex", "author": "Shop"}
+    return msgspec.json.encode({**document, "timestamp": f"{day}T00:00:00Z", "statements": [statement]})
+
+
+def exploited(cve: str) -> bytes:
+    entry = {"cveID": cve, "vendorProject": "-", "product": "-", "vulnerabilityName": "In use"}
+    return msgspec.json.encode(
+        {"catalogVersion": "1", "dateReleased": "2024-06-01T00:00:00Z", "count": 1, "vulnerabilities": [entry]}
+    )
+
+
+OPEN = record("GHSA-1", "2024-01-01", "lodash", "introduced 0", aliases=["CVE-2024-1111"])
+FIXED = record("GHSA-1", "2024-02-01", "lodash", "introduced 0", "fixed 4.17.12", aliases=["CVE-2024-1111"])
+LATER_OPEN = record("GHSA-1", "2024-03-01", "lodash", "introduced 0", aliases=["CVE-2024-1111"])
+WITHDRAWN = record("GHSA-2", "2024-03-01", "lodash", "introduced 0", withdrawn="2024-03-01T00:00:00Z")
+OTHER = record("GHSA-3", "2024-01-01", "lodash", "introduced 4.0.0", "fixed 4.5.0", aliases=["CVE-2024-3333"])
+
+
+@pytest.fixture
+def car(tmp_path: Path) -> Iterator[Engine]:
+    with stream_car.open(tmp_path, rules="security") as engine:
+        yield engine
+
+
+def publish(car: Engine, *pieces: bytes, form: str = "osv") -> None:
+    reading = Reading(form)
+    for piece in pieces:
+        documents = reading.read(piece)
+        assert documents
+        assert car.publish(documents).outcomes.keys() == {"accepted"}
+
+
+def affected(car: Engine, package: str, **options: object) -> PackageFindings:
+    [findings] = car.affected([package], **options)  # type: ignore[arg-type]
+    return findings
+
+
+def only(findings: PackageFindings) -> RecordFinding:
+    [finding] = findings.findings
+    return finding
+
+
+def test_a_record_in_force_tells_which_versions_are_affected_and_what_fixes_them(car: Engine) -> None:
+    publish(car, OPEN, FIXED)
+    old, new = only(affected(car, "lodash@4.17.4")), only(affected(car, f"{LODASH}@4.17.12"))
+
+    assert (old.status, old.basis, old.range, old.fixed_in) == ("affected", "range", "< 4.17.12", ("4.17.12",))
+    assert (old.record, old.names, old.state_text) == ("GHSA-1", ("GHSA-1", "CVE-2024-1111"), "fixed in 4.17.12")
+    assert (new.status, new.basis, new.fixed_in) == ("not_affected", "outside", ())
+
+
+def test_the_chain_leads_from_the_first_edition_to_the_document_in_force(car: Engine) -> None:
+    publish(car, OPEN, FIXED)
+    [chain] = only(affected(car, "lodash@4.17.4")).chains
+
+    assert chain.start == "GHSA-1@2024-01-01T00:00:00Z"
+    assert [(step.id, step.outcome) for step in chain.steps] == [("GHSA-1@2024-02-01T00:00:00Z", "fixed")]
+
+
+def test_a_package_that_no_record_names_is_not_affected(car: Engine) -> None:
+    publish(car, FIXED)
+
+    assert affected(car, "left-pad@1.0.0") == PackageFindings(
+        package="left-pad@1.0.0", name="left-pad", version="1.0.0", ecosystem="", status="not_affected"
+    )
+    assert affected(car, "pkg:pypi/lodash@1").findings == ()
+
+
+def test_without_a_version_it_depends_and_the_range_says_on_which(car: Engine) -> None:
+    publish(car, FIXED)
+    finding = only(affected(car, "lodash"))
+
+    assert (finding.status, finding.basis, finding.range, finding.fixed_in) == (
+        *("unknown", "no_version", "< 4.17.12"),
+        ("4.17.12",),
+    )
+
+
+def test_a_withdrawn_record_is_listed_only_on_request(car: Engine) -> None:
+    publish(car, WITHDRAWN)
+
+    assert affected(car, "lodash@4.17.4").findings == ()
+    withdrawn = affected(car, "lodash@4.17.4", all=True)
+    assert (withdrawn.status, only(withdrawn).outcome_text) == ("not_affected", "withdrawn 2024-03-01")
+
+
+def test_a_publisher_that_takes_a_fix_back_is_believed(car: Engine) -> None:
+    publish(car, FIXED, LATER_OPEN)
+    finding = only(affected(car, "lodash@4.17.12"))
+
+    assert (finding.status, finding.range, finding.fixed_in) == ("affected", "all versions", ())
+
+
+def test_an_advisory_that_another_publisher_has_fixed_counts_no_more(car: Engine) -> None:
+    same = record("RHSA-1", "2024-01-15", "lodash", "introduced 0", aliases=["CVE-2024-1111"])
+    publish(car, same, FIXED)
+
+    assert only(affected(car, "lodash@4.17.12")).status == "not_affected"
+    listed = {finding.record: finding for finding in affected(car, "lodash@4.17.12", all=True).findings}
+    assert listed["RHSA-1"].outcome == "fixed"
+
+
+def test_a_fix_that_names_no_versions_leaves_the_advisory_to_tell_them(car: Engine) -> None:
+    until = ("introduced 0", "last_affected 4.17.11")
+    publish(car, record("GHSA-1", "2024-01-01", "lodash", *until, aliases=["CVE-2024-1111"]))
+    release: Mapping[str, object] = {
+        "id": "lodash-4.17.12", "type": "release_note", "time": "2024-05-01",
+        "scope": {"cve": "CVE-2024-1111", "package": "lodash"},
+    }  # fmt: skip
+    car.publish(release)
+    old, new = affected(car, "lodash@4.17.4"), affected(car, f"{LODASH}@4.17.12")
+
+    assert [(each.document, each.status) for each in old.findings] == [("lodash-4.17.12", "affected")]
+    assert new.status == "not_affected"
+
+
+def test_a_rejected_cve_takes_the_advisories_about_it_along(car: Engine) -> None:
+    publish(car, OPEN)
+    rejection: Mapping[str, object] = {
+        "id": "rejection", "type": "cve_rejected", "time": "2024-05-01",
+        "scope": {"cve": "CVE-2024-1111", "package": "lodash"},
+    }  # fmt: skip
+    car.publish(rejection)
+
+    assert affected(car, "lodash@4.17.4").status == "not_affected"
+    assert [each.outcome for each in affected(car, "lodash@4.17.4", all=True).findings] == ["rejected", "rejected"]
+
+
+def test_known_exploitation_comes_first(car: Engine) -> None:
+    publish(car, FIXED, OTHER)
+    publish(car, exploited("CVE-2024-3333"), form="kev")
+    first, second = affected(car, "lodash@4.4.0").findings
+
+    assert (first.record, [report.title for report in first.exploited]) == ("GHSA-3", ["Exploited: In use"])
+    assert (second.record, second.exploited) == ("GHSA-1", ())
+
+
+def test_a_statement_about_the_product_that_is_asked_about_overrules_a_record(car: Engine) -> None:
+    publish(car, FIXED)
+    publish(car, vex("2024-05-01", "not_affected", APP, f"{LODASH}@4.17.4"), form="openvex")
+    theirs, ours = only(affected(car, f"{LODASH}@4.17.4")), only(affected(car, f"{LODASH}@4.17.4", product=APP))
+
+    assert (theirs.status, [statement.decides for statement in theirs.statements]) == ("affected", [False])
+    assert (ours.status, ours.basis, ours.justification) == ("not_affected", "statement", UNREACHABLE)
+    assert ours.stated_status == "affected"
+    assert affected(car, f"{LODASH}@4.17.3", product=APP).status == "affected"
+    assert affected(car, f"{LODASH}@4.17.4", product="pkg:oci/other").status == "affected"
+
+
+def test_a_statement_about_a_package_alone_counts_if_its_author_is_trusted(car: Engine) -> None:
+    publish(car, FIXED)
+    publish(car, vex("2024-05-01", "not_affected", f"{LODASH}@4.17.4"), form="openvex")
+
+    assert affected(car, "lodash@4.17.4").status == "affected"
+    assert affected(car, "lodash@4.17.4", vex_authors=["Somebody"]).status == "affected"
+    assert affected(car, "lodash@4.17.4", vex_authors=["Shop"]).status == "not_affected"
+
+
+def test_a_later_statement_takes_an_earlier_one_back(car: Engine) -> None:
+    publish(car, FIXED)
+    publish(
+        car, vex("2024-05-01", "not_affected", APP, LODASH), vex("2024-06-01", "affected", APP, LODASH), form="openvex"
+    )
+    finding = only(affected(car, f"{LODASH}@4.17.4", product=APP))
+
+    assert (finding.status, [statement.status for statement in finding.statements]) == ("affected", ["affected"])
+
+
+def test_the_answer_of_an_earlier_day_is_that_of_the_records_then(car: Engine) -> None:
+    publish(car, OPEN, FIXED)
+    then = only(affected(car, "lodash@4.17.12", as_of="2024-01-15"))
+
+    assert (then.status, then.range) == ("affected", "all versions")
+    assert affected(car, "lodash@4.17.12", as_of="2023-01-15").findings == ()
+
+
+def test_a_cve_record_is_left_out_beside_one_that_names_the_ecosystem(car: Engine) -> None:
+    versions = [{"version": "0", "status": "affected", "lessThan": "9"}]
+    cve = {
+        "cveMetadata": {"cveId": "CVE-2024-1111", "state": "PUBLISHED", "dateUpdated": "2024-01-01T00:00:00Z"},
+        "containers": {"cna": {"affected": [{"vendor": "x", "product": "lodash", "versions": versions}]}},
+    }
+    publish(car, msgspec.json.encode(cve), form="cve5")
+    [alone] = affected(car, f"{LODASH}@4.17.4").findings
+    publish(car, record("GHSA-1", "2023-02-01", "lodash", "introduced 0", "fixed 4.17.12", aliases=["CVE-2024-1111"]))
+
+    assert (alone.status, alone.basis) == ("unknown", "ecosystem")
+    assert [each.record for each in affected(car, f"{LODASH}@4.17.4").findings] == ["GHSA-1"]
+
+
+def test_a_name_that_is_not_a_package_is_an_error(car: Engine) -> None:
+    for options, code in (({"packages": ["pkg:"]}, "packages"), ({"packages": ["x@1"], "product": "pkg:"}, "product")):
+        with pytest.raises(InvalidRequest) as error:
+            car.affected(**options)
+        assert error.value.code == code
