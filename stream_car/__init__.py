@@ -83,11 +83,14 @@ from stream_car.subscriptions.events import (
     DocumentChange as DocumentChange,
     Event as Event,
     Heartbeat as Heartbeat,
+    RecordChange as RecordChange,
+    RecordDocument as RecordDocument,
     Reset as Reset,
     ScopeChange as ScopeChange,
     SnapshotBegin as SnapshotBegin,
     SnapshotDocument as SnapshotDocument,
     SnapshotEnd as SnapshotEnd,
+    SnapshotRecord as SnapshotRecord,
     SnapshotScope as SnapshotScope,
 )
 from stream_car.version import __version__ as __version__

@@ -5,7 +5,7 @@ arguments into the form of a request; `codec.check_request` checks every request
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, SupportsIndex, TypeVar
@@ -32,6 +32,7 @@ REVISIONS = "a list of pairs (id, revision)"
 
 OnRejected = Literal["raise", "log", "ignore"]
 ScopeArgument = Mapping[str, str] | str
+ScopesArgument = Mapping[str, str] | Mapping[str, Sequence[str]] | str
 RulesArgument = str | Path | Sequence[str | Path]
 T = TypeVar("T")
 
@@ -78,22 +79,22 @@ def _wrong(field: str, expectation: str, value: object) -> InvalidRequest:
     return InvalidRequest(field, must_be(field, expectation, value))
 
 
-def time(value: datetime | str | None) -> datetime | None:
+def time(value: datetime | str | None, field: str = "as_of") -> datetime | None:
     """Return a time as an aware `datetime`."""
     if value is None:
         return None
     if not isinstance(value, datetime | str):
-        raise _wrong("as_of", f"an aware datetime, {TIME_FORMS}", value)
+        raise _wrong(field, f"an aware datetime, {TIME_FORMS}", value)
     try:
         if isinstance(value, str):
             return from_micros(parse_time(value))
         if value.utcoffset() is None:
-            raise InvalidRequest("as_of", "`as_of` has no time zone. Use datetime(..., tzinfo=UTC).")
+            raise InvalidRequest(field, f"`{field}` has no time zone. Use datetime(..., tzinfo=UTC).")
         return from_micros(to_micros(value))
     except OverflowError:
-        raise InvalidRequest("as_of", "`as_of` is not a time. In UTC it is outside the years 0001 to 9999.") from None
+        raise InvalidRequest(field, f"`{field}` is not a time. In UTC it is outside the years 0001 to 9999.") from None
     except ValueError as error:
-        raise InvalidRequest("as_of", f"`as_of` is not a time. {error}") from None
+        raise InvalidRequest(field, f"`{field}` is not a time. {error}") from None
 
 
 def names(values: Iterable[str], *, field: str = "names") -> tuple[str, ...]:
@@ -133,14 +134,14 @@ def scope(value: ScopeArgument) -> tuple[str, ...]:
     return pairs
 
 
-def optional_scope(value: ScopeArgument | None) -> tuple[str, ...]:
-    """Return the `KEY=VALUE` pairs of a scope, or none if there is no scope."""
+def optional_scope(value: ScopesArgument | None) -> tuple[str, ...]:
+    """Return the `KEY=VALUE` pairs of scopes, or none if there is no scope. A key may have several values."""
     if value is None or value == "":
         return ()
     if not isinstance(value, str | Mapping):
         raise _wrong("scope", PAIRS, value)
     try:
-        pairs = list(scope_parts(value)) if isinstance(value, str) else list(value.items())
+        pairs = list(scope_parts(value)) if isinstance(value, str) else list(_each_pair(value))
     except (DecodeError, UnicodeEncodeError):
         raise _wrong("scope", PAIRS, value) from None
     except ValueError as error:
@@ -150,6 +151,14 @@ def optional_scope(value: ScopeArgument | None) -> tuple[str, ...]:
             if not isinstance(part, str):
                 raise InvalidRequest("scope", f"`scope` must be {PAIRS}. It has {part!r:.60}, which is not a string.")
     return tuple(f"{key}={value}" for key, value in pairs)
+
+
+def _each_pair(scope: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, str]]:
+    for key, values in scope.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            yield key, values
+        else:
+            yield from ((key, value) for value in values)
 
 
 def rules(value: RulesArgument) -> tuple[str | r.RuleText, ...]:

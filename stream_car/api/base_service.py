@@ -30,6 +30,7 @@ from stream_car.queries.findings import PackageFindings
 from stream_car.queries.limits import parse_pairs
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions
+from stream_car.queries.scope_values import split_pairs
 from stream_car.queries.scopes import ScopeQueries
 from stream_car.subscriptions.events import Event, Selection
 from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
@@ -296,11 +297,14 @@ class BaseService(ABC):
 
     @answers(r.GetChanges)
     async def changes(self, request: r.GetChanges) -> tuple[a.Change, ...]:
-        pairs = parse_pairs(request.scope)
-        if pairs is None:
-            return ()
         return await self.read(
-            lambda view: view.scopes.changes(pairs, after=request.after, limit=request.limit, options=view.options)
+            lambda view: view.scopes.changes(
+                split_pairs(request.scope),
+                after=request.after,
+                since=_micros(request.since),
+                limit=request.limit,
+                options=view.options,
+            )
         )
 
     @answers(r.Explain)
@@ -323,13 +327,15 @@ class BaseService(ABC):
 
     async def open_subscription(self, request: r.Subscribe, client: str = "") -> Subscriber:
         """Let a subscriber in. Raises as `subscribe` does."""
-        pairs = _single_values(request.scope)
         selection = Selection(
             view=request.view,
             ids=frozenset(request.ids),
             types=frozenset(request.types),
             rules=frozenset(request.rules),
-            scope=frozenset(pairs.items()),
+            scope=split_pairs(request.scope),
+            only=frozenset(request.only),
+            material=request.view == "record" if request.material is None else request.material,
+            since=_micros(request.since),
             attributes=bool(request.include),
         )
         return await self.hub.subscribe(selection, request.after, request.snapshot, client)

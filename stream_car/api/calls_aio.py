@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from stream_car.api import arguments, requests as r
-from stream_car.api.arguments import RulesArgument, ScopeArgument
+from stream_car.api.arguments import RulesArgument, ScopeArgument, ScopesArgument
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.subscription_aio import AsyncSubscription
 from stream_car.codec import Publishables, check_request
@@ -246,13 +246,26 @@ class AsyncCalls(ABC):
         return await self.call(r.GetHistory(scope=arguments.scope(scope), after=after, limit=limit))
 
     async def changes(
-        self, scope: ScopeArgument | None = None, *, after: str = "", limit: int = 1000
+        self,
+        scope: ScopesArgument | None = None,
+        *,
+        after: str = "",
+        since: datetime | str | None = None,
+        limit: int = 1000,
     ) -> tuple[a.Change, ...]:
         """List frontier changes, oldest first, from the one after the `position` of a change.
 
-        Shards are listed one after the other.
+        With several values for a key, those of all of them. `since` leaves out what took effect earlier. Shards are
+        listed one after the other.
         """
-        return await self.call(r.GetChanges(scope=arguments.optional_scope(scope), after=after, limit=limit))
+        return await self.call(
+            r.GetChanges(
+                scope=arguments.optional_scope(scope),
+                after=after,
+                since=arguments.time(since, "since"),
+                limit=limit,
+            )
+        )
 
     async def explain(
         self, name: str, *, as_of: datetime | str | None = None, include: Sequence[r.Part] = ()
@@ -345,7 +358,10 @@ class AsyncCalls(ABC):
         ids: Sequence[str] = (),
         types: Sequence[str] = (),
         rules: Sequence[str] = (),
-        scope: ScopeArgument | None = None,
+        scope: ScopesArgument | None = None,
+        only: Sequence[str] = (),
+        material: bool | None = None,
+        since: datetime | str | None = None,
         include: Sequence[r.Part] = (),
         snapshot: bool | None = None,
         after: str | None = None,
@@ -358,9 +374,13 @@ class AsyncCalls(ABC):
         published meanwhile; the next iteration continues after it.
 
         Args:
-            view: changes of documents, or of the frontiers of scopes.
-            ids, types, rules, scope: select documents; a document must meet all that is given.
-            snapshot: whether to begin with what is in force; by default only without a cursor.
+            view: changes of records (one event for each), of documents, or of the frontiers of scopes.
+            ids, types, rules, scope: select documents; a document must meet all that is given. A key of `scope` may
+                have several values, of which a document needs one.
+            only: only changes with these outcomes, such as `fixed` and `withdrawn`.
+            material: leave out editions that change nothing material, which is the default for records.
+            since: only changes that took effect then or later; without a cursor, also those of the past.
+            snapshot: whether to begin with what is in force; by default only without a cursor and `since`.
         """
         request = check_request(
             r.Subscribe(
@@ -369,6 +389,9 @@ class AsyncCalls(ABC):
                 types=arguments.names(types, field="types"),
                 rules=arguments.names(rules, field="rules"),
                 scope=arguments.optional_scope(scope),
+                only=arguments.names(only, field="only"),
+                material=material,
+                since=arguments.time(since, "since"),
                 include=arguments.parts(include),
                 snapshot=snapshot,
                 after=after,

@@ -30,6 +30,8 @@ BUDGET_MAX = 1_000_000
 TIMEOUT_MS = 5_000
 TIMEOUT_MAX_MS = 30_000
 PAGE_MAX = 1_000
+PAIRS_MAX = 10_000  # of a subscription
+CHANGES_PAIRS_MAX = 100
 CURSOR_MAX = 8_000  # one number per shard
 CORRECTED_MAX = 100
 PACK_MAX = 1_000_000  # characters of a rule pack
@@ -87,6 +89,15 @@ Pair = Annotated[
 ]
 Scope = Annotated[tuple[Pair, ...], Meta(min_length=1, max_length=16)]
 OptionalScope = Annotated[tuple[Pair, ...], Meta(max_length=16)]
+Since = Annotated[
+    datetime,
+    Meta(
+        tz=True,
+        description="Only changes that took effect then or later, by the time of the document that caused them: RFC "
+        "3339, or a date, which means midnight UTC.",
+        examples=["2021-12-12"],
+    ),
+]
 Number = Annotated[int, Meta(ge=0, le=SAFE_INTEGER_MAX)]
 MembersLimit = Annotated[
     int,
@@ -121,6 +132,7 @@ QuarantinedName = Annotated[
     ),
 ]
 RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: limits.PATH_MAX})]
+Outcome = Annotated[str, Meta(min_length=1, max_length=200, examples=["withdrawn"])]
 Part = Literal["attributes"]
 Include = Annotated[
     tuple[Part, ...],
@@ -255,10 +267,11 @@ class GetHistory(Request[tuple[a.History, ...]], frozen=True, kw_only=True):
 class GetChanges(Request[tuple[a.Change, ...]], frozen=True, kw_only=True):
     """List frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-    Shards are listed one after the other.
+    Of a key with several values, any of them. Shards are listed one after the other.
     """
 
-    scope: OptionalScope = ()
+    scope: Annotated[tuple[Pair, ...], Meta(max_length=CHANGES_PAIRS_MAX)] = ()
+    since: Since | None = None
     after: Annotated[str, Meta(max_length=200, description="Continue after the change with this `position`.")] = ""
     limit: Limit = 100
 
@@ -368,13 +381,26 @@ class GetRebuildStatus(Request[a.RebuildStatus], frozen=True, kw_only=True):
 class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Receive what is in force now, then every change of it; from a cursor on, only changes."""
 
-    view: Annotated[View, Meta(description="Changes of documents, or of the frontiers of scopes.")] = "document"
+    view: Annotated[View, Meta(description="Changes of records, of documents, or of scopes.")] = "document"
     ids: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, description="Only these documents or records.")] = ()
     types: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")] = ()
     rules: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only types of these rule packs.")] = ()
-    scope: Annotated[tuple[Pair, ...], Meta(max_length=16)] = ()
+    scope: Annotated[
+        tuple[Pair, ...],
+        Meta(max_length=PAIRS_MAX, description="Of each key one of the values that are given for it."),
+    ] = ()
+    only: Annotated[
+        tuple[Outcome, ...], Meta(max_length=100, description="Only changes with one of these outcomes.")
+    ] = ()
+    material: Annotated[
+        bool | None,
+        Meta(description="Leave out editions that change nothing material; true by default for records."),
+    ] = None
+    since: Since | None = None
     include: Include = ()
-    snapshot: Annotated[bool | None, Meta(description="Begin with what is in force.")] = None
+    snapshot: Annotated[
+        bool | None, Meta(description="Begin with what is in force; by default without a cursor and `since`.")
+    ] = None
     after: (
         Annotated[str, Meta(max_length=CURSOR_MAX, description="Continue after the event with this cursor.")] | None
     ) = None

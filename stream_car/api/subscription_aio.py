@@ -68,9 +68,10 @@ class AsyncSubscription:
         self._bookmark.save()
 
     async def _begin(self) -> AsyncGenerator[Event, None]:
-        """Open the stream. Without a snapshot and a cursor, it begins at the last change so far."""
+        """Open the stream. Without a snapshot, a cursor and `since`, it begins at the last change so far."""
         if self._stream is None:
-            if self._request.snapshot is False and self._bookmark.cursor is None:
+            begins_now = self._request.snapshot is False and self._request.since is None
+            if begins_now and self._bookmark.cursor is None:
                 self._bookmark.cursor = (await self._calls.status()).cursor
             self._stream = self._calls._events(self._request, self._bookmark)
         return self._stream

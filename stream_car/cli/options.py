@@ -294,26 +294,32 @@ def with_examples(command: C) -> C:
 
 def _read_time(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
     try:
-        return arguments.time(value)
+        return arguments.time(value, str(parameter.name))
     except InvalidRequest as error:
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def _read_pairs(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    """Return the pairs of `KEY=VALUE...`; everything after the first equals sign is the value."""
-    pairs: dict[str, str] = {}
-    for text in values:
+def _read_values(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each key of `KEY=VALUE...`; everything after the first equals sign is the value."""
+    values: dict[str, list[str]] = {}
+    for text in texts:
         key, _, value = text.partition("=")
         if not (key and value):
             raise click.BadParameter(f"{text!r} is not KEY=VALUE, for example package=lodash.", context, parameter)
-        if key in pairs:
+        values.setdefault(key, []).append(value)
+    return values
+
+
+def _read_pairs(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    """Return the pairs of `KEY=VALUE...`."""
+    values = _read_values(context, parameter, texts)
+    for key, given in values.items():
+        if len(given) > 1:
             raise click.BadParameter(f"{key} is given twice. Ask once for each value.", context, parameter)
-        pairs[key] = value
-    return pairs
+    return {key: value for key, [value] in values.items()}
 
 
 scope = click.argument("scope", nargs=-1, required=True, metavar="KEY=VALUE...", callback=_read_pairs)
-optional_scope = click.argument("scope", nargs=-1, metavar="[KEY=VALUE...]", callback=_read_pairs)
 within = click.option(
     "--scope",
     "scope",
@@ -322,12 +328,21 @@ within = click.option(
     metavar="KEY=VALUE",
     help="Search only documents in scopes that have this pair; may be repeated.",
 )
+scopes = click.argument("scope", nargs=-1, metavar="[KEY=VALUE...]", callback=_read_values)
 as_of = click.option(
     "--as-of",
     callback=_read_time,
     metavar="TIME",
     help="Answer as of this time: a day, such as 2021-12-12 (midnight UTC, when it begins), or RFC 3339. Documents "
     "that still wait for their time do not count.",
+)
+
+
+since = click.option(
+    "--since",
+    callback=_read_time,
+    metavar="TIME",
+    help="Only what took effect then or later, by the time of the document that caused it: a day, or RFC 3339.",
 )
 
 

@@ -3,7 +3,7 @@
 Promise: values in, rich texts out, as in `render`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group as Lines, RenderableType
 from rich.text import Text
@@ -11,11 +11,12 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day, indented, status_text
 from stream_car.core.changes import Member
-from stream_car.core.rule_pack import REVISED
+from stream_car.core.rule_pack import PUBLISHED, REVISED
 from stream_car.core.scope_names import AMENDED, LINK, keys_of
 from stream_car.queries import answers as a
 from stream_car.subscriptions import events as e
 
+NAMED_MAX = 3
 ENDINGS = {  # why a document left a frontier
     "voided": "is superseded",
     "link": "is superseded",
@@ -42,6 +43,12 @@ RESETS = {  # why a stream begins again
 def event(event: e.Event) -> RenderableType | None:
     """Draw an event of a subscription, or return `None` if it says nothing to people."""
     match event:
+        case e.RecordChange():
+            return record_change(event)
+        case e.SnapshotRecord():
+            about = words(f"  {event.document.title or event.document.id} · {day(event.document.time)}", FAINT)
+            name, style = _with_package(event.record, event.names), WARN if event.outcome else IN_FORCE
+            return Text.assemble("= ", words(name, style), words(f" is {event.state_text or 'in force'}"), about)
         case e.DocumentChange():
             return document_change(event)
         case e.ScopeChange():
@@ -65,10 +72,36 @@ def event(event: e.Event) -> RenderableType | None:
             return None
 
 
+def record_change(event: e.RecordChange) -> Text:
+    """Draw how a record changed: `2022-08-14 - RUSTSEC-2020-0001 (git2) was withdrawn 2022-08-14: open → withdrawn`."""
+    is_revised, is_new = event.outcome == REVISED, event.outcome == PUBLISHED
+    mark, style = ("~ ", FAINT) if is_revised else ("+ ", IN_FORCE) if is_new else ("- ", BAD)
+    states = dict.fromkeys(state for state in (event.state_before, event.state) if state)
+    moved = f" ({' → '.join(states)})" if is_new or event.state_before else ""
+    now = f"; it is {event.state_now} now" if event.state_now not in (event.state, "") else ""
+    title = event.document.title or event.document.id
+    return Text.assemble(
+        words(f"{day(event.cause.time)} " if event.cause.time is not None else "", FAINT),
+        (mark, style),
+        words(_with_package(event.record, event.names), style),
+        words(f" {event.outcome_text}{moved if states else ''}{now}"),
+        words(f"  {title}" if title not in event.outcome_text else "", FAINT),
+    )
+
+
+def _with_package(record: str, names: Mapping[str, Sequence[str]]) -> str:
+    """Return a record with what it is about: its names of the key that has the fewest, without its own name."""
+    others = [[name for name in values if name.casefold() != record.casefold()] for values in names.values()]
+    shown = min((values for values in others if values), key=len, default=[])
+    more = f" and {len(shown) - NAMED_MAX} more" if len(shown) > NAMED_MAX else ""
+    return f"{record} ({', '.join(shown[:NAMED_MAX])}{more})" if shown else record
+
+
 def change(change: a.Change, *, verbose: bool = False) -> RenderableType:
-    """Draw a change of a frontier: a line for everything that entered or left."""
-    scope = words(change.scope, "bold")
-    head = Text.assemble(scope, words(f"  {change.position}", FAINT)) if verbose else scope
+    """Draw a change of a frontier: when it took effect, and a line for everything that entered or left."""
+    time = f"  {day(change.cause.time)}" if change.cause.time is not None else ""
+    about = words(f"{time}  {change.position}" if verbose else time, FAINT)
+    head = Text.assemble(words(change.scope, "bold"), about)
     return Lines(head, *map(indented, change_lines(change)))
 
 
@@ -102,7 +135,7 @@ def document_change(change: e.DocumentChange) -> Text:
     cause, is_caused = change.cause, change.cause.id != change.id
     if change.outcome and (change.in_force or (change.why in ("voided", "link") and change.status == "superseded")):
         return _became(change)
-    title, about = change.title or change.id, words(f"  {change.id} · {change.type}".rstrip(" ·"), FAINT)
+    title, about = change.title or change.id, words(f"  {_about(change)}", FAINT)
     now = f"; it is {change.outcome_text or status_text(change.status)} now"
     if change.why not in ENDINGS or (change.in_force and change.why in ("corrected", "moved")):
         is_freed = is_caused and cause.kind in ("retracted", "corrected", "moved")
@@ -116,6 +149,12 @@ def document_change(change: e.DocumentChange) -> Text:
     return Text.assemble(("- ", BAD), words(title, VOID), words(f" {ended}{because}{'' if is_so_now else now}"), about)
 
 
+def _about(change: e.DocumentChange) -> str:
+    """Return the id and the type of a document, and the day of its change."""
+    time = change.cause.time
+    return " · ".join(part for part in (change.id, change.type, day(time) if time is not None else "") if part)
+
+
 def _became(change: e.DocumentChange) -> Text:
     """Draw what became of a document or its record: `- TITLE is fixed in 2.0.0`, `~ TITLE was revised 2024-01-05`."""
     is_revised, title = change.outcome == REVISED, change.title or change.id
@@ -125,7 +164,7 @@ def _became(change: e.DocumentChange) -> Text:
         ("~ ", FAINT) if is_revised else ("- ", BAD),
         words(title, FAINT if is_revised else WARN if change.in_force else VOID),
         words(f" {'was' if is_revised else 'is'} {change.outcome_text}{because}"),
-        words(f"  {change.id} · {change.type}", FAINT),
+        words(f"  {_about(change)}", FAINT),
     )
 
 

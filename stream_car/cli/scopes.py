@@ -1,6 +1,6 @@
 """`frontier`, `history`, `changes` and `pending`: what is in force in a scope, what was, what changed, what waits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -9,8 +9,9 @@ from rich.console import Group as Lines, RenderableType
 
 from stream_car.api.calls import Calls
 from stream_car.cli import hints, options, render, render_changes
-from stream_car.cli.console import words
+from stream_car.cli.console import note, words
 from stream_car.cli.options import Session, command, require
+from stream_car.cli.widgets import WARN
 from stream_car.core.rules import Ruleset
 from stream_car.pictures.timeline import draw_timelines
 
@@ -67,24 +68,32 @@ def _advise(calls: Calls, scope: Mapping[str, str]) -> RenderableType:
 
 
 @command("data", "rules", "url", "verbose")
-@options.optional_scope
+@options.scopes
 @click.option("--after", default="", metavar="POSITION", help="List only changes after the one with this `position`.")
+@options.since
 @options.limit(1000)
-def changes(session: Session, scope: Mapping[str, str], after: str, limit: int) -> None:
-    """List what entered and left frontiers, and why.
+def changes(
+    session: Session, scope: Mapping[str, Sequence[str]], after: str, since: datetime | None, limit: int
+) -> None:
+    """List what entered and left frontiers, when and why.
 
-    Oldest first. --verbose shows the position of each change, for --after.
+    Oldest first. --verbose shows the position of each change, for --after. What became of records is shorter:
+    stream-car watch --since TIME.
 
     Examples:
       stream-car changes --limit 20
-      stream-car changes package=lodash
+      stream-car changes package=lodash package=axios
+      stream-car changes --since 2026-08-14
       stream-car changes --json --after POSITION        continue after a change, by its `position`
     """
     with session.open() as calls:
-        listed = calls.changes(scope or None, after=after, limit=limit)
+        listed = calls.changes(scope or None, after=after, since=since, limit=limit + 1)
+    shown = listed[:limit]
     session.report_each(
-        listed, lambda change: render_changes.change(change, verbose=session.verbose), if_empty="Nothing has changed."
+        shown, lambda change: render_changes.change(change, verbose=session.verbose), if_empty="Nothing has changed."
     )
+    if len(listed) > limit:
+        note(f"There are more changes. Continue with --after {shown[-1].position}, or raise --limit.", WARN)
 
 
 @command("data", "rules", "url")

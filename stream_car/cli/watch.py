@@ -1,4 +1,4 @@
-"""`watch`: what is superseded and what comes into force, as it happens.
+"""`watch`: what becomes of records, as it happens.
 
 Promise: with a cursor file, nothing is missed between two runs, however the first one ended. What was printed last may
 be printed twice.
@@ -7,8 +7,10 @@ be printed twice.
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import click
 from msgspec.structs import replace
@@ -31,11 +33,26 @@ IS_ALL = (
 
 
 @command("data", "rules", "url", "attributes")
-@options.optional_scope
+@options.scopes
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this document or record; may be repeated.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated.")
 @click.option("--pack", "packs", multiple=True, metavar="PACK", help="Only types of this rule pack; may be repeated.")
-@click.option("--scopes", is_flag=True, help="Show changes of scopes, one by one, instead of changes of documents.")
+@click.option(
+    "--view",
+    type=click.Choice(get_args(e.View)),
+    default="record",
+    show_default=True,
+    help="Show changes of records, of documents, or of scopes.",
+)
+@click.option(
+    "--only", multiple=True, metavar="OUTCOME,...", help="Only what has become of it one of these, such as withdrawn."
+)
+@click.option(
+    "--material/--all",
+    default=None,
+    help="Leave out new editions that change nothing material, or show them too.  [default: --material for records]",
+)
+@options.since
 @click.option("--snapshot", is_flag=True, help="Show what is in force first.")
 @click.option(
     "--cursor", "cursor_file", type=FILE, help="Remember in this file what has been shown, and continue from there."
@@ -43,25 +60,30 @@ IS_ALL = (
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many changes.")
 def watch(
     session: Session,
-    scope: Mapping[str, str],
+    scope: Mapping[str, Sequence[str]],
     ids: Sequence[str],
     types: Sequence[str],
     packs: Sequence[str],
-    scopes: bool,
+    view: e.View,
+    only: Sequence[str],
+    material: bool | None,
+    since: datetime | None,
     snapshot: bool,
     cursor_file: Path | None,
     limit: int | None,
 ) -> None:
-    """Show what is superseded or comes into force, as it happens.
+    """Show what becomes of records, as it happens.
 
-    Prints one line per document, with the cause, until you press Ctrl-C. Over a data directory, without a service, it
-    shows the changes so far and ends. A document whose status has changed again since then is shown with that of now.
+    Prints one line per record and change until you press Ctrl-C: when, what became of it, and the document to read.
+    New editions that change nothing material are left out. With several values for a key, any of them counts. Over a
+    data directory, without a service, it shows the changes so far and ends.
 
     Examples:
       stream-car watch --url http://127.0.0.1:8377                  every change, from now on
-      stream-car watch --url URL package=lodash --snapshot          what is in force there first
-      stream-car watch --url URL --type advisory --cursor seen.txt  continue where the last run ended
-      stream-car watch --url URL --id GHSA-jf85-cpcp-j695 --limit 1 wait for one change of one document
+      stream-car watch --url URL package=lodash package=axios       of these packages
+      stream-car watch --url URL --only withdrawn,fixed --cursor seen.txt   continue where the last run ended
+      stream-car watch --since 2026-08-14 package=lodash            what has changed since then
+      stream-car watch --url URL --view document --type advisory    each document that changes
     """
     with session.open() as calls, suppress(KeyboardInterrupt):
         if types or packs or scope:
@@ -69,11 +91,14 @@ def watch(
                 note(f"{problem} Nothing matches it under these rules.", WARN)
         subscribe = partial(
             calls.subscribe,
-            view="scope" if scopes else "document",
+            view=view,
             ids=ids,
             types=types,
             rules=packs,
             scope=scope or None,
+            only=[outcome for outcomes in only for outcome in outcomes.split(",") if outcome],
+            material=material,
+            since=since,
             include=session.include,
             snapshot=snapshot,
         )
@@ -81,13 +106,21 @@ def watch(
         if session.is_remote:
             if sys.stderr.isatty():
                 note(f"Watching {session.url}. Press Ctrl-C to stop.")
-        elif events.cursor is None and not snapshot:
+        elif events.cursor is None and not snapshot and since is None:
             events = subscribe(after=_first_cursor(calls), cursor_file=cursor_file)
+        if since is not None:
+            _note_lost_changes(calls)
         with events:
             count = _print(events, limit, session)
             events.keep()
         if not session.is_remote and count != limit:
             note(IS_ALL.format(serve=hints.again("serve")))
+
+
+def _note_lost_changes(calls: Calls) -> None:
+    """Say so if the first changes are not kept any more."""
+    if (first := calls.status().changes_from) > 1:
+        note(f"The first {first - 1:,} changes are not kept any more, so earlier ones may be missing.", WARN)
 
 
 def _first_cursor(calls: Calls) -> str:
@@ -113,7 +146,7 @@ def _print(events: Iterable[e.Event], limit: int | None, session: Session) -> in
                     continue
                 shown.add(drawn.plain)
             show(drawn)
-        changes += isinstance(event, e.DocumentChange | e.ScopeChange)
+        changes += isinstance(event, e.RecordChange | e.DocumentChange | e.ScopeChange)
         if changes == limit:
             break
     return changes

@@ -138,9 +138,9 @@ class AsyncClient(AsyncCalls):
             self._require_open()
             try:
                 async with self._http.stream(
-                    "GET",
+                    "POST",
                     connection.path,
-                    params=connection.parameters,
+                    content=connection.body,
                     headers=connection.headers,
                     timeout=transport.STREAM_TIMEOUT,
                 ) as response:

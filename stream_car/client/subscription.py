@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.operations import SUBSCRIBE_PATH
-from stream_car.client.operations import parameters
 from stream_car.client.retries import (
     HttpResponse,
     HttpRetryPolicy,
@@ -21,6 +20,7 @@ from stream_car.client.retries import (
 from stream_car.errors import InvalidRequest, StreamCarError, Unavailable
 from stream_car.subscriptions.events import Event, Heartbeat
 
+HEADERS = {"Accept": "text/event-stream", "Content-Type": "application/json"}
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _kinds = frozenset(str(kind.__struct_config__.tag).encode() for kind in Event.__args__)
 
@@ -76,14 +76,14 @@ class StreamConnection:
     def headers(self) -> dict[str, str]:
         """The headers of a request for the stream."""
         cursor = self._bookmark.cursor
-        return {"Accept": "text/event-stream", **({"Last-Event-ID": cursor} if cursor is not None else {})}
+        return {**HEADERS, **({"Last-Event-ID": cursor} if cursor is not None else {})}
 
     @property
-    def parameters(self) -> tuple[tuple[str, str], ...]:
-        """The parameters of a request: a snapshot that was received whole is not requested again."""
+    def body(self) -> bytes:
+        """The body of a request: a snapshot that was received whole is not requested again."""
         has_snapshot = self._has_begun and self._bookmark.cursor is not None and not self._bookmark.is_in_snapshot
         request = replace(self._request, snapshot=None) if has_snapshot else self._request
-        return tuple(parameters(request))
+        return msgspec.json.encode(request)
 
     def opened(self) -> None:
         """The stream begins, or continues."""

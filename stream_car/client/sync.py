@@ -138,9 +138,9 @@ class Client(Calls):
             self._require_open()
             try:
                 with self._http.stream(
-                    "GET",
+                    "POST",
                     connection.path,
-                    params=connection.parameters,
+                    content=connection.body,
                     headers=connection.headers,
                     timeout=transport.STREAM_TIMEOUT,
                 ) as response:

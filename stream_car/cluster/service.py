@@ -150,6 +150,7 @@ class ClusterService(BaseService):
             shards_with_changes=partitions.frontiers,
             settle=self.indexer.settle,
             lookups=LookupCache(asyncio.Lock()),
+            record_lookups=LookupCache(asyncio.Lock()),
         )
         self.hub = SubscriptionHub(
             ClusterChangeFeed(sources, self.change_tail),

@@ -14,6 +14,7 @@ CaseFold = Literal["none", "lower", "upper"]
 
 REPLACED = "replaced"  # the outcome under a link, or under a rule that names none
 UPDATED = "updated"  # the outcome of an edition whose state is the same
+PUBLISHED = "published"  # the outcome of a record that is new to a subscriber
 REVISED = "revised"  # the outcome of an edition that changes nothing material
 BASE_ENDED = "base_ended"  # the outcome of an amendment that ends because what it amends has ended
 

@@ -202,6 +202,31 @@ class Ruleset:
             raise _too_many_scopes(document)
         return distinct
 
+    def spelt_scope(self, document: Document) -> tuple[ScopeMap, ...]:
+        """Return the scope maps of a document as its pack spells keys and values, also of keys that no rule uses."""
+        pack = self.pack_of[document.type]
+        readings = self._key_names[pack.name]
+        fixed = pack.fixed.get(document.type, {})
+        maps: list[ScopeMap] = []
+        for scope_map in document.scope or ({},):
+            spelt: dict[str, tuple[str, ...]] = dict(fixed)
+            for key, values in scope_map.items():
+                name, fold = readings.get(key, (key, "none"))
+                folded = (fold_case(value, fold) for value in values)
+                spelt[name] = tuple(dict.fromkeys((*spelt.get(name, ()), *folded)))
+            maps.append(spelt)
+        return tuple(maps)
+
+    def names_of(self, documents: Iterable[Document]) -> ScopeMap:
+        """Return the names in these documents, by key: the values of keys that their packs mark with `by_name`."""
+        names: dict[str, tuple[str, ...]] = {}
+        for document in documents:
+            keys = self.pack_of[document.type].keys
+            for scope_map in self.spelt_scope(document):
+                for key in scope_map.keys() & {key for key, spec in keys.items() if spec.by_name}:
+                    names[key] = tuple(dict.fromkeys((*names.get(key, ()), *scope_map[key])))
+        return names
+
     def aliases(self, document: Document) -> tuple[tuple[str, str], ...]:
         """Return the names by which people may ask for a document, each with the scope that it stands for.
 

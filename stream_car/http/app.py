@@ -87,7 +87,10 @@ def application(
     routes = [
         route(PUBLISH_PATH, api.publish, name="publish", role=PUBLISH_ROLE, method="POST"),
         *(route(op.path, api.handler(op), name=op.name, role=op.role, method=op.method) for op in OPERATIONS),
-        route(SUBSCRIBE_PATH, api.subscribe, name="subscribe", role=SUBSCRIBE_ROLE),
+        *(
+            route(SUBSCRIBE_PATH, api.subscribe, name="subscribe", role=SUBSCRIBE_ROLE, method=method)
+            for method in ("GET", "POST")
+        ),
         route("/openapi.json", api.description, name="description", role=None),
         route("/metrics", api.metrics_page, name="metrics", role=METRICS_ROLE),
         route("/livez", api.alive, name="livez", role=None),
@@ -221,11 +224,17 @@ class Api:
 
     async def subscribe(self, http: Request) -> Response:
         """Stream the events of a subscription as server-sent events."""
-        request = read_parameters(http.query_params.multi_items(), r.Subscribe)
+        client = client_of(http.scope)
+        if http.method == "POST":
+            bodies.require_json(http)
+            with self.room.body(http, client, REQUEST_MAX) as body:
+                request = read_request(await bodies.whole(body), r.Subscribe)
+        else:
+            request = read_parameters(http.query_params.multi_items(), r.Subscribe)
         last = http.headers.get("last-event-id")
         if last:
             request = msgspec.structs.replace(request, after=last)
-        events = await self.service.subscribe(request, client_of(http.scope))
+        events = await self.service.subscribe(request, client)
         return EventStream(events, lambda: self._is_permitted(http.scope))
 
     def _is_permitted(self, scope: Scope) -> bool:

@@ -39,7 +39,8 @@ DOCUMENT: Tree = {
 
 def describe(version: str) -> Tree:
     """Return the whole description."""
-    requests = [operation.request for operation in OPERATIONS if operation.method == "POST"]
+    requests: list[type[object]] = [op.request for op in OPERATIONS if op.method == "POST"]
+    requests.append(r.Subscribe)
     answers = [r.answer_type(operation.request) for operation in OPERATIONS]
     _, request_schemas = msgspec.json.schema_components(requests, ref_template=REF)
     _, answer_schemas = msgspec.json.schema_components([*answers, *EVENT_TYPES, Published, Problem], ref_template=REF)
@@ -48,7 +49,7 @@ def describe(version: str) -> Tree:
         **request_schemas,
         "Document": DOCUMENT,
     }
-    paths: dict[str, Tree] = {PUBLISH_PATH: {"post": _publish()}, SUBSCRIBE_PATH: {"get": _subscribe()}}
+    paths: dict[str, Tree] = {PUBLISH_PATH: {"post": _publish()}, SUBSCRIBE_PATH: _subscribe()}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
@@ -173,12 +174,27 @@ def _subscribe() -> Tree:
         "description": "The cursor of the last event received; it overrides `after`.",
         "schema": {"type": "string", "maxLength": r.CURSOR_MAX},
     }
-    return {
-        "operationId": "subscribe",
+    both: Tree = {
         "security": _security(SUBSCRIBE_ROLE),
         "summary": "Stream what is in force now, then every change of it, as server-sent events.",
-        "parameters": [*_parameters(r.Subscribe), header],
-        "responses": {**_responses(Published, (400, 409, 429, 503)), "200": stream},
+    }
+    statuses = (400, 409, 429, 503)
+    body: Tree = {"required": True, "content": {JSON: {"schema": {"$ref": REF.format(name=r.Subscribe.__name__)}}}}
+    return {
+        "get": {
+            "operationId": "subscribe",
+            **both,
+            "parameters": [*_parameters(r.Subscribe), header],
+            "responses": {**_responses(Published, statuses), "200": stream},
+        },
+        "post": {
+            "operationId": "subscribe_to_many",
+            **both,
+            "description": "The same for a selection that is too long for an address.",
+            "parameters": [header],
+            "requestBody": body,
+            "responses": {**_responses(Published, (*statuses, *BODY)), "200": stream},
+        },
     }
 
 

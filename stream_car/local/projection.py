@@ -76,7 +76,7 @@ class Projection:
             self.file.close()
             raise
         self.change_log = SqliteJournal(self.file)
-        self.lookups = LookupCache()
+        self.lookups, self.record_lookups = LookupCache(), LookupCache()
         self.store = SqliteStore(self.file)
         self.shard = Shard(shard=0, log=log, store=self.store, event_sink=self.change_log, fold=self.fold)
         self.queries = Queries(
@@ -115,7 +115,7 @@ class Projection:
         """Remove everything that follows from the log."""
         self.file.reset()
         self.index.reset()
-        self.lookups = LookupCache()
+        self.lookups, self.record_lookups = LookupCache(), LookupCache()
         run_sync(self.shard.start())
 
     def reset_if_damaged(self, halted: Halted) -> None:
@@ -232,6 +232,7 @@ class Projection:
             generation=self.shard.generation,
             marks=self.log,
             lookups=self.lookups,
+            record_lookups=self.record_lookups,
             items_per_step=SNAPSHOT_ITEMS,
         )
 

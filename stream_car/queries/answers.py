@@ -409,7 +409,10 @@ class ChangedRun(Struct, frozen=True, kw_only=True):
 
 
 class ChangeCause(Struct, frozen=True, kw_only=True):
-    """The document whose arrival, correction, retraction or release caused a change."""
+    """The document whose arrival, correction, retraction or release caused a change.
+
+    `time` is when the change took effect: the time of the document; of a correction or a retraction, when it arrived.
+    """
 
     id: str
     revision: int
@@ -417,6 +420,7 @@ class ChangeCause(Struct, frozen=True, kw_only=True):
     title: str = ""
     url: str = ""
     source: str = ""
+    time: datetime | None = None
 
 
 class Change(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from stream_car.core.stored import LOWEST, Entry
 from stream_car.errors import InvalidRequest
 from stream_car.ports import MarkedLog
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun
+from stream_car.queries.snapshot import Snapshot
 
 DIGITS_MAX = 16
 
@@ -68,13 +69,30 @@ class Positions(Struct, frozen=True):
         return position
 
 
-def listed_change(position: Position, change: FrontierChange) -> Change:
-    """Return a change as it is listed."""
+async def time_of(change: FrontierChange, snapshot: Snapshot) -> int | None:
+    """When a change took effect: the time of the document that caused it; of a correction or a retraction its arrival.
+
+    `None` if that document is not known yet, because the snapshot is older than the change.
+    """
+    cause = change.cause
+    is_new = cause.kind in ("placed", "released")
+    times = (member.time for member in change.entered if is_new and member.id == cause.id)
+    time = next(times, None)
+    if time is not None:
+        return time
+    stored = await snapshot.document(cause.id)
+    if stored is None:
+        return None
+    return stored.time if is_new and stored.type else stored.entry.append_time
+
+
+def listed_change(position: Position, change: FrontierChange, time: int | None = None) -> Change:
+    """Return a change as it is listed; `time` is when it took effect."""
     return Change(
         position=str(position),
         scope=change.scope,
         seq=change.seq,
-        cause=listed_cause(change.cause),
+        cause=listed_cause(change.cause, time),
         offset=change.offset,
         entered=tuple(map(listed_member, change.entered)),
         left=tuple(map(listed_member, change.left)),
@@ -84,8 +102,8 @@ def listed_change(position: Position, change: FrontierChange) -> Change:
     )
 
 
-def listed_cause(cause: Cause) -> ChangeCause:
-    """Return the cause of a change as it is listed."""
+def listed_cause(cause: Cause, time: int | None = None) -> ChangeCause:
+    """Return the cause of a change as it is listed; `time` is when the change took effect."""
     return ChangeCause(
         id=cause.id,
         revision=cause.revision,
@@ -93,6 +111,7 @@ def listed_cause(cause: Cause) -> ChangeCause:
         title=cause.title,
         url=cause.url,
         source=cause.source,
+        time=from_micros(time) if time is not None else None,
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from stream_car.queries.scope_values import split_pairs
+
 K_MAX = 1000
 DEPTH = 50  # anchors that relevance may propose by default
 DEPTH_MAX = 1000
@@ -12,9 +14,6 @@ PATH_MAX = 4096  # of a rule pack
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, str] | None:
     """Return the `KEY=VALUE` pairs; `None` if one key has two values, which no scope has."""
-    values: dict[str, str] = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        if values.setdefault(key, value) != value:
-            return None
-    return values
+    split = split_pairs(pairs)
+    values = dict(split)
+    return values if len(values) == len(split) else None

@@ -3,16 +3,17 @@
 Promise: they see the same state as queries. Cost: that of one page, see `paging`; what came before is not read again.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
+from math import prod
 
 import msgspec
 from msgspec.structs import replace
 
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
-from stream_car.core.revisions import entry_of
+from stream_car.core.revisions import document_key, entry_of
 from stream_car.core.scope_names import RESERVED_KEYS, is_scope_name, scope_name, scope_parts
 from stream_car.core.stored import Entry, Scope, SortKey
 from stream_car.core.timeline import size, sort_key
@@ -39,13 +40,14 @@ from stream_car.queries.answers import (
     text_or_base64,
 )
 from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
-from stream_car.queries.changes import Position, Positions, listed_change
+from stream_car.queries.changes import Position, Positions, listed_change, time_of
 from stream_car.queries.originals import look_up
 from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
 from stream_car.queries.paging import PageRoom, ScopePosition, batches, page_of_scopes
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions, rest_if_due
 from stream_car.queries.scope_members import ALL, earliest_members, latest_members, voiders_of
+from stream_car.queries.scope_values import Pair, ValuesByKey, combinations, values_by_key
 from stream_car.queries.snapshot import Snapshot
 
 decode_change = msgspec.json.Decoder(FrontierChange).decode
@@ -224,33 +226,68 @@ class ScopeQueries:
 
     async def changes(
         self,
-        scope: Mapping[str, str] | None = None,
+        scope: Collection[Pair] = (),
         *,
         after: str = "",
+        since: int | None = None,
         limit: int = ALL,
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> tuple[Change, ...]:
         """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-        With several shards, one shard follows the other. Raises `InvalidRequest` (`after`, `scope`).
+        Only those that took effect at `since` or later. With several shards, one shard follows the other. Raises
+        `InvalidRequest` (`after`, `scope`).
         """
         first = self.positions.parse(after) if after else Position(self.queries.generation, 0, 0)
         keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
         if scope:
             keys = {}
-            for name in map(str.encode, await self.scope_names(scope)):
+            for name in await self._names_of_any(values_by_key(scope)):
                 keys.setdefault(self.partitions.of_scope(name), []).append(name)
         changes: list[Change] = []
         room = PageRoom.of(limit)
         for shard in sorted(shard for shard in keys if shard >= first.shard):
             number = first.number if shard == first.shard else 0
-            async for event in self._changes_of(shard, keys[shard], number, limit, options):
+            async for event, change, time in self._timed_changes(shard, keys[shard], number, limit, options):
+                if since is not None and time is not None and time < since:
+                    continue
                 if room.is_full:
                     return tuple(changes)
                 room.take(size=len(event.value))
-                change = decode_change(event.value)
-                changes.append(listed_change(self.positions.of(shard, event.oseq, change.offset), change))
+                position = self.positions.of(shard, event.oseq, change.offset)
+                changes.append(listed_change(position, change, time))
         return tuple(changes)
+
+    async def _names_of_any(self, wanted: ValuesByKey) -> list[bytes]:
+        """The names of the scopes that have one of the values of each key. Raises `InvalidRequest` (`scope`)."""
+        count = prod(map(len, wanted.values()))
+        if count > SCOPES_MAX:
+            raise InvalidRequest("scope", f"{count:,} combinations of values are too many. Give fewer values.")
+        names: set[str] = set()
+        for pairs in combinations(wanted):
+            names.update(await self.scope_names(dict(pairs)))
+        return sorted(map(str.encode, names))
+
+    async def _timed_changes(
+        self, shard: int, keys: Sequence[bytes | None], after: int, limit: int, options: ReadOptions
+    ) -> AsyncIterator[tuple[Emission, FrontierChange, int | None]]:
+        """The changes as `_changes_of` yields them, each with when it took effect."""
+        batch: list[tuple[Emission, FrontierChange]] = []
+        async for event in self._changes_of(shard, keys, after, limit, options):
+            batch.append((event, decode_change(event.value)))
+            if len(batch) == CHANGES_AT_ONCE:
+                for timed in await self._with_times(batch):
+                    yield timed
+                batch = []
+        for timed in await self._with_times(batch):
+            yield timed
+
+    async def _with_times(
+        self, batch: Sequence[tuple[Emission, FrontierChange]]
+    ) -> list[tuple[Emission, FrontierChange, int | None]]:
+        snapshot = self.queries.snapshot()  # read in one round
+        await snapshot.load([document_key(change.cause.id) for _, change in batch])
+        return [(event, change, await time_of(change, snapshot)) for event, change in batch]
 
     async def _changes_of(
         self, shard: int, keys: Sequence[bytes | None], after: int, limit: int, options: ReadOptions

@@ -12,14 +12,18 @@ from msgspec import Struct
 
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember, DocumentStatus, JsonValue
 
-View = Literal["document", "scope"]
+View = Literal["record", "document", "scope"]
 
 
 class Selection(Struct, frozen=True, kw_only=True):
     """What a subscriber wants to receive; empty means everything.
 
     A document must meet all that is given: be one of `ids`, of one of `types`, of a type of one of the rule packs
-    `rules`, and have all pairs of `scope` in one of its scopes. With `attributes`, these are sent too.
+    `rules`, and have in one of its scopes every key of `scope` with one of the values given for it. With `attributes`,
+    these are sent too.
+
+    Of its changes, with `only` those with one of these outcomes are sent, with `material` those that are not merely
+    revisions, and with `since` (microseconds) those that took effect then or later.
     """
 
     view: View = "document"
@@ -27,6 +31,9 @@ class Selection(Struct, frozen=True, kw_only=True):
     types: frozenset[str] = frozenset()
     rules: frozenset[str] = frozenset()
     scope: frozenset[tuple[str, str]] = frozenset()
+    only: frozenset[str] = frozenset()
+    material: bool = False
+    since: int | None = None
     attributes: bool = False
 
 
@@ -125,6 +132,65 @@ class DocumentChange(_Event, frozen=True, kw_only=True, tag="document-change"):
         return self.status == "in_force"
 
 
+class RecordDocument(Struct, frozen=True, kw_only=True):
+    """The document to read about a record. `scope` and `attributes` are as in `SnapshotDocument`."""
+
+    id: str
+    revision: int
+    type: str
+    time: datetime
+    order: int
+    title: str = ""
+    source: str = ""
+    url: str = ""
+    scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    attributes: Mapping[str, JsonValue] = {}
+
+
+class SnapshotRecord(_Event, frozen=True, kw_only=True, tag="snapshot-record"):
+    """A record of which an edition is in force: its `status` and `state`, and the document that says so.
+
+    `names` are the values of the keys by which people ask for it, such as `package`.
+    """
+
+    record: str
+    status: DocumentStatus
+    names: Mapping[str, tuple[str, ...]]
+    document: RecordDocument
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
+
+
+class RecordChange(_Event, frozen=True, kw_only=True, tag="record-change"):
+    """How a record changed, because of which document, and how it stands now.
+
+    `state_before` and `state` are what its editions said before and after the change, and `outcome` is what became of
+    it: that of the rule, or `published` for a record that is new to this subscription, or `corrected`, `retracted` or
+    `reinstated`. `status` and `state_now` may be later than the change; the last event about a record has them right.
+    `document` is the one to read, and `earlier` the id of the one before it. `names` are the values of the keys by
+    which people ask for the record, such as `package`. A repeated event has the same `event_id`.
+    """
+
+    event_id: str
+    record: str
+    status: DocumentStatus
+    state_before: str
+    state: str
+    state_now: str
+    outcome: str
+    outcome_text: str
+    names: Mapping[str, tuple[str, ...]]
+    document: RecordDocument
+    cause: ChangeCause
+    position: str
+    earlier: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+
+
 class ScopeChange(_Event, frozen=True, kw_only=True, tag="scope-change"):
     """A change of a scope's frontier."""
 
@@ -148,7 +214,16 @@ class Heartbeat(_Event, frozen=True, kw_only=True, tag="heartbeat"):
 
 
 Event = (
-    SnapshotBegin | SnapshotDocument | SnapshotScope | SnapshotEnd | DocumentChange | ScopeChange | Reset | Heartbeat
+    SnapshotBegin
+    | SnapshotRecord
+    | SnapshotDocument
+    | SnapshotScope
+    | SnapshotEnd
+    | RecordChange
+    | DocumentChange
+    | ScopeChange
+    | Reset
+    | Heartbeat
 )
 
 

@@ -101,8 +101,12 @@ class SubscriptionHub:
         self, selection: Selection, after: str | None, snapshot: bool | None, client: str = ""
     ) -> "Subscriber":
         """Let a subscriber in. Raises `InvalidRequest` (`cursor`, `cursor_ahead`), `Overloaded`."""
-        numbers, reset = await self._cursor_or_reset(after)  # from here on nothing is awaited, so that limits hold
-        with_snapshot = reset is not None or (after is None if snapshot is None else snapshot)
+        begins_now = after is None and selection.since is None
+        numbers, reset = await self._cursor_or_reset(after)
+        if after is None and selection.since is not None:
+            numbers = await self.source.deleted_up_to()
+        # from here on nothing is awaited, so that limits hold
+        with_snapshot = reset is not None or (begins_now if snapshot is None else snapshot)
         if client:
             own = [subscriber for subscriber in self._open if subscriber.client == client]
             self._require_room(own, -(-self.limit // SHARES), -(-SNAPSHOTS_MAX // SHARES), with_snapshot=with_snapshot)

@@ -1,4 +1,4 @@
-"""What was looked up about the documents of a change, shared by all subscriptions that emit the change.
+"""What was looked up about a change, shared by all subscriptions of one view that emit the change.
 
 Promise: a lookup is made after its change, and lookups are numbered in the order in which they are made. A
 subscription that emits only lookups newer than all that it emitted before, and newer than all that it read itself,
@@ -8,6 +8,7 @@ Cost: memory for the lookups of the latest `CHANGES_MAX` changes.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Literal
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from stream_car.core.documents import ScopeMap
 from stream_car.core.stored import StoredDocument
 from stream_car.queries.answers import DocumentStatus
 from stream_car.queries.outcomes import Fate
-from stream_car.subscriptions.selection import Mention
+from stream_car.subscriptions.selection import Mention, RecordEdition
 
 CHANGES_MAX = 2000
 
@@ -37,11 +38,38 @@ class LookedUpDocument(Struct, frozen=True, gc=False):
     attributes: Mapping[str, object] = {}
 
 
+Move = Literal["edition", "superseded", "reinstated", "corrected", "retracted"]
+
+
+class LookedUpRecord(Struct, frozen=True, gc=False):
+    """How a change moved a record, from the editions `earlier` to those `later`, and how the record stands now.
+
+    `superseded` means by a document that is no edition of it, and `rules` says by which rule of each of `earlier`;
+    `reinstated`, that such a document has gone.
+    """
+
+    record: str
+    move: Move
+    earlier: tuple[RecordEdition, ...]
+    later: tuple[RecordEdition, ...]
+    rules: Mapping[str, str]
+    status: DocumentStatus
+    state_now: str
+
+
+class LookedUpChange(Struct, frozen=True, gc=False):
+    """The documents or the records of one change, according to the view, and when it took effect."""
+
+    documents: Sequence[LookedUpDocument] = ()
+    records: Sequence[LookedUpRecord] = ()
+    time: int | None = None
+
+
 class CachedLookup(Struct, frozen=True, gc=False):
-    """The documents of one change, and the number of the lookup."""
+    """What was looked up about one change, and the number of the lookup."""
 
     number: int
-    documents: Sequence[LookedUpDocument]
+    change: LookedUpChange
 
 
 class LookupCache:
@@ -57,11 +85,11 @@ class LookupCache:
         lookup = self._lookups.get((shard, oseq))
         return lookup if lookup is not None and lookup.number > after else None
 
-    def put(self, shard: int, oseq: int, documents: Sequence[LookedUpDocument]) -> CachedLookup:
+    def put(self, shard: int, oseq: int, change: LookedUpChange) -> CachedLookup:
         """Remember a lookup that was made just now."""
         self.number += 1
         self._lookups.pop((shard, oseq), None)  # so that the latest is the last
-        lookup = self._lookups[shard, oseq] = CachedLookup(self.number, documents)
+        lookup = self._lookups[shard, oseq] = CachedLookup(self.number, change)
         if len(self._lookups) > CHANGES_MAX:
             del self._lookups[next(iter(self._lookups))]
         return lookup

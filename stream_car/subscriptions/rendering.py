@@ -7,7 +7,7 @@ Cost: one round of reads for all documents of a change, and one search for their
 In this package `state` is a `queries.snapshot.Snapshot`; "snapshot" alone is the first part of a subscription.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -21,13 +21,15 @@ from stream_car.core.timeline import all_members, page_entries_between, page_of,
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import DocumentStatus, Step
-from stream_car.queries.changes import Positions, listed_cause, listed_change, listed_entry
+from stream_car.queries.changes import Positions, listed_cause, listed_change, listed_entry, time_of
 from stream_car.queries.outcomes import Fate, Fates, reasons_of
 from stream_car.queries.scope_members import active_members
+from stream_car.queries.scope_values import has_parts
+from stream_car.queries.shards import Shards
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import DocumentChange, Notice, ScopeChange, SnapshotDocument, SnapshotScope
-from stream_car.subscriptions.lookup_cache import LookedUpDocument
-from stream_car.subscriptions.selection import Mention, SelectionMatcher, has_parts
+from stream_car.subscriptions.lookup_cache import LookedUpChange, LookedUpDocument
+from stream_car.subscriptions.selection import Mention, SelectionMatcher
 
 IsAhead = Callable[[bytes], bool]  # whether the snapshot has not reached this key yet
 
@@ -46,28 +48,32 @@ class Expansion(Struct, frozen=True):
 class Renderer:
     """Renders notices of what one subscription selects."""
 
-    def __init__(self, matcher: SelectionMatcher, index: AnchorIndex, positions: Positions) -> None:
+    def __init__(self, matcher: SelectionMatcher, index: AnchorIndex, positions: Positions, shards: Shards) -> None:
         self.matcher = matcher
         self.index = index
         self.positions = positions
+        self.shards = shards
 
     # Scopes
 
-    def scope_change(self, shard: int, event: Emission, is_ahead: IsAhead) -> Iterator[Notice]:
+    async def scope_change(
+        self, state: Snapshot, shard: int, event: Emission, is_ahead: IsAhead
+    ) -> AsyncIterator[Notice]:
         """The change of a scope, unchanged, if the scope and one of its members are selected."""
         name = event.key.decode()
-        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.selection.scope):
+        if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.values):
             return
         change = decode_change(event.value)
         members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
-            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change)
+            time = await time_of(change, state)
+            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, time)
             yield Notice(ScopeChange(change=listed), offset=change.offset)
 
     async def scope_state(self, state: Snapshot, scope: Scope) -> list[Notice]:
         """The members that a scope does not void; nothing if none of them is selected."""
-        if not has_parts(scope.name, self.matcher.selection.scope):
+        if not has_parts(scope.name, self.matcher.values):
             return []
         if keys_of(scope.name) == LINK:
             [(_, target)] = scope_parts(scope.name)
@@ -83,7 +89,7 @@ class Renderer:
 
     # Documents
 
-    async def active_documents(self, state: Snapshot, names: Sequence[str]) -> list[Notice]:
+    async def snapshot_items(self, state: Snapshot, names: Sequence[str]) -> list[Notice]:
         """Those of these documents that are selected and active."""
         known = [stored for name in names if (stored := await state.document(name)) is not None]
         selected = [stored.entry.id for stored in known if self.matcher.matches(stored)]
@@ -118,9 +124,9 @@ class Renderer:
             )
         return notices
 
-    async def look_up(self, state: Snapshot, change: FrontierChange) -> list[LookedUpDocument]:
-        """The present status of the documents that a change names one by one."""
-        mentions = _mentions(change)
+    async def look_up(self, state: Snapshot, change: FrontierChange) -> LookedUpChange:
+        """The present status of what a change names one by one."""
+        mentions = mentions_of(change)
         if keys_of(change.scope) == LINK:
             for target in list(mentions):
                 editions = await editions_of(state, target)
@@ -138,16 +144,14 @@ class Renderer:
         entries = await state.with_pages(lambda: list(islice(_run_members(scope, state, expansion), limit + 1)))
         batch = entries[:limit]
         mentions = [Mention(e.id, run.why, run.rule, (e.type,), e.revision, e.time, e.order) for e in batch]
-        documents = await self._look_up(state, mentions, change)
-        notices = self.document_changes(documents, change, expansion.position, is_ahead)
+        lookup = await self._look_up(state, mentions, change)
+        notices = self.changes(lookup, change, expansion.position, is_ahead)
         if len(entries) <= limit:
             return notices, None
         last = batch[-1]
         return notices, Expansion(change, run, expansion.position, (last.time, last.order, last.id))
 
-    async def _look_up(
-        self, state: Snapshot, mentions: Sequence[Mention], change: FrontierChange
-    ) -> list[LookedUpDocument]:
+    async def _look_up(self, state: Snapshot, mentions: Sequence[Mention], change: FrontierChange) -> LookedUpChange:
         names = [mention.id for mention in mentions]
         statuses = await state.anchor_statuses(names)
         reasons = await _reasons(state, mentions, statuses, change)
@@ -166,17 +170,15 @@ class Renderer:
             else:
                 now = _absent_status(await state.document(mention.id))
                 documents.append(LookedUpDocument(mention, None, now, Fate(), *texts))
-        return documents
+        return LookedUpChange(documents=documents, time=await time_of(change, state))
 
-    def document_changes(
-        self, documents: Sequence[LookedUpDocument], change: FrontierChange, position: str, is_ahead: IsAhead
-    ) -> list[Notice]:
+    def changes(self, lookup: LookedUpChange, change: FrontierChange, position: str, is_ahead: IsAhead) -> list[Notice]:
         """What became of those of these documents that are or were selected."""
         notices = []
-        for document in documents:
+        for document in lookup.documents:
             mention, stored = document.mention, document.document
             time = stored.time if stored is not None else mention.time
-            if is_ahead(b"d:" + mention.id.encode()):
+            if is_ahead(b"d:" + mention.id.encode()) or not self.matcher.selects_outcome(document.fate.outcome):
                 continue
             is_selected = stored is not None and self.matcher.is_selected(stored)
             if not is_selected and not self.matcher.was_selected(mention, change.scope):
@@ -195,7 +197,7 @@ class Renderer:
                 why=mention.why,
                 rule=mention.rule,
                 scope=change.scope,
-                cause=listed_cause(change.cause),
+                cause=listed_cause(change.cause, lookup.time),
                 position=position,
                 pairs=dict(scope_parts(change.scope)),
                 document_scope=document.scope,
@@ -242,7 +244,7 @@ async def _reasons(
     return reasons | {walk.anchor: reasons_of(walk) for walk in walks if walk is not None}
 
 
-def _mentions(change: FrontierChange) -> dict[str, Mention]:
+def mentions_of(change: FrontierChange) -> dict[str, Mention]:
     """The members that a change lists, by id. A member that left and entered has both types and its new values."""
     mentions: dict[str, Mention] = {}
     for member in (*change.left, *change.entered):

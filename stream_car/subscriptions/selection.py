@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.core.documents import Document, ScopeMap
+from stream_car.core.rule_pack import REVISED
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD, scope_parts
-from stream_car.core.stored import StoredDocument
+from stream_car.core.stored import Entry, StoredDocument
+from stream_car.queries.scope_values import has_parts, values_by_key
 from stream_car.subscriptions.events import Selection
 
 
@@ -26,6 +29,19 @@ class Mention(Struct, frozen=True, gc=False):
     order: int = 0
 
 
+class RecordEdition(Struct, frozen=True, gc=False):
+    """A document as an edition of a record; without a `body` if it is not present any more.
+
+    `parts` are its scope maps as its rule pack spells them.
+    """
+
+    entry: Entry
+    body: Document | None = None
+    scopes: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    parts: tuple[ScopeMap, ...] = ()
+
+
 def normalize(selection: Selection, ruleset: Ruleset) -> Selection:
     """A selection with its scope parts spelled as in the names of scopes."""
     return replace(selection, scope=frozenset(ruleset.normalize_part(key, value) for key, value in selection.scope))
@@ -37,6 +53,7 @@ class SelectionMatcher:
     def __init__(self, selection: Selection, ruleset: Ruleset) -> None:
         self.selection = selection
         self.ruleset = ruleset
+        self.values = values_by_key(selection.scope)
 
     def matches_any(self, members: Iterable[tuple[str, str]]) -> bool:
         """Return whether any of these (id, type) is selected. The type is empty for the target of a link."""
@@ -59,7 +76,27 @@ class SelectionMatcher:
             return False
         if not self._selects_type(stored.type):
             return False
-        return not selection.scope or any(has_parts(scope, selection.scope) for scope in stored.scopes)
+        return not selection.scope or any(has_parts(scope, self.values) for scope in stored.scopes)
+
+    def selects_outcome(self, outcome: str) -> bool:
+        """Return whether a change with this outcome is sent."""
+        if self.selection.material and outcome == REVISED:
+            return False
+        return not self.selection.only or outcome in self.selection.only
+
+    def selects_edition(self, edition: RecordEdition, record: str, scope: str) -> bool:
+        """Return whether an edition of a record is selected. One without a body is, by the scope of its change."""
+        selection, ids = self.selection, {record, edition.entry.id, *edition.records}
+        if (selection.ids and selection.ids.isdisjoint(ids)) or not self._selects_type(edition.entry.type):
+            return False
+        if not self.values or any(has_parts(name, self.values) for name in edition.scopes):
+            return True
+        if edition.body is None:
+            return has_parts(scope, self.values)
+        return any(
+            all(not values.isdisjoint(parts.get(key, ())) for key, values in self.values.items())
+            for parts in edition.parts
+        )
 
     def was_selected(self, mention: Mention, scope: str) -> bool:
         """Return whether a document that is absent or no longer selected may have been selected in this scope."""
@@ -67,7 +104,7 @@ class SelectionMatcher:
         is_named = (
             not selection.ids or mention.id in selection.ids or (parts[0][0] == RECORD and parts[0][1] in selection.ids)
         )
-        if not is_named or not selection.scope <= set(parts):
+        if not is_named or not has_parts(scope, self.values):
             return False
         types = [kind for kind in mention.types if kind]
         return any(self._selects_type(kind) for kind in types) if types else bool(selection.ids)
@@ -78,8 +115,3 @@ class SelectionMatcher:
             return False
         pack = self.ruleset.pack_of.get(kind)
         return not selection.rules or (pack is not None and pack.name in selection.rules)
-
-
-def has_parts(scope: str, parts: frozenset[tuple[str, str]]) -> bool:
-    """Return whether the name of a scope has all these pairs."""
-    return not parts or parts <= set(scope_parts(scope))

@@ -31,28 +31,33 @@ from, except within a snapshot, which cannot be resumed.
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, auto
+from math import prod
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.changes import FrontierChange
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
 from stream_car.core.stored import Scope
 from stream_car.core.timeline import scope_key, size
 from stream_car.ports import AnchorIndex, ChangeLogReader, Emission, KeyListing, MarkedLog
 from stream_car.processing.fold import CHANGES
-from stream_car.queries.changes import Positions
+from stream_car.queries.changes import Positions, time_of
+from stream_car.queries.scope_values import combinations
 from stream_car.queries.shards import Reached, ShardMoved, Shards
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import Notice, Selection, SnapshotBegin, SnapshotEnd
 from stream_car.subscriptions.lookup_cache import CachedLookup, LookupCache
+from stream_car.subscriptions.records import RecordRenderer, RepeatFilter
 from stream_car.subscriptions.rendering import Expansion, Renderer, decode_change, editions_of, members_of, runs_of
 from stream_car.subscriptions.selection import SelectionMatcher, normalize
 
 EVENTS_AT_ONCE = 32
 ITEMS_AT_ONCE = 32
+COMBINATIONS_MAX = 100  # of a value for each key, that are looked up in the index one by one
 FEW_MAX = 1000  # a snapshot of fewer items is read as one page, if they can be listed without reading all
 
 Numbers = tuple[int, ...]
@@ -74,7 +79,8 @@ class SubscriptionSources(Struct, frozen=True):
     marks: MarkedLog | None = None  # what tells the log from others, if anything does
     shards_with_changes: int = 1  # how many shards emit changes
     settle: Callable[[], Awaitable[None]] = _already_settled
-    lookups: LookupCache = msgspec.field(default_factory=LookupCache)
+    lookups: LookupCache = msgspec.field(default_factory=LookupCache)  # of documents
+    record_lookups: LookupCache = msgspec.field(default_factory=LookupCache)
     items_per_step: int = ITEMS_AT_ONCE  # items of a snapshot that a step reads; at most `ITEMS_AT_ONCE`
 
 
@@ -138,8 +144,13 @@ class SubscriptionReader:
         self.selection = normalize(selection, sources.ruleset)
         self.made_progress = False  # whether the last step made progress; if not, wait a moment before the next step
         self._items_max = min(sources.items_per_step, ITEMS_AT_ONCE)
+        self._matcher = SelectionMatcher(self.selection, sources.ruleset)
+        is_of_records = self.selection.view == "record"
+        self._lookups = sources.record_lookups if is_of_records else sources.lookups
+        renderer = RecordRenderer if is_of_records else Renderer
         self._positions = Positions(sources.generation, sources.marks)
-        self._renderer = Renderer(SelectionMatcher(self.selection, sources.ruleset), sources.index, self._positions)
+        self._renderer = renderer(self._matcher, sources.index, self._positions, sources.shards)
+        self._repeats = RepeatFilter()
         self._progress = _Progress(tuple(cursor), with_snapshot)
 
     @property
@@ -171,7 +182,7 @@ class SubscriptionReader:
             self._progress = before
             raise
         self.made_progress = self._progress is not before
-        return notices
+        return self._repeats.without_repeats(notices)
 
     async def _step(self) -> list[Notice]:
         progress = self._progress
@@ -246,28 +257,45 @@ class SubscriptionReader:
             raise Expired
         events = [event for event in read if event.oseq <= last]
         is_all = len(read) < EVENTS_AT_ONCE or len(events) < len(read)
+        since = await self._since(events)
         if self.selection.view == "scope":
-            notices = [notice for event in events for notice in self._scope_change(shard, event)]
+            notices = await self._scope_changes(shard, since)
         else:
-            notices = await self._document_changes(shard, events)
-        if is_all and not self._progress.runs and (not events or self.cursor[shard] == events[-1].oseq):
-            self._advance(shard, last)
+            notices = await self._document_changes(shard, since)
+        if not self._progress.runs and (not since or self.cursor[shard] == since[-1].oseq) and (is_all or events):
+            self._advance(shard, last if is_all else events[-1].oseq)
         return notices
+
+    async def _since(self, events: Sequence[Emission]) -> Sequence[Emission]:
+        """Those of these changes that took effect when the selection begins, or later."""
+        since = self.selection.since
+        if since is None:
+            return events
+        state, changes = self._state(), [decode_change(event.value) for event in events]
+        await state.load([document_key(change.cause.id) for change in changes])
+        times = [await time_of(change, state) for change in changes]
+        return [event for event, time in zip(events, times, strict=True) if time is None or time >= since]
 
     def _advance(self, shard: int, oseq: int) -> None:
         cursor = (*self.cursor[:shard], oseq, *self.cursor[shard + 1 :])
         self._progress = replace(self._progress, cursor=cursor)
 
-    def _scope_change(self, shard: int, event: Emission) -> list[Notice]:
-        self._advance(shard, event.oseq)
-        return self._with_cursor(list(self._renderer.scope_change(shard, event, self._is_ahead)))
+    async def _scope_changes(self, shard: int, events: Sequence[Emission]) -> list[Notice]:
+        notices: list[Notice] = []
+        state = self._state()
+        await state.load([document_key(decode_change(event.value).cause.id) for event in events])
+        for event in events:
+            self._advance(shard, event.oseq)
+            rendered = self._renderer.scope_change(state, shard, event, self._is_ahead)
+            notices += self._with_cursor([notice async for notice in rendered])
+        return notices
 
     async def _document_changes(self, shard: int, events: Sequence[Emission]) -> list[Notice]:
         """What became of the documents of these changes, as far as the state shows them; the others come later."""
         notices: list[Notice] = []
         for event, change, lookup in await self._look_up(shard, events):
             position = str(self._positions.of(shard, event.oseq, change.offset))
-            changes = self._renderer.document_changes(lookup.documents, change, position, self._is_ahead)
+            changes = self._renderer.changes(lookup.change, change, position, self._is_ahead)
             runs = runs_of(change, position)
             self._advance(shard, event.oseq)
             self._progress = replace(self._progress, last_lookup=lookup.number, runs=runs)
@@ -283,7 +311,7 @@ class SubscriptionReader:
 
         Stops before the first change that the state does not show.
         """
-        lookups, last_lookup, results = self.sources.lookups, self._progress.last_lookup, []
+        lookups, last_lookup, results = self._lookups, self._progress.last_lookup, []
         state: Snapshot | None = None  # read only if a lookup is missing
         async with lookups.lock:
             for event in events:
@@ -308,19 +336,19 @@ class SubscriptionReader:
 
     async def _expand(self, expansion: Expansion) -> list[Notice]:
         """The next members of a run with their status now. The last member of the last run gets the cursor."""
-        async with self.sources.lookups.lock:
+        async with self._lookups.lock:
             state = self._state()
             await self._up_to(state)  # raises `ShardMoved` if the state is too old
             notices, rest = await self._renderer.expand(state, expansion, self._items_max, self._is_ahead)
             runs = ((rest,) if rest is not None else ()) + self._progress.runs[1:]
-            self._progress = replace(self._progress, runs=runs, last_lookup=self.sources.lookups.number)
+            self._progress = replace(self._progress, runs=runs, last_lookup=self._lookups.number)
         return notices if runs else self._with_cursor(notices)
 
     # Snapshot
 
     async def _read_page(self) -> None:
         """Read the next page of the snapshot. Raises `ShardMoved` if it must be read again."""
-        boundary, lookups = self._progress.boundary, self.sources.lookups
+        boundary, lookups = self._progress.boundary, self._lookups
         assert boundary is not None
         async with lookups.lock:
             page = None if boundary else await self._small_snapshot()
@@ -344,20 +372,25 @@ class SubscriptionReader:
         """The whole snapshot as one page, if the selection leads to few items without reading all; else `None`."""
         selection = self.selection
         state = self._state()
-        if selection.view == "document" and selection.ids:
+        if selection.view != "scope" and selection.ids:
             await self.sources.settle()
             names = {*selection.ids, *[edition for name in selection.ids for edition in await editions_of(state, name)]}
             if len(names) > FEW_MAX:
                 return None
-            notices = await self._renderer.active_documents(state, sorted(names))
+            notices = await self._renderer.snapshot_items(state, sorted(names))
             return _Page(notices, await self._up_to(state), None)
-        if not selection.scope:
+        if not selection.scope or selection.view == "record":  # a record also counts by keys that no scope has
+            return None
+
+        wanted = self._matcher.values
+        if prod(map(len, wanted.values())) > COMBINATIONS_MAX:
             return None
 
         async def list_keys() -> Sequence[bytes]:
-            parts = sorted(selection.scope)
-            names = await self.sources.index.scopes(parts, FEW_MAX)
-            return [scope_key(name) for name in sorted({scope_name(parts), *names})]
+            names: set[str] = set()
+            for parts in combinations(wanted):
+                names |= {scope_name(parts), *await self.sources.index.scopes(parts, FEW_MAX)}
+            return [scope_key(name) for name in sorted(names)]
 
         keys = await list_keys()
         if len(keys) >= FEW_MAX:
@@ -371,7 +404,7 @@ class SubscriptionReader:
             notices = await self._items(state, keys)
         else:
             ids = {entry.id for scope in scopes for entry in await members_of(state, scope)}
-            notices = await self._renderer.active_documents(state, sorted(ids))
+            notices = await self._renderer.snapshot_items(state, sorted(ids))
         return _Page(notices, await self._up_to(state), None)
 
     async def _require_all_listed(
@@ -393,7 +426,7 @@ class SubscriptionReader:
         return up_to
 
     async def _items(self, state: Snapshot, keys: Sequence[bytes]) -> list[Notice]:
-        if self.selection.view == "document":
-            return await self._renderer.active_documents(state, [key[2:].decode() for key in keys])
+        if self.selection.view != "scope":
+            return await self._renderer.snapshot_items(state, [key[2:].decode() for key in keys])
         scopes = [scope for key in keys if isinstance(scope := state.values[key], Scope)]
         return [notice for scope in scopes for notice in await self._renderer.scope_state(state, scope)]

@@ -68,7 +68,7 @@ PARAMETERS: tuple[tuple[type[Struct], Mapping[str, str | list[str]], str, str], 
     (r.GetFrontier, {"scope": ["a"]}, "scope", "A member of `scope` must look like package=lodash, not 'a'."),
     (r.GetHistory, {"scope": ["a="]}, "scope", "not 'a='."),
     (r.Explain, {"name": ""}, "name", "`name` must be a string of 1 to 1,100 characters, not ''."),
-    (r.Subscribe, {"view": "zz"}, "view", "`view` must be 'document' or 'scope', not 'zz'."),
+    (r.Subscribe, {"view": "zz"}, "view", "`view` must be 'record' or 'document' or 'scope', not 'zz'."),
     (r.Subscribe, {"after": "1" * 8_001}, "after", "not a string of 8,001 characters."),
 )
 CALLS: tuple[tuple[str, str, Callable[[Calls], object]], ...] = (

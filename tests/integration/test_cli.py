@@ -216,14 +216,41 @@ def test_changes_continue_after_a_position(filled: Run) -> None:
     assert "CVE-2021-44228 advisory is superseded, because of Log4j 2.15.0" in filled("changes").stdout
 
 
-def test_a_watch_of_past_changes_says_what_happened_because_of_what_once_per_cause(filled: Run) -> None:
-    text = " ".join(filled("watch").stdout.split())
+def test_a_watch_of_past_changes_says_what_became_of_each_record_and_when(filled: Run) -> None:
+    assert " ".join(filled("watch").stdout.split()) == (
+        "2021-12-10 + CVE-2021-44228 (log4j-core) published (open); it is fixed now Log4Shell: remote code execution "
+        "2021-12-13 - CVE-2021-44228 (log4j-core) fixed by Log4j 2.15.0 (open → fixed) "
+        "2021-12-13 + log4j-2.15.0 (CVE-2021-44228) published (fixed) Log4j 2.15.0"
+    )
+
+
+def test_a_watch_shows_only_the_outcomes_and_the_times_that_it_is_for(filled: Run) -> None:
+    fixed = filled("watch", "--only", "withdrawn,fixed").stdout
+    later = filled("watch", "--since", "2021-12-11").stdout
+
+    assert [line.split()[2] for line in fixed.splitlines() if line.startswith("2021")] == ["CVE-2021-44228"]
+    assert "2021-12-10" not in later
+    assert later.count("2021-12-13") == 2
+
+
+def test_a_list_of_changes_has_dates_and_says_if_it_was_cut(filled: Run) -> None:
+    cut, whole = filled("changes", "--limit", "1"), filled("changes")
+
+    assert "2021-12-10" in cut.stdout
+    assert "There are more changes. Continue with --after" in cut.stderr
+    assert "2021-12-13" in whole.stdout
+    assert "more changes" not in whole.stderr
+    assert "2021-12-10" not in filled("changes", "--since", "2021-12-11").stdout
+
+
+def test_a_watch_of_past_documents_says_what_happened_because_of_what_once_per_cause(filled: Run) -> None:
+    text = " ".join(filled("watch", "--view", "document").stdout.split())
     advisory = "Log4Shell: remote code execution"
 
     assert text == (
-        f"+ {advisory} was published; it is fixed by Log4j 2.15.0 now CVE-2021-44228 · advisory "
-        f"- {advisory} is fixed by Log4j 2.15.0 CVE-2021-44228 · advisory "
-        "+ Log4j 2.15.0 is in force log4j-2.15.0 · release_note"
+        f"+ {advisory} was published; it is fixed by Log4j 2.15.0 now CVE-2021-44228 · advisory · 2021-12-10 "
+        f"- {advisory} is fixed by Log4j 2.15.0 CVE-2021-44228 · advisory · 2021-12-13 "
+        "+ Log4j 2.15.0 is in force log4j-2.15.0 · release_note · 2021-12-13"
     )
 
 

@@ -124,10 +124,13 @@ async def test_a_token_in_the_environment_is_sent() -> None:
     assert "A token is required." in missing.stderr and "set $STREAM_CAR_TOKEN" in missing.stderr
 
 
+DOCUMENTS = ("watch", "--view", "document")
+
+
 async def test_watching_shows_what_becomes_of_documents_and_why() -> None:
     async with serving() as running:
         await running.post_documents(as_fields("c1", topic="tea"))
-        watching = asyncio.create_task(run(running.url, "watch", "--snapshot", "topic=tea", "--limit", "2"))
+        watching = asyncio.create_task(run(running.url, *DOCUMENTS, "--snapshot", "topic=tea", "--limit", "2"))
         await until_subscribed(running)
         await running.post_documents(as_fields("d1", "denial", 3, topic="tea"))
         watched = await asyncio.wait_for(watching, 20)
@@ -135,8 +138,8 @@ async def test_watching_shows_what_becomes_of_documents_and_why() -> None:
     assert watched.exit_code == 0, watched.output
     assert watched.stdout.splitlines()[:3] == ["In force:", "= c1  c1 · claim · 2022-01-08", "Changes:"]
     assert sorted(watched.stdout.splitlines()[3:]) == [
-        "+ d1 is in force  d1 · denial",
-        "- c1 is replaced by d1  c1 · claim",
+        "+ d1 is in force  d1 · denial · 2022-01-11",
+        "- c1 is replaced by d1  c1 · claim · 2022-01-11",
     ]
 
 
@@ -148,8 +151,8 @@ async def test_watching_continues_from_the_cursor_in_a_file(tmp_path: Path) -> N
         await running.post_documents(*(as_fields(name, topic=name) for name in ("a", "b", "c")))
         events = parse(await asyncio.wait_for(first, 20)) + parse(await run(running.url, *watch))
 
-    assert [event["id"] for event in events] == ["a", "b"]
-    assert [event["event"] for event in events] == ["document-change", "document-change"]
+    assert [event["record"] for event in events] == ["a", "b"]
+    assert [event["event"] for event in events] == ["record-change", "record-change"]
 
 
 def test_watching_a_data_directory_shows_the_changes_so_far_and_what_to_start_for_more(tmp_path: Path) -> None:
@@ -159,18 +162,20 @@ def test_watching_a_data_directory_shows_the_changes_so_far_and_what_to_start_fo
     nothing_new = invoke("watch", "--type", "drug_label", "--cursor", cursor, "--data", data)
 
     assert every.exit_code == nothing_new.exit_code == 0
-    assert "is withdrawn by All ranitidine products" in every.stdout
+    assert "label-zantac-1983 withdrawn by" in every.stdout
     assert nothing_new.stdout == ""
     assert "stream-car serve" in nothing_new.stderr
 
 
-def test_people_see_a_document_once_and_programs_once_for_each_of_its_scopes(tmp_path: Path) -> None:
+def test_a_record_is_told_once_and_a_document_to_programs_once_for_each_of_its_scopes(tmp_path: Path) -> None:
     drugs = '{"id": "l", "type": "drug_label", "time": "2020-01-01T00:00:00Z", "scope": {"drug": ["a", "b", "c"]}}'
     invoke("publish", "-", "--data", str(tmp_path), text=drugs)
-    people = invoke("watch", "--data", str(tmp_path))
-    programs = invoke("watch", "--json", "--data", str(tmp_path))
+    people = invoke(*DOCUMENTS, "--data", str(tmp_path))
+    programs = invoke(*DOCUMENTS, "--json", "--data", str(tmp_path))
+    records = invoke("watch", "--json", "--data", str(tmp_path))
 
     assert people.stdout.count("l is in force") == 1
+    assert [event["event"] for event in parse(records)] == ["record-change"]
     assert [event["event"] for event in parse(programs)].count("document-change") == 3
 
 

@@ -7,6 +7,8 @@ outcomes are equal as bytes. What a back end cannot do, it answers with the erro
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -31,11 +33,13 @@ from stream_car.subscriptions.events import (
     DocumentChange,
     Event,
     Heartbeat,
+    RecordChange,
     Reset,
     ScopeChange,
     SnapshotBegin,
     SnapshotDocument,
     SnapshotEnd,
+    SnapshotRecord,
     SnapshotScope,
     View,
 )
@@ -138,6 +142,8 @@ NORMALIZED: dict[type[Struct], tuple[str, ...]] = {
     a.Status: ("generation", "next_offset", "cursor", "changes_from"),
     SnapshotBegin: ("cursor", "generation"),
     SnapshotDocument: ("cursor",),
+    SnapshotRecord: ("cursor",),
+    RecordChange: ("cursor", "position"),
     SnapshotScope: ("cursor",),
     SnapshotEnd: ("cursor", "generation"),
     DocumentChange: ("cursor", "position"),
@@ -212,6 +218,8 @@ def normalized(answer: object) -> object:
     if isinstance(answer, Struct):
         config, hidden = answer.__struct_config__, NORMALIZED.get(type(answer), ())
         values: dict[str, object] = {str(config.tag_field): config.tag} if config.tag is not None else {}
+        if isinstance(answer, a.ChangeCause) and answer.kind not in ("placed", "released"):
+            hidden = ("time",)  # when it arrived
         for field in msgspec.structs.fields(answer):
             value = getattr(answer, field.name)
             values[field.encode_name] = ANY if field.name in hidden and value is not None else normalized(value)
@@ -224,8 +232,9 @@ def normalized(answer: object) -> object:
     return msgspec.to_builtins(answer)
 
 
-VIEWS: tuple[View, ...] = ("document", "scope")
+VIEWS: tuple[View, ...] = ("document", "scope", "record")
 AS_OF = from_micros(day(3))
+OUTCOMES = ("updated", "withdrawn")
 NAMES = tuple(dict.fromkeys(statement.id for statement in STATEMENTS))
 CHUNK = "claim-1#2"
 RECORDS = ("edition", "deal", "gone")
@@ -287,6 +296,8 @@ REQUESTS: dict[str, r.Request[object]] = {
     **{f"history of {scope}": r.GetHistory(scope=(scope,)) for scope in SCOPES},
     "all changes": r.GetChanges(limit=ALL),
     **{f"changes of {scope}": r.GetChanges(scope=(scope,)) for scope in SCOPES},
+    "changes of two values": r.GetChanges(scope=("topic=tea", "topic=milk")),
+    "changes since": r.GetChanges(scope=("topic=tea", "topic=milk"), since=AS_OF),
     "first changes": r.GetChanges(scope=("subject=kettle",), limit=2),
     "not a position": r.GetChanges(after="nowhere"),
     **{name: r.Explain(name=name) for name in (*NAMES, CHUNK, *RECORDS, "unknown")},
@@ -345,6 +356,16 @@ def _subscribe(calls: Calls, start: str) -> Iterator[tuple[str, Sequence[Event]]
             yield f"{view} snapshot", _up_to(events, lambda event: isinstance(event, SnapshotEnd))
         with calls.subscribe(view=view, scope="subject=kettle", after=start, include=["attributes"]) as events:
             yield f"{view} changes", _up_to(events, _is_last)
+    for record, last in (("deal", "deal@3"), ("gone", "gone@2")):
+        either = {"record": [record, "nothing"]}
+        with calls.subscribe(view="record", scope=either, material=False, after=start) as events:
+            yield f"all editions of {record}", _up_to(events, partial(_is_about, last))
+        with calls.subscribe(view="record", scope=either, since=AS_OF - timedelta(days=1), only=OUTCOMES) as events:
+            yield f"what became of {record}", _up_to(events, partial(_is_about, last))
+
+
+def _is_about(document_id: str, event: Event) -> bool:
+    return isinstance(event, RecordChange) and event.document.id == document_id
 
 
 def _up_to(events: Iterator[Event], is_last: Callable[[Event], bool]) -> list[Event]:
@@ -358,6 +379,8 @@ def _is_last(event: Event) -> bool:
     """Whether an event belongs to the last document that was published, which enters one scope and removes nothing."""
     if isinstance(event, DocumentChange):
         return event.id == LAST
+    if isinstance(event, RecordChange):
+        return event.record == LAST
     return isinstance(event, ScopeChange) and event.change.cause.id == LAST
 
 

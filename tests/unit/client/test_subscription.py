@@ -157,14 +157,14 @@ def receive(connection: StreamConnection, bookmark: Bookmark, events: list[Event
 
 def test_a_snapshot_is_requested_again_only_if_it_was_not_received_whole() -> None:
     events, bookmark = connection("g:1")
-    requested = [dict(events.parameters).get("snapshot")]
+    requested = [msgspec.json.decode(events.body)["snapshot"]]
     events.opened()
     for event in (BEGIN, END):
         list(receive(events, bookmark, [event]))
         bookmark.settle()
-        requested.append(dict(events.parameters).get("snapshot"))
+        requested.append(msgspec.json.decode(events.body)["snapshot"])
 
-    assert requested == ["true", "true", None]
+    assert requested == [True, True, None]
     assert events.headers["Last-Event-ID"] == "g:5"
 
 

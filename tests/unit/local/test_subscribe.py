@@ -247,6 +247,19 @@ def test_a_subscription_that_was_not_finished_counts_until_it_is_closed() -> Non
         assert car.status().subscriptions == 0
 
 
-def test_one_key_cannot_have_two_values() -> None:
-    with engine() as car, pytest.raises(InvalidRequest, match="One key cannot have two values"):
-        list(car.subscribe(scope="topic=tea, topic=milk"))
+@pytest.mark.parametrize("scope", ["topic=tea, topic=milk", {"topic": ["tea", "milk"]}])
+def test_a_key_with_several_values_selects_documents_with_one_of_them(scope: str | dict[str, list[str]]) -> None:
+    with engine() as car:
+        car.publish(document(f"about-{topic}", topic=topic) for topic in ("tea", "milk", "coffee"))
+        snapshot = [event.id for event in car.subscribe(scope=scope) if isinstance(event, SnapshotDocument)]
+        changes = [event.cause.id for event in car.changes(scope)]
+
+    assert snapshot == ["about-milk", "about-tea"]
+    assert changes == ["about-tea", "about-milk"]
+
+
+def test_every_key_of_a_selection_must_have_one_of_its_values() -> None:
+    with engine() as car:
+        car.publish([document("both", topic="tea", place="home"), document("other", topic="tea", place="work")])
+        selected = car.subscribe(scope={"topic": ["tea", "milk"], "place": ["home", "train"]})
+        assert [event.id for event in selected if isinstance(event, SnapshotDocument)] == ["both"]

@@ -8,11 +8,14 @@ import pytest
 from stream_car import (
     DocumentChange,
     Event,
+    RecordChange,
+    RecordDocument,
     Reset,
     ScopeChange,
     SnapshotBegin,
     SnapshotDocument,
     SnapshotEnd,
+    SnapshotRecord,
     SnapshotScope,
 )
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember
@@ -20,6 +23,7 @@ from stream_car.subscriptions.events import Heartbeat
 from tests.support.engines import document, engine, on_day
 
 CAUSE = ChangeCause(id="denial", revision=1, title="Denial")
+DOCUMENT = RecordDocument(id="claim", revision=1, type="claim", time=on_day(1), order=0)
 EVENTS: dict[str, Event] = {
     "snapshot-begin": SnapshotBegin(generation="g", view="document"),
     "snapshot-document": SnapshotDocument(
@@ -56,6 +60,22 @@ EVENTS: dict[str, Event] = {
     "scope-change": ScopeChange(
         change=Change(position="g/0/2", scope="topic=tea", seq=2, cause=CAUSE, offset=1), cursor="g:2"
     ),
+    "snapshot-record": SnapshotRecord(record="claim", status="in_force", names={}, document=DOCUMENT),
+    "record-change": RecordChange(
+        event_id="0",
+        record="claim",
+        status="superseded",
+        state_before="open",
+        state="withdrawn",
+        state_now="withdrawn",
+        outcome="withdrawn",
+        outcome_text="withdrawn",
+        names={"package": ("tea",)},
+        document=DOCUMENT,
+        cause=CAUSE,
+        position="g/0/2",
+        cursor="g:2",
+    ),
     "reset": Reset(reason="generation", generation="h"),
     "heartbeat": Heartbeat(),
 }
@@ -88,6 +108,10 @@ def summary(event: Event) -> str:
             return f"{name} {status} because of {cause.id}"
         case ScopeChange(change=change):
             return f"{change.scope} number {change.seq}"
+        case SnapshotRecord(record=record, state=state):
+            return f"{record} is {state}"
+        case RecordChange(record=record, outcome=outcome):
+            return f"{record} {outcome}"
         case Reset(reason=reason):
             return f"reset: {reason}"
         case Heartbeat():
@@ -104,6 +128,8 @@ def test_events_are_told_apart_by_their_type() -> None:
         "end",
         "claim superseded because of denial",
         "topic=tea number 2",
+        "claim is ",
+        "claim withdrawn",
         "reset: generation",
         "heartbeat",
     ]
