@@ -55,7 +55,8 @@ SECTIONS = {
         "ChangedRun",
     ),
     "Events": (
-        *("Event", "SnapshotBegin", "SnapshotDocument", "SnapshotScope", "SnapshotEnd", "DocumentChange"),
+        *("Event", "SnapshotBegin", "SnapshotRecord", "SnapshotDocument", "SnapshotScope", "SnapshotEnd"),
+        *("RecordChange", "RecordDocument", "DocumentChange"),
         *("ScopeChange", "Reset", "Heartbeat"),
     ),
     "Rules, status and settings": (

@@ -113,7 +113,7 @@ def watch(
         with events:
             count = _print(events, limit, session)
             events.keep()
-        if not session.is_remote and count != limit:
+        if not session.is_remote and count != limit and since is None:
             note(IS_ALL.format(serve=hints.again("serve")))
 
 

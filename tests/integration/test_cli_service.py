@@ -162,7 +162,7 @@ def test_watching_a_data_directory_shows_the_changes_so_far_and_what_to_start_fo
     nothing_new = invoke("watch", "--type", "drug_label", "--cursor", cursor, "--data", data)
 
     assert every.exit_code == nothing_new.exit_code == 0
-    assert "label-zantac-1983 withdrawn by" in every.stdout
+    assert "label-vioxx-1999 withdrawn by" in every.stdout
     assert nothing_new.stdout == ""
     assert "stream-car serve" in nothing_new.stderr
 
