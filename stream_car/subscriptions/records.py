@@ -37,7 +37,7 @@ KEY_BYTES = 12
 Editions = tuple[RecordEdition, ...]
 
 
-class RepeatFilter:
+class RecordRepeats:
     """Drops an event that repeats the last one of its record, as a document of several scopes causes it."""
 
     def __init__(self) -> None:

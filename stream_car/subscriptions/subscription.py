@@ -51,7 +51,7 @@ from stream_car.queries.shards import Reached, ShardMoved, Shards
 from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import Notice, Selection, SnapshotBegin, SnapshotEnd
 from stream_car.subscriptions.lookup_cache import CachedLookup, LookupCache
-from stream_car.subscriptions.records import RecordRenderer, RepeatFilter
+from stream_car.subscriptions.records import RecordRenderer, RecordRepeats
 from stream_car.subscriptions.rendering import Expansion, Renderer, decode_change, editions_of, members_of, runs_of
 from stream_car.subscriptions.selection import SelectionMatcher, normalize
 
@@ -150,7 +150,7 @@ class SubscriptionReader:
         renderer = RecordRenderer if is_of_records else Renderer
         self._positions = Positions(sources.generation, sources.marks)
         self._renderer = renderer(self._matcher, sources.index, self._positions, sources.shards)
-        self._repeats = RepeatFilter()
+        self._repeats = RecordRepeats()
         self._progress = _Progress(tuple(cursor), with_snapshot)
 
     @property

@@ -48,7 +48,7 @@ def publish(car: Engine, *records: dict[str, object]) -> None:
         assert {receipt.outcome for receipt in published.receipts} == {"accepted"}
 
 
-def told(car: Engine, **selection: object) -> list[RecordChange]:
+def reported(car: Engine, **selection: object) -> list[RecordChange]:
     events = list(car.subscribe(view="record", since="1970-01-01", **selection))  # type: ignore[arg-type]
     assert all(isinstance(event, RecordChange) for event in events)
     return [event for event in events if isinstance(event, RecordChange)]
@@ -60,7 +60,7 @@ def moves(events: Sequence[RecordChange]) -> list[tuple[str, str, str]]:
 
 def test_a_record_with_several_names_is_told_once_for_each_change(car: Engine) -> None:
     publish(car, edition(1), fixed(2), withdrawn(3))
-    events = told(car)
+    events = reported(car)
 
     assert moves(events) == [
         ("", "open", "published"),
@@ -76,14 +76,14 @@ def test_a_record_with_several_names_is_told_once_for_each_change(car: Engine) -
 def test_an_edition_that_changes_nothing_material_is_told_only_if_it_is_wanted(car: Engine) -> None:
     publish(car, edition(1), edition(2, summary="a bug, in other words"))
 
-    assert moves(told(car)) == [("", "open", "published")]
-    assert moves(told(car, material=False))[1:] == [("open", "open", "revised")]
+    assert moves(reported(car)) == [("", "open", "published")]
+    assert moves(reported(car, material=False))[1:] == [("open", "open", "revised")]
 
 
 def test_only_the_wanted_outcomes_are_told(car: Engine) -> None:
     publish(car, edition(1), fixed(2), withdrawn(3))
 
-    assert [event.outcome for event in told(car, only=["withdrawn", "fixed"])] == ["fixed", "withdrawn"]
+    assert [event.outcome for event in reported(car, only=["withdrawn", "fixed"])] == ["fixed", "withdrawn"]
 
 
 def test_only_what_took_effect_since_then_is_told(car: Engine) -> None:
@@ -99,13 +99,13 @@ def test_a_withdrawal_names_its_package_although_it_is_the_first_that_is_known(
     car: Engine, scope: dict[str, list[str]]
 ) -> None:
     publish(car, withdrawn(3))
-    [event] = told(car, scope=scope)
+    [event] = reported(car, scope=scope)
     snapshot = [each for each in car.subscribe(view="record", scope=scope) if isinstance(each, SnapshotRecord)]
 
     assert (event.outcome, event.outcome_text) == ("withdrawn", "withdrawn 2022-01-03")
     assert event.names["package"] == ("tea",)
     assert [(each.record, each.state, each.names["package"]) for each in snapshot] == [("OSV-1", "withdrawn", ("tea",))]
-    assert not told(car, scope={"package": ["beer"]})
+    assert not reported(car, scope={"package": ["beer"]})
 
 
 def test_a_fix_by_another_publisher_is_told_of_the_record_and_not_again_when_it_had_ended(car: Engine) -> None:
@@ -118,22 +118,22 @@ def test_a_fix_by_another_publisher_is_told_of_the_record_and_not_again_when_it_
     }
     publish(car, edition(1))
     car.publish(release)
-    of_record = told(car, ids=["OSV-1"])
+    of_record = reported(car, ids=["OSV-1"])
     publish(car, withdrawn(6))
     car.publish(release | {"id": "tea-2.1", "time": "2022-01-07"})
 
     assert moves(of_record) == [("", "open", "published"), ("open", "fixed", "fixed")]
     assert (of_record[1].document.id, of_record[1].outcome_text) == ("tea-2.0", "fixed by tea 2.0")
-    assert [event.outcome for event in told(car, ids=["OSV-1"])] == ["published", "fixed", "withdrawn"]
+    assert [event.outcome for event in reported(car, ids=["OSV-1"])] == ["published", "fixed", "withdrawn"]
 
 
 def test_a_record_that_is_fixed_in_one_package_only_says_so_to_who_watches_that_package(car: Engine) -> None:
     tea, pot = affected("tea"), affected("pot")
     publish(car, edition(1, affected=[tea, pot]), edition(2, affected=[FIXED, pot]))
 
-    assert moves(told(car, scope={"package": "tea"}))[1:] == [("open", "fixed", "fixed")]
-    assert moves(told(car, scope={"package": "pot"}))[1:] == [("open", "open", "updated")]
-    assert moves(told(car))[1:] == [("open", "open", "updated")]
+    assert moves(reported(car, scope={"package": "tea"}))[1:] == [("open", "fixed", "fixed")]
+    assert moves(reported(car, scope={"package": "pot"}))[1:] == [("open", "open", "updated")]
+    assert moves(reported(car))[1:] == [("open", "open", "updated")]
 
 
 def test_a_retraction_gives_a_record_its_earlier_state_back(car: Engine) -> None:
