@@ -1,8 +1,10 @@
 """The house is as CONTRIBUTING and the README say: sizes, names, walls, commands, and no traces of one machine."""
 
+import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,23 @@ def test_the_gate_calls_the_test_command_of_the_readme() -> None:
 
     assert "\nmake test\n" in gate.read_text(encoding="utf-8")
     assert gate.stat().st_mode & 0o111
+
+
+def test_tests_of_one_group_run_in_one_process(tmp_path: Path) -> None:
+    module = """
+        import os, pathlib, pytest
+
+        @pytest.mark.xdist_group("same")
+        @pytest.mark.parametrize("number", range(6))
+        def test_it(number):
+            (pathlib.Path(__file__).parent / f"{os.getpid()}.process").touch()
+    """
+    (tmp_path / "test_group.py").write_text(textwrap.dedent(module), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "xdist", "-n", "2", "--dist", "loadgroup"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    subprocess.run(command, cwd=tmp_path, env=alone, check=True, capture_output=True)
+
+    assert len(list(tmp_path.glob("*.process"))) == 1
 
 
 def test_importing_the_package_loads_no_driver() -> None:

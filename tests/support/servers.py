@@ -109,5 +109,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def in_one_worker(name: str) -> pytest.MarkDecorator:
-    """Tests marked so run in one process of several, so that a server is started once."""
+    """Tests marked so with one name run in one process of several, so that what they share is started once.
+
+    Modules have names of their own: with one name for all, the other processes would end long before theirs.
+    """
     return pytest.mark.xdist_group(name)

@@ -38,7 +38,7 @@ from tests.support.engines import document
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 USERS = ("publisher", "subscriber", "admin", "worker", "query-worker")
 LAYOUT = Layout(prefix=f"acls-{secrets.token_hex(6)}", intakes=2, frontiers=2, single_broker=True)

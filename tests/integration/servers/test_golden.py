@@ -24,7 +24,7 @@ from tests.support.plain_index import PlainIndex
 from tests.support.servers import in_one_worker
 from tests.support.two_hop_folds import SIGNATURES
 
-pytestmark = [in_one_worker("kafka"), pytest.mark.parametrize("release", RELEASES)]
+pytestmark = [in_one_worker(__name__), pytest.mark.parametrize("release", RELEASES)]
 
 HOPS: tuple[Hop, ...] = ("intake", "frontier")
 RENAMED = {"active": "in_force", "void": "superseded"}  # what older releases called a status

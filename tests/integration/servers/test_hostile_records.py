@@ -28,7 +28,7 @@ from tests.support.cluster import Installed, ServiceCalls, installed, query_work
 from tests.support.engines import document
 from tests.support.servers import in_one_worker, require
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 FORGED_ORIGINS = (b"0/9000000000000000000", b"0/" + b"9" * 32, b"0/" + b"9" * 5000, b"\xff")
 

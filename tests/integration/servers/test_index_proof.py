@@ -22,7 +22,7 @@ from tests.support.engines import document
 from tests.support.servers import in_one_worker
 from tests.support.streams import random_document
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 DOCUMENTS = [document(f"d{n}", topic=str(n)) for n in range(60)]
 

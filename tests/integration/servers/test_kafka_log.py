@@ -27,7 +27,7 @@ from tests.support.kafka_publisher import KafkaPublisher
 from tests.support.servers import in_one_worker
 from tests.support.two_hop_folds import SIGNATURES
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 
 class Connected:

@@ -44,7 +44,7 @@ def test_the_error_of_a_server_that_cannot_start_names_the_reason(local_redis: N
         Redis(tmp_path / "redis", options=("--maxmemory-policy", "noevictoin")).start()
 
 
-@in_one_worker("kafka")
+@in_one_worker(__name__)
 def test_a_broker_starts_again_after_a_kill_and_creates_no_topic_by_accident(local_kafka: None, tmp_path: Path) -> None:
     kafka = Kafka(tmp_path / "kafka")
     kafka.start()
@@ -80,7 +80,7 @@ def test_a_server_ends_with_the_process_that_started_it(local_redis: None, tmp_p
     assert not listens(port)
 
 
-@in_one_worker("kafka")
+@in_one_worker(__name__)
 def test_from_the_shell_both_servers_run_as_long_as_a_command(local_redis: None, local_kafka: None) -> None:
     command = [
         sys.executable,

@@ -16,7 +16,7 @@ from tests.chaos.installation import STREAM_CAR, Installation
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker, require
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 EXAMPLE = ROOT / "docs" / "examples" / "read_changes.py"
 COUNT = 40

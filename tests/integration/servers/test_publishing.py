@@ -27,7 +27,7 @@ from tests.support.engines import document, engine
 from tests.support.servers import in_one_worker
 from tests.support.streams import random_rules, random_stream
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 
 def without_offsets(receipts: Sequence[Receipt]) -> list[Receipt]:

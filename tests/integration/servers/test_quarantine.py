@@ -16,7 +16,7 @@ from tests.support.engines import document
 from tests.support.poison import POISON, fail_on_poison
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 DOCUMENTS = [document("a", topic="rain"), document(POISON, topic="rain"), document("b", topic="sun")]
 QUARANTINED = ("quarantined",)

@@ -14,7 +14,7 @@ from tests.chaos.installation import Installation
 from tests.support.engines import document
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 FEED = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
 

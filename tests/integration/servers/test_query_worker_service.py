@@ -15,7 +15,7 @@ from tests.support.cluster import Installed, ServiceCalls, installed, query_work
 from tests.support.engines import OTHER_RULESET, document
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 DOCUMENTS = [document(f"d{n}", topic=str(n)) for n in range(30)]  # each in a scope of its own
 

@@ -20,7 +20,7 @@ from tests.support.cluster import INTAKES, Installed, ServiceCalls, installed, q
 from tests.support.engines import document
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 CORRECTED = encode(document("corrected", topic="tea"))
 

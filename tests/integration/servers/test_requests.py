@@ -17,7 +17,7 @@ from tests.support.either_service import served
 from tests.support.http_service import TOKEN
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 FAILURE = "Unsupported"
 # Their answers report what an unsupported request has done.

@@ -15,7 +15,7 @@ from stream_car.cli import main
 from stream_car.errors import StreamCarError, UnsafeSettings
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 
 @pytest.fixture

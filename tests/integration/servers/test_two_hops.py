@@ -36,7 +36,7 @@ from tests.support.plain_index import PlainIndex
 from tests.support.servers import in_one_worker
 from tests.support.two_hop_folds import SIGNATURES
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 FEED = Path(stream_car.__file__).parent / "demo" / "feed.jsonl"
 PARTITIONS = Partitions(intakes=2, frontiers=3)

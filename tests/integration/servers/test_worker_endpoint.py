@@ -17,7 +17,7 @@ from tests.chaos.workers import Worker
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 ALL = {("intake", str(n)) for n in range(PARTITIONS.intakes)} | {
     ("frontier", str(n)) for n in range(PARTITIONS.frontiers)

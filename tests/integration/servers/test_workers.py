@@ -12,7 +12,7 @@ from tests.chaos.installation import Installation
 from tests.chaos.workers import until
 from tests.support.servers import in_one_worker
 
-pytestmark = in_one_worker("kafka")
+pytestmark = in_one_worker(__name__)
 
 
 async def test_a_killed_worker_is_replaced_and_one_that_is_stopped_leaves_no_repeat(
