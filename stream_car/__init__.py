@@ -99,6 +99,7 @@ if _typing.TYPE_CHECKING:
     from stream_car.api.subscription import Subscription as Subscription
     from stream_car.api.subscription_aio import AsyncSubscription as AsyncSubscription
     from stream_car.client.aio import AsyncClient as AsyncClient
+    from stream_car.client.consumer import Consumer as Consumer
     from stream_car.client.sync import Client as Client
     from stream_car.local.engine import Engine as Engine
     from stream_car.ports import Encoder as Encoder
@@ -108,6 +109,7 @@ _LATER = {  # what loads drivers, or is rarely used
     "AsyncClient": "client.aio",
     "AsyncSubscription": "api.subscription_aio",
     "Client": "client.sync",
+    "Consumer": "client.consumer",
     "Encoder": "ports",
     "Engine": "local.engine",
     "Settings": "ranking.settings",

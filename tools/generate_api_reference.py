@@ -28,7 +28,9 @@ All calls are the same for an [`Engine`](#engine) in this process and for a [`Cl
 SECTIONS = {
     "Open or connect": ("open", "connect", "connect_async"),
     "Calls": (),
-    "Engines, clients and subscriptions": (*("Engine", "Client", "AsyncClient", "Subscription", "AsyncSubscription"),),
+    "Engines, clients and subscriptions": (
+        *("Engine", "Client", "AsyncClient", "Subscription", "AsyncSubscription", "Consumer"),
+    ),
     "Documents and receipts": (
         *(
             "NewDocument",
@@ -78,13 +80,13 @@ SECTIONS = {
 CALLS = "stream_car.api.calls"
 ARGUMENTS = {  # types of arguments that are not exported, by module
     "stream_car.codec.publishable": ("Publishable", "Publishables"),
-    "stream_car.api.arguments": ("ScopeArgument", "RulesArgument"),
+    "stream_car.api.arguments": ("ScopeArgument", "ScopesArgument", "RulesArgument"),
     "stream_car.api.calls": ("Revisions",),
     "stream_car.subscriptions.events": ("View",),
     "stream_car.processing.effects": ("Future",),
 }
 ALIASES = ("stream_car.queries.answers", "stream_car.subscriptions.events", "stream_car.processing.effects")
-WITH_CONSTRUCTOR = ("Client", "AsyncClient")
+WITH_CONSTRUCTOR = ("Client", "AsyncClient", "Consumer")
 WIDTH = 100
 NUMBERS = (int, float)
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -25,7 +25,7 @@ class Subscription:
 
     def __init__(self, calls: "Calls", request: r.Subscribe, bookmark: Bookmark) -> None:
         self._calls = calls
-        self._request = request
+        self.request = request
         self._bookmark = bookmark
         self._stream: Generator[Event, None, None] | None = None
 
@@ -33,6 +33,10 @@ class Subscription:
     def cursor(self) -> str | None:
         """The cursor of the last event that was dealt with."""
         return self._bookmark.cursor
+
+    def continued(self, cursor: str | None) -> "Subscription":
+        """Return the same subscription from a cursor on, or without one from its beginning."""
+        return Subscription(self._calls, self.request, Bookmark(cursor, None))
 
     def __iter__(self) -> "Subscription":
         return self
@@ -70,8 +74,8 @@ class Subscription:
     def _begin(self) -> Generator[Event, None, None]:
         """Open the stream. Without a snapshot, a cursor and `since`, it begins at the last change so far."""
         if self._stream is None:
-            begins_now = self._request.snapshot is False and self._request.since is None
+            begins_now = self.request.snapshot is False and self.request.since is None
             if begins_now and self._bookmark.cursor is None:
                 self._bookmark.cursor = self._calls.status().cursor
-            self._stream = self._calls._events(self._request, self._bookmark)
+            self._stream = self._calls._events(self.request, self._bookmark)
         return self._stream
