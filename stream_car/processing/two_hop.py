@@ -264,40 +264,33 @@ class FrontierFold:
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def read(self, record: Record) -> FrontierRecord:
-        """Decode a record of the placements log. It is `None` if it is foreign: not of this generation, or not signed.
+        """Decode a record of the placements log. It is `None` if it is foreign.
 
-        An error is returned if the record is signed and has values that no worker writes.
+        Foreign is what is not of this generation, what is not signed, and a copy in another partition than that of its
+        scope. An error is returned if the record is signed and has values that no worker writes.
 
         Raises:
-            Halted: the record is signed and has another format (`format`), or it is in the wrong partition
-                (`partitions`).
+            Halted: the record is signed and has another format (`format`).
         """
         if self._signatures.is_signed(PLACEMENTS, record):
             try:
-                decoded = decode_placement(record.value, self.generation)
-                self._require_home(decoded)
+                return self._decode(record)
             except ValueError as error:
                 return error
-            return decoded
         if not self._signatures.is_older(PLACEMENTS, self.shard, record.offset):
             return None
         try:
-            decoded = decode_placement(record.value, self.generation)
-            self._require_home(decoded)
+            return self._decode(record)
         except (ValueError, Halted):  # an older worker wrote no such record
             return None
-        return decoded
 
-    def _require_home(self, decoded: PlacementRecord | WatermarkRecord | None) -> None:
-        if decoded is None:
-            return
-        if decoded.shard >= self.partitions.intakes:
+    def _decode(self, record: Record) -> PlacementRecord | WatermarkRecord | None:
+        decoded = decode_placement(record.value, self.generation)
+        if decoded is not None and decoded.shard >= self.partitions.intakes:
             raise ValueError(f"There is no intake shard {decoded.shard}.")
-        if isinstance(decoded, PlacementRecord):
-            home = self.partitions.of_scope(decoded.scope.encode())
-            if home != self.shard:
-                reason = f"A placement in {decoded.scope!r} is in partition {self.shard}, but it belongs in {home}."
-                raise Halted("partitions", reason)
+        if isinstance(decoded, PlacementRecord) and self.partitions.of_scope(decoded.scope.encode()) != self.shard:
+            return None
+        return decoded
 
     def keys_needed(self, decoded: FrontierRecord) -> list[bytes]:
         """Return the key of the placement's scope."""

@@ -10,15 +10,16 @@ from pathlib import Path
 from msgspec.structs import fields
 
 from deploy.local import Kafka, Redis
-from tests.chaos.mishaps import SESSION_S, SHORT_SESSIONS, Chaos, Dose
+from tests.chaos.run import SESSION_S, SHORT_SESSIONS, Chaos, Dose
 
 
 def main() -> None:
     """Run it and print the verdict."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     counted = [field.name for field in fields(Dose) if field.type is int]
+    defaults = {field.name: field.default for field in fields(Dose)}
     for name in (*counted, "seed"):
-        parser.add_argument(f"--{name}", type=int, default=0, metavar="N")
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=defaults.get(name, 0), metavar="N")
     parser.add_argument("--session", type=float, default=SESSION_S, metavar="SECONDS", help="of the consumer group")
     arguments = vars(parser.parse_args())
     folder = Path(tempfile.mkdtemp(prefix="stream-car-chaos-"))
@@ -36,7 +37,9 @@ def main() -> None:
     print(
         f"All as defined, after {time.monotonic() - begin:.0f} s: {verdict.acknowledged} acknowledged of "
         f"{verdict.inputs} inputs, {verdict.changes} changes, {verdict.repeats} repeats, {verdict.rejected} rejected; "
-        f"{chaos.deaths} workers died while they had shards; deaths by point: {chaos.reached}"
+        f"{chaos.mishaps.deaths} workers died while they had shards; deaths by point: {chaos.mishaps.reached}; "
+        f"{chaos.prober.sampled} answers sampled during the faults: {dict(sorted(chaos.prober.answers.items()))}; "
+        f"{chaos.compared} compared at rest, {chaos.marked} marked after history was lost"
     )
 
 

@@ -1,26 +1,22 @@
-"""What happens to an installation while documents arrive: faults of workers, of Redis and of the broker."""
+"""What happens to an installation while documents arrive: faults of workers, servers and publishers."""
 
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
-from msgspec import Struct
-
 from deploy.local import Kafka, Redis
+from stream_car.ports import Message, Record
+from tests.chaos import hostile
 from tests.chaos.doomed import POINTS
-from tests.chaos.installation import Installation
-from tests.chaos.judge import Verdict
+from tests.chaos.fleet import Fleet
+from tests.chaos.installation import PARTITIONS, Installation
 from tests.chaos.workers import Worker
 from tests.simulation.world import Violation
 
-SESSION_S = 3.0  # the shipped session of workers
-SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}  # a setting of brokers, whose default allows none below 6 s
 WORKERS = 3
 CUT_MAX = 1 << 16
-REST_S = 150.0
 ASSIGNED_S = 60.0  # how long to wait for a worker with shards
 AT_POINT_S = 12.0  # how long to wait until a doomed worker reaches its point
 POINT_NUMBER_MAX = 3
@@ -28,104 +24,55 @@ FROZEN_SESSIONS = 1.3  # how long a frozen worker stands still, in sessions
 FULL_S = 3.0
 CHURN_S = 3.0
 CHURNS = 4
-DOCUMENTS, PUBLISH_S = 20, 0.4
+BLACKOUT_S = 1.5
+HOSTILE = 30  # records of each kind per topic
+GENUINE_MAX = 500  # of the newest records, from which forgeries and copies are made
+
+Mishap = Callable[[], Awaitable[None]]
 
 
-class Dose(Struct, frozen=True, kw_only=True):
-    """How often each fault happens. `kills` happen anywhere, `points` at the named points in turn."""
-
-    kills: int = 0
-    points: int = 0
-    freezes: int = 0
-    ends: int = 0
-    churns: int = 0
-    cuts: int = 0
-    wipes: int = 0
-    fulls: int = 0
-    brokers: int = 0
-    pause_s: float = 1.5
-
-
-class Chaos:
-    """One run. The seed decides which faults happen, not when. `session_s` is that of the consumer group."""
+class Mishaps:
+    """The faults. `losses` counts how often Redis may have lost state, `deaths` workers that died with shards."""
 
     def __init__(
         self,
         kafka: Kafka,
         redis: Redis,
-        folder: Path,
-        seed: int,
+        installation: Installation,
+        random: Random,
         report: Callable[[str], None],
-        *,
-        session_s: float = SESSION_S,
+        session_s: float,
     ) -> None:
         self.kafka, self.redis = kafka, redis
-        self.random = Random(seed)
-        self.installation = Installation(kafka.address, redis.url, folder)
-        self.installation.worker_options = ["--session-timeout", f"{session_s:g}"]
-        self.deaths = 0  # of workers that had shards
+        self.installation = installation
+        self.fleet = Fleet(installation)
+        self.losses = 0
+        self.deaths = 0
         self.reached: dict[str, int] = {}  # deaths by point
+        self.random = random
         self._session_s = session_s
         self._points = list(POINTS)
+        random.shuffle(self._points)
         self._report = report
         self._thawing: set[asyncio.Task[None]] = set()
 
-    async def run(self, dose: Dose) -> Verdict:
-        """Let all faults happen, then compare with the definitions. Raises `Violation`."""
-        mishaps = self._mishaps(dose)
-        async with self.installation.open() as installation:
-            self._replace()
-            await installation.workers[0].assigned()
-            publishing = asyncio.create_task(self._publish())
-            try:
-                for number, mishap in enumerate(mishaps, 1):
-                    await asyncio.sleep(self.random.random() * dose.pause_s)
-                    self._report(f"{number} of {len(mishaps)}: {mishap.__name__.strip('_')}")
-                    await mishap()
-                    self._replace()
-            finally:
-                publishing.cancel()
-                [result] = await asyncio.gather(publishing, return_exceptions=True)
-                await asyncio.gather(*self._thawing)
-            if not isinstance(result, asyncio.CancelledError):
-                raise AssertionError("publishing ended") from result
-            return await installation.judge(REST_S)
+    async def settle(self) -> None:
+        """Return when every frozen worker continues."""
+        await asyncio.gather(*self._thawing)
 
-    def _mishaps(self, dose: Dose) -> list[Callable[[], Awaitable[None]]]:
-        counts: list[tuple[Callable[[], Awaitable[None]], int]] = [
-            (self.kill, dose.kills),
-            (self.kill_at_a_point, dose.points),
-            (self.freeze, dose.freezes),
-            (self.end, dose.ends),
-            (self.rebalance, dose.churns),
-            (self.cut, dose.cuts),
-            (self.wipe, dose.wipes),
-            (self.fill, dose.fulls),
-            (self.restart_broker, dose.brokers),
-        ]
-        mishaps = [mishap for mishap, count in counts for _ in range(count)]
-        self.random.shuffle(mishaps)
-        self.random.shuffle(self._points)
-        return mishaps
-
-    async def _publish(self) -> None:
-        while True:
-            await self.installation.publish(DOCUMENTS)
-            await asyncio.sleep(PUBLISH_S)
-
-    def _replace(self) -> None:
+    def replace(self) -> None:
         """Start workers in place of those that ended, as a supervisor does."""
         for _ in range(WORKERS - len(self._running())):
             self.installation.doomed()
 
     def _running(self) -> list[Worker]:
-        return [worker for worker in self.installation.workers if worker.is_running]
+        return [worker for worker in self.installation.processing if worker.is_running]
 
     async def _worker_with_shards(self) -> Worker:
         """Return a worker that has shards. Raises `Violation` if the group assigns none for long."""
         deadline = asyncio.get_running_loop().time() + ASSIGNED_S
         while True:
-            self._replace()
+            self.replace()
             candidates = [worker for worker in self._running() if worker.shards and not worker.is_frozen]
             if candidates:
                 return self.random.choice(candidates)
@@ -191,6 +138,7 @@ class Chaos:
 
     async def cut(self) -> None:
         """Kill Redis, cut off the end of its file, start it, kill it and start it again."""
+        self.losses += 1
         self.redis.kill()
         [newest] = sorted((self.redis.folder / "appendonlydir").glob("*.incr.aof"))[-1:]
         size = newest.stat().st_size
@@ -200,24 +148,96 @@ class Chaos:
         await asyncio.sleep(self.random.random())
         self.redis.kill()
         await asyncio.to_thread(self.redis.start)
+        self.losses += 1
 
     async def wipe(self) -> None:
         """Delete everything that Redis has."""
+        self.losses += 1
         self.redis.kill()
         shutil.rmtree(self.redis.folder / "appendonlydir")
         await asyncio.to_thread(self.redis.start)
+        self.losses += 1
 
     async def fill(self) -> None:
         """Let Redis run out of memory for a while."""
-        await asyncio.to_thread(self._configure, "maxmemory", "1mb")
+        await asyncio.to_thread(self._redis_cli, "config", "set", "maxmemory", "1mb")
         await asyncio.sleep(FULL_S)
-        await asyncio.to_thread(self._configure, "maxmemory", "0")
-
-    def _configure(self, setting: str, value: str) -> None:
-        command = ["redis-cli", "-p", str(self.redis.port), "config", "set", setting, value]
-        subprocess.run(command, check=True, capture_output=True)
+        await asyncio.to_thread(self._redis_cli, "config", "set", "maxmemory", "0")
 
     async def restart_broker(self) -> None:
         """Kill the broker and start it again."""
         self.kafka.kill()
         await asyncio.to_thread(self.kafka.start)
+
+    def _redis_cli(self, *words: str) -> str:
+        command = ["redis-cli", "-p", str(self.redis.port), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    async def flush(self) -> None:
+        """Delete everything that Redis has, while it runs and all use it."""
+        self.losses += 1
+        await asyncio.to_thread(self._redis_cli, "flushall")
+        self.losses += 1
+
+    async def drop(self) -> None:
+        """Delete the state of a shard, as the runbook does, while its worker works."""
+        self.losses += 1
+        hop = self.random.choice(("intake", "frontier"))
+        shard = self.random.randrange(PARTITIONS.intakes if hop == "intake" else PARTITIONS.frontiers)
+        await asyncio.to_thread(self._redis_cli, "unlink", f"{{{self.installation.layout.prefix}.{hop}:{shard}}}")
+        self.losses += 1
+
+    async def blackout(self) -> None:
+        """Kill all workers, delete the state of some shards, and let query workers answer without them for a while."""
+        for worker in self._running():
+            self.deaths += worker.shards > 0
+            worker.kill()
+        if self.random.random() < 0.3:
+            await self.flush()
+        else:
+            for _ in range(2):
+                await self.drop()
+        await asyncio.sleep(BLACKOUT_S)
+
+    async def kill_query_worker(self) -> None:
+        """Kill a query worker; another one takes its place, with or without its index."""
+        victim = self.random.choice(self.fleet.members)
+        if victim.process is not None:
+            victim.process.kill()
+
+    async def end_query_worker(self) -> None:
+        """End a query worker in order. Raises `Violation` if its exit code is not 0."""
+        victim = self.random.choice(self.fleet.members)
+        if victim.process is None:
+            return
+        listens = '"url"' in victim.process.output()
+        code = await victim.process.stop()
+        if listens and code:
+            raise Violation(f"a query worker ended with code {code} after SIGTERM; see {victim.process.log}")
+
+    async def send_garbage(self) -> None:
+        """Write arbitrary bytes to every partition of every topic."""
+        await self._to_every_topic(lambda topic, genuine: [hostile.garbage(self.random) for _ in range(HOSTILE)])
+
+    async def forge(self) -> None:
+        """Write records with forged headers, and copies of genuine records, to every partition of every topic."""
+        generation = self.installation.generation
+
+        def records(topic: str, genuine: Sequence[Record]) -> list[Message]:
+            forged = [hostile.forgery(self.random, topic, genuine, generation) for _ in range(HOSTILE)]
+            return forged + hostile.copies(self.random, genuine, HOSTILE)
+
+        await self._to_every_topic(records)
+
+    async def _to_every_topic(self, records: Callable[[str, Sequence[Record]], list[Message]]) -> None:
+        installation = self.installation
+        counts = {"documents": PARTITIONS.intakes, "rejected": 1, "keys": 1}
+        for topic in hostile.TOPICS:
+            partitions = range(counts.get(topic, PARTITIONS.frontiers))
+            genuine = [
+                record
+                for partition in partitions
+                for record in await installation.newest_records(topic, partition, GENUINE_MAX)
+            ]
+            for partition in partitions:
+                await installation.send(partition, records(topic, genuine), topic)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deploy.local import Kafka, Redis
-from tests.chaos.mishaps import SHORT_SESSIONS, Chaos, Dose
+from tests.chaos.run import SHORT_SESSIONS, Chaos, Dose
 from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker("chaos")
@@ -26,7 +26,7 @@ async def test_after_faults_of_workers_redis_and_the_broker_everything_equals_th
     finally:
         kafka.kill()
         redis.kill()
-    assert chaos.deaths >= 20, reports
-    assert len(chaos.reached) >= 8, reports
+    assert chaos.mishaps.deaths >= 20, reports
+    assert len(chaos.mishaps.reached) >= 8, reports
     assert verdict.changes > 500
     assert verdict.acknowledged > 500

@@ -79,6 +79,19 @@ class Reference:
         return self.events[oseq - 1] if oseq <= len(self.events) else None
 
 
+def events_of(fold: FoldProtocol[R, E], records: Sequence[Record]) -> list[Emission]:
+    """Return the events of an uninterrupted run over a log, of which only the last state is kept."""
+    state = State()
+    events: list[Emission] = []
+    for record in records:
+        read = fold.read(record)
+        for key in fold.keys_needed(read):
+            state.setdefault(key, None)
+        effects = _driven(state, fold.apply(state, read))
+        events += fold.emit(read, effects, len(events) + 1)
+    return events
+
+
 def _driven(state: State, steps: Generator[list[bytes], None, E]) -> E:
     while True:
         try:

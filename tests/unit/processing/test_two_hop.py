@@ -232,13 +232,12 @@ def test_a_placement_that_is_older_than_the_key_counts_as_it_did() -> None:
     assert frontier.apply(event.value, is_signed=False)
 
 
-def test_a_placement_in_the_wrong_partition_halts_the_shard() -> None:
+def test_a_copy_of_a_placement_in_another_partition_is_foreign() -> None:
     [event] = Intake().apply(record(5, document(ids_of(0)[0], topic=topic_of(1))))
+    frontier = Frontier(shard=0)
 
-    with pytest.raises(Halted) as caught:
-        Frontier(shard=0).apply(event.value)
-
-    assert caught.value.code == "partitions"
+    assert frontier.apply(event.value) == []
+    assert (frontier.header.foreign, frontier.header.oseqs) == (1, [0, 0])
 
 
 def test_rules_partitions_and_the_future_make_another_generation() -> None:
