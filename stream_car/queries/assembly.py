@@ -128,7 +128,7 @@ async def groups_of(snapshot: Snapshot, index: AnchorIndex, walks: Sequence[Walk
     for walk, path_to in zip(walks, paths, strict=True):
         names[walk.anchor] = None
         names |= dict.fromkeys((*path_to, *(step.id for path in path_to.values() for step in path)))
-    fates = await read_fates(snapshot, index, names)
+    fates = await read_fates(snapshot, index, names, map(reasons_of, walks))
     return [_group_of(walk, path_to, fates, amendments) for walk, path_to in zip(walks, paths, strict=True)]
 
 

@@ -5,7 +5,6 @@ import pytest
 from msgspec import structs
 
 from stream_car.codec.placements import PlacementRecord, decode_placement, encode_watermark
-from stream_car.errors import Halted
 from stream_car.ports import Message, Record
 from stream_car.processing.fold import NOT_KEPT, REJECTED, TICK
 from stream_car.processing.partitions import Partitions
