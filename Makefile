@@ -6,7 +6,8 @@
 #   make format   let ruff lay the code out
 #   make servers  install what the tests of Kafka and Redis run on (Debian)
 #   make stack    everything on this machine, Kafka, Redis and workers, to play with
-#   make chaos    workers, Redis and the broker killed, frozen, cut and filled over and over, and all compared, half an hour
+#   make chaos    workers, query workers and servers killed, frozen, wiped, cut and filled, hostile records on all topics;
+#                 questions meanwhile, and every answer compared with the local engine after each phase; half an hour
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
@@ -61,7 +62,9 @@ stack: $(VENV)/.installed-dev
 	$(BIN)/python -m deploy.local stack
 
 chaos: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.chaos --kills 140 --points 60 --freezes 10 --ends 10 --churns 5 --cuts 20 --wipes 3 --fulls 5 --brokers 5
+	$(BIN)/python -m tests.chaos --documents 40000 --phases 5 --pause 8 --kills 30 --points 44 --freezes 6 --ends 5 --churns 3 \
+		--cuts 10 --wipes 3 --fulls 4 --brokers 5 --flushes 12 --drops 20 --blackouts 8 --query-kills 25 --query-ends 5 \
+		--garbage 10 --forgeries 10 --retirements 3
 
 simulate: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.simulation.two_hops --seeds 0 20000 --processes 2

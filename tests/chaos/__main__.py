@@ -1,4 +1,4 @@
-"""Run chaos: `python -m tests.chaos --kills 130 --points 70 --cuts 20 --wipes 3 --brokers 5 [--seed N]`."""
+"""Run chaos: `python -m tests.chaos --documents 8000 --kills 10 --flushes 5 --query-kills 5 [--seed N]`."""
 
 import argparse
 import asyncio
@@ -21,6 +21,7 @@ def main() -> None:
     for name in (*counted, "seed"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=defaults.get(name, 0), metavar="N")
     parser.add_argument("--session", type=float, default=SESSION_S, metavar="SECONDS", help="of the consumer group")
+    parser.add_argument("--pause", type=float, default=1.5, metavar="SECONDS", help="at most, between two faults")
     arguments = vars(parser.parse_args())
     folder = Path(tempfile.mkdtemp(prefix="stream-car-chaos-"))
     kafka, redis = Kafka(folder / "kafka", properties=SHORT_SESSIONS), Redis(folder / "redis")
@@ -30,7 +31,9 @@ def main() -> None:
     try:
         redis.start()
         kafka.start()
-        verdict = asyncio.run(chaos.run(Dose(**{name: arguments[name] for name in counted})))
+        verdict = asyncio.run(
+            chaos.run(Dose(**{name: arguments[name] for name in counted}, pause_s=arguments["pause"]))
+        )
     finally:
         kafka.kill()
         redis.kill()

@@ -5,7 +5,7 @@ engine. During the faults, no answer may be stale, wrong or empty without saying
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from deploy.local import Kafka, Redis
 from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
+from stream_car.cluster.cancel import cancel
 from tests.chaos.fleet import Member
 from tests.chaos.installation import PARTITIONS, Installation
 from tests.chaos.judge import Verdict
@@ -39,7 +40,6 @@ LOOK_S = 0.1
 PUBLISH_S = 0.1
 PUBLISHED_S = 120.0  # how long publishers may take to get their last receipts after the faults
 VIOLATIONS_MAX = 10
-CANCEL_S = 1.0
 
 
 class Dose(Struct, frozen=True, kw_only=True):
@@ -251,8 +251,4 @@ class Work:
 
     async def cancel(self) -> None:
         """End all."""
-        running: Collection[asyncio.Task[None]] = self._tasks
-        while running:
-            for task in running:
-                task.cancel()  # again: clients of HTTP and Redis have been seen to swallow it
-            _, running = await asyncio.wait(running, timeout=CANCEL_S)
+        await cancel(*self._tasks)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from stream_car import InvalidRequest, Retraction
 from stream_car.codec import encode
@@ -144,6 +145,18 @@ def test_a_missing_successor_is_named() -> None:
         (),
         ["elsewhere"],
     )
+
+
+@in_the_gate
+def test_why_a_document_does_not_hold_is_told_alike_whatever_else_is_asked() -> None:
+    denial = replace(document("x", "denial", at=2, topic="tea", superseded_by=("elsewhere",)), title="The denial")
+    documents = [document("a", at=1, topic="tea"), denial]
+
+    [alone] = resolved(documents, "a")
+    together, _ = resolved(documents, "a", "x")
+
+    assert alone == together
+    assert alone.outcome_text.endswith("The denial")
 
 
 def test_no_anchor_is_a_reason() -> None:
