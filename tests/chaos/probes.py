@@ -21,7 +21,7 @@ from stream_car.queries.read_options import MinRevision
 from tests.chaos import questions
 from tests.chaos.documents import random_statement
 from tests.chaos.fleet import Fleet, Member
-from tests.chaos.questions import Asked, Sample
+from tests.chaos.questions import Question, Sample
 from tests.simulation.two_hops.truth import Known
 from tests.simulation.world import bytes_of
 
@@ -45,7 +45,7 @@ class Probe:
         self.steps: list[tuple[int, Statement]] = [(partitions.of_id(each.id), each) for each in statements]
         self.sent = self.acknowledged = 0
         self.known_by: dict[tuple[int, int], Counts] = {}  # what a start of a query worker must know
-        self.shown: dict[tuple[int, int, Asked], Counts] = {}
+        self.shown: dict[tuple[int, int, Question], Counts] = {}
         self._known: dict[Counts, Known] = {}
 
     def counts(self, steps: int) -> Counts:
@@ -81,19 +81,19 @@ class Probe:
         latest = {statement.id: n + 1 for n, (_, statement) in enumerate(self.steps[: self.acknowledged])}
         return tuple(MinRevision(id=name, revision=revision) for name, revision in latest.items())
 
-    def question(self, random: Random) -> Asked:
+    def question(self, random: Random) -> Question:
         """Return a question about what was published so far."""
         kind = random.choice(questions.KINDS)
         documents = [each for _, each in self.steps if isinstance(each, Document)]
         if kind == "query" or not documents:
-            return Asked("query", self.world)
+            return Question("query", self.world)
         document = random.choice(documents)
         scopes = self.ruleset.scopes(document)
         if kind in questions.ABOUT_SCOPES:
-            return Asked(kind, random.choice(scopes)) if scopes else Asked("resolve", document.id)
-        return Asked(kind, document.id)
+            return Question(kind, random.choice(scopes)) if scopes else Question("resolve", document.id)
+        return Question(kind, document.id)
 
-    def explains(self, asked: Asked, gist: object, low: Counts, high: Counts) -> Counts | None:
+    def explains(self, question: Question, gist: object, low: Counts, high: Counts) -> Counts | None:
         """Return the lowest prefixes between two by which the definition says this, or `None` if there are none."""
         ranges = [range(first, max(first, last) + 1) for first, last in zip(low, high, strict=True)]
         cuts = list(itertools.product(*ranges))
@@ -101,8 +101,8 @@ class Probe:
             cut
             for cut in cuts
             if any(
-                gist == questions.expected(asked, self.known(indexed), self.known(cut), self.ruleset)
-                for indexed in (cuts if asked.kind == "query" else [cut])
+                gist == questions.expected(question, self.known(indexed), self.known(cut), self.ruleset)
+                for indexed in (cuts if question.kind == "query" else [cut])
             )
         ]
         return tuple(map(min, zip(*matches, strict=True))) if matches else None
@@ -171,63 +171,64 @@ class Prober:
                 await self._sample(self._random.choice(recent), member)
 
     async def _sample(self, probe: Probe, member: Member | None) -> None:
-        asked = probe.question(self._random)
-        has_after = asked.kind in questions.WITH_AFTER and (member is None or self._random.random() < 0.3)
+        question = probe.question(self._random)
+        has_after = question.kind in questions.WITH_AFTER and (member is None or self._random.random() < 0.3)
         if member is None and not has_after:
             return
         client = member.client if member is not None else self._fleet.proxy
         start = member.starts if member is not None else 0
         key = (member.number, start) if member is not None else (-1, 0)
         low = probe.known_by.get(key, (0,) * self._partitions.intakes)
-        low = tuple(map(max, low, probe.shown.get((*key, asked), low)))
+        low = tuple(map(max, low, probe.shown.get((*key, question), low)))
         if has_after:
             low = tuple(map(max, low, probe.counts(probe.acknowledged)))
         assert client is not None
-        sample = await self._ask(client, asked, probe.after() if has_after else ())
+        sample = await self._ask(client, question, probe.after() if has_after else ())
         if sample is None:
             return
         if member is not None and member.starts != start:
-            self.answers[f"{asked.kind} of a process that ended"] += 1
+            self.answers[f"{question.kind} of a process that ended"] += 1
             return
         if sample.is_marked:
-            self.answers[f"{asked.kind} marked"] += 1
+            self.answers[f"{question.kind} marked"] += 1
             return
-        cut = probe.explains(asked, sample.gist, low, probe.counts(probe.sent))
+        cut = probe.explains(question, sample.gist, low, probe.counts(probe.sent))
         if cut is None:
-            self.answers[f"{asked.kind} WRONG"] += 1
-            self.violations.append(self._describe(probe, asked, sample, low, has_after, member))
+            self.answers[f"{question.kind} WRONG"] += 1
+            self.violations.append(self._describe(probe, question, sample, low, has_after, member))
             return
-        self.answers[f"{asked.kind} right"] += 1
+        self.answers[f"{question.kind} right"] += 1
         if member is not None:
-            probe.shown[*key, asked] = cut
+            probe.shown[*key, question] = cut
 
     def _describe(
-        self, probe: Probe, asked: Asked, sample: Sample, low: Counts, has_after: bool, member: Member | None
+        self, probe: Probe, question: Question, sample: Sample, low: Counts, has_after: bool, member: Member | None
     ) -> str:
         high = probe.counts(probe.sent)
         wanted = [
-            questions.expected(asked, probe.known(cut), probe.known(cut), self._ruleset)
+            questions.expected(question, probe.known(cut), probe.known(cut), self._ruleset)
             for cut in dict.fromkeys((low, high))
         ]
         who = f"query worker {member.number}" if member is not None else "the proxy"
+        who += " with after" if has_after else ""
         return (
-            f"{who}{' with after' if has_after else ''}: {asked.kind} {asked.subject} is {sample.gist}, and should be "
+            f"{who}: {question.kind} {question.subject} is {sample.gist}, and should be "
             f"{wanted[0]} as of {low} or {wanted[-1]} as of {high}; steps: "
             + ", ".join(f"{partition}:{bytes_of(each).decode()}" for partition, each in probe.steps[: probe.sent])
         )
 
-    async def _ask(self, client: AsyncClient, asked: Asked, after: Sequence[MinRevision]) -> Sample | None:
+    async def _ask(self, client: AsyncClient, question: Question, after: Sequence[MinRevision]) -> Sample | None:
         try:
-            return await questions.ask(client, asked, after)
+            return await questions.ask(client, question, after)
         except (Unavailable, NotVisible, Overloaded) as error:
-            self.answers[f"{asked.kind} {_code(error)}"] += 1
+            self.answers[f"{question.kind} {_code(error)}"] += 1
         except InvalidRequest as error:
-            self.answers[f"{asked.kind} {error.code}"] += 1
+            self.answers[f"{question.kind} {error.code}"] += 1
             if error.code not in TEMPORARY:
-                self.violations.append(f"{asked.kind} {asked.subject}: {error.code}: {error}")
+                self.violations.append(f"{question.kind} {question.subject}: {error.code}: {error}")
         except StreamCarError as error:
-            self.answers[f"{asked.kind} {type(error).__name__}"] += 1
-            self.violations.append(f"{asked.kind} {asked.subject}: {type(error).__name__}: {error}")
+            self.answers[f"{question.kind} {type(error).__name__}"] += 1
+            self.violations.append(f"{question.kind} {question.subject}: {type(error).__name__}: {error}")
         return None
 
     @property

@@ -23,7 +23,7 @@ Gist = object
 A = TypeVar("A")
 
 
-class Asked(Struct, frozen=True):
+class Question(Struct, frozen=True):
     """A kind of question, and its subject: an id, a scope or the name of a world."""
 
     kind: str
@@ -37,14 +37,14 @@ class Sample(Struct, frozen=True):
     is_marked: bool
 
 
-async def ask(calls: AsyncCalls, asked: Asked, after: Sequence[MinRevision] = ()) -> Sample:
+async def ask(calls: AsyncCalls, question: Question, after: Sequence[MinRevision] = ()) -> Sample:
     """Ask, and return what the answer says."""
-    return await _READERS[asked.kind](calls, asked.subject, after)
+    return await _READERS[question.kind](calls, question.subject, after)
 
 
-def expected(asked: Asked, indexed: Known, known: Known, ruleset: Ruleset) -> Gist:
+def expected(question: Question, indexed: Known, known: Known, ruleset: Ruleset) -> Gist:
     """Return what an answer must say as of `known`; the text index may be of another moment, `indexed`."""
-    return _EXPECTED[asked.kind](asked.subject, indexed, known, ruleset)
+    return _EXPECTED[question.kind](question.subject, indexed, known, ruleset)
 
 
 async def _resolve(calls: AsyncCalls, subject: str, after: Sequence[MinRevision]) -> Sample:
@@ -128,7 +128,7 @@ async def _query(calls: AsyncCalls, subject: str, after: Sequence[MinRevision]) 
     return Sample(results, is_marked(answer))
 
 
-def _found(_: str, indexed: Known, known: Known, __: Ruleset) -> Gist:
+def _results(_: str, indexed: Known, known: Known, __: Ruleset) -> Gist:
     anchors = [name for name in known.corpus if name in indexed.corpus]
     controlling = {name for anchor in anchors for name in known.controlling(anchor)}
     return frozenset((name, known.corpus[name].revision) for name in controlling)
@@ -172,7 +172,7 @@ _EXPECTED: Mapping[str, Callable[[str, Known, Known, Ruleset], Gist]] = {
     "get": _looked_up,
     "frontier": _front,
     "history": _members,
-    "query": _found,
+    "query": _results,
     "check": _is_absent,
 }
 WITH_AFTER = frozenset({"resolve", "get", "query", "check"})  # these take `min_revisions`

@@ -16,7 +16,7 @@ from stream_car.errors import InvalidRequest, NotVisible, Unavailable
 from tests.chaos import questions
 from tests.chaos.fleet import Fleet, Member
 from tests.chaos.installation import PARTITIONS, Installation
-from tests.chaos.questions import Asked
+from tests.chaos.questions import Question
 from tests.chaos.twin import Twin
 from tests.simulation.two_hops.truth import Inputs
 from tests.simulation.world import Violation
@@ -104,9 +104,9 @@ class Retirement:
                 raise Violation(f"query worker {member.number} is ready although history is lost")
         scope = self._random.choice(["x=1", "y=2", "x=1, y=2", "record=r1", "x=none"])
         for kind in questions.KINDS:
-            asked = Asked(kind, scope if kind in questions.ABOUT_SCOPES else f"n{self._random.randrange(60)}")
+            question = Question(kind, scope if kind in questions.ABOUT_SCOPES else f"n{self._random.randrange(60)}")
             try:
-                sample = await questions.ask(member.client, asked)
+                sample = await questions.ask(member.client, question)
             except (Unavailable, NotVisible):
                 continue
             except InvalidRequest as error:
@@ -114,7 +114,7 @@ class Retirement:
                     continue
                 raise
             if not sample.is_marked:
-                raise Violation(f"query worker {member.number}: {asked} is {sample.gist}, unmarked; history is lost")
+                raise Violation(f"query worker {member.number}: {question} is {sample.gist}, unmarked; history is lost")
             self.marked += 1
 
 
