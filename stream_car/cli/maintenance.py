@@ -1,5 +1,7 @@
 """`backup`, `restore`, `verify` and `doctor`: copies of the original data, and checks of the data."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from stream_car.errors import Busy, InvalidRequest, StreamCarError
 
 if TYPE_CHECKING:
     from stream_car.local.backup import Copied
-    from stream_car.local.doctor import Finding
+    from stream_car.processing.findings import Finding
 
 MARKS = {"ok": ("✔", IN_FORCE), "notice": ("•", WARN), "damaged": ("✘", BAD)}
 BACKUP_ELSEWHERE = (
@@ -94,17 +96,28 @@ def verify(session: Session, folder: Path) -> None:
     session.report({"path": str(folder), "records": records}, lambda _: _intact(records))
 
 
-@command("data", "no_url")
-def doctor(session: Session) -> None:
+@command("data", "no_url", "kafka", "prefix", "namespace", "single_broker", "worker_rules")
+@click.option("--index", type=FOLDER, metavar="DIR", help="With --kafka: also check this index of a query worker.")
+def doctor(session: Session, index: Path | None) -> None:
     """Check the data, and tell what to do.
 
     Checks the rules, the hash chain of the log, the state against a replay of the whole log, and the index against
     both. Changes nothing. The data must not be in use. Exit code 1 if something is damaged.
 
+    With --kafka, checks an installation over Kafka and Redis, which $STREAM_CAR_REDIS names: settings and rights, the
+    state of both hops against a replay of all topics, the published changes, quarantine and clocks. Nothing need be
+    stopped. Give the --rules of its workers.
+
     Examples:
       stream-car doctor
       stream-car doctor --data ./advisories --json | jq 'select(.status == "damaged")'
+      stream-car doctor --kafka localhost:9092 --single-broker
     """
+    if session.kafka is not None:
+        _examine_installation(session, index)
+        return
+    if session.rules or index is not None:
+        raise click.UsageError("--rules and --index are for an installation. Give --kafka too.")
     from stream_car.local.doctor import examine
 
     session.require_files(
@@ -116,6 +129,25 @@ def doctor(session: Session) -> None:
             findings = list(examine(session.data, lambda done, end: bar.update(task, completed=done, total=end)))
     except Busy as busy:
         raise StreamCarError(IN_USE.format(holder=busy.reason, backup=again("backup COPY"))) from busy
+    _report(session, findings)
+
+
+def _examine_installation(session: Session, index: Path | None) -> None:
+    plan = session.installation()
+    from stream_car.cluster.doctor import examine
+
+    async def collect() -> list["Finding"]:
+        with progress() as bar:
+            task = bar.add_task("replaying the topics", total=None)
+            return [
+                finding
+                async for finding in examine(plan, index, lambda done, end: bar.update(task, completed=done, total=end))
+            ]
+
+    _report(session, asyncio.run(collect()))
+
+
+def _report(session: Session, findings: Sequence["Finding"]) -> None:
     session.report_each(findings, _draw_finding)
     require(not any(finding.status == "damaged" for finding in findings))
 

@@ -6,6 +6,7 @@ has. The shards of a process share its connections.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -78,9 +79,14 @@ class Connections:
         self.sender = sender
 
     @classmethod
-    async def open(cls, plan: Plan) -> "Connections":
-        """Connect and check. Raises `UnsafeSettings`, `Unavailable` or `StreamCarError`."""
-        layout = await asyncio.to_thread(topics.read_layout, plan.kafka, plan.prefix, single_broker=plan.single_broker)
+    async def open(cls, plan: Plan, layout: Layout | None = None) -> "Connections":
+        """Connect and check; topics that are given were checked before.
+
+        Raises `UnsafeSettings`, `Unavailable` or `StreamCarError`.
+        """
+        if layout is None:
+            read_layout = partial(topics.read_layout, single_broker=plan.single_broker)
+            layout = await asyncio.to_thread(read_layout, plan.kafka, plan.prefix)
         reader, sender = await Reader.open(plan.kafka), Sender(plan.kafka)
         try:
             signatures = await read_signatures(KafkaLog(reader, sender, layout.full_name(KEYS)))
@@ -95,6 +101,12 @@ class Connections:
         await self.sender.close()
         await self.reader.close()
         await self.client.aclose()
+
+    @property
+    def index_owner(self) -> str:
+        """What a stored text index belongs to."""
+        plan = self.plan
+        return f"{plan.kafka.address} {plan.prefix} {plan.name} {self.generation}"
 
     def topic(self, hop: Hop) -> str:
         """Return the name of the topic that a hop reads."""

@@ -42,8 +42,7 @@ async def run(
         opened.push_async_callback(readers.close)
         index = TantivyIndex(folder)
         opened.callback(index.close)
-        owner = f"{plan.kafka.address} {plan.prefix} {plan.name} {connections.generation}"
-        keys = SqliteKeys(folder / "keys.sqlite", owner)
+        keys = SqliteKeys(folder / "keys.sqlite", connections.index_owner)
         opened.callback(keys.close)
         views = RedisViews(
             intake=plan.store(connections.client, "intake"), frontier=plan.store(connections.client, "frontier")

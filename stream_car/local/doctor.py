@@ -10,9 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Literal
-
-from msgspec import Struct
 
 from stream_car.adapters.database import find_fault
 from stream_car.adapters.search.index import TantivyIndex, find_index_fault
@@ -29,6 +26,7 @@ from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarErr
 from stream_car.files.seals import compare_with_seal
 from stream_car.local.generation import BUILT, FILE, LOG, Generation, has_copy, read_generation, successor
 from stream_car.local.run_sync import run_sync
+from stream_car.processing.findings import Check, Finding, damaged, notice, ok
 from stream_car.processing.fold import Fold
 from stream_car.processing.index_feed import is_indexed
 from stream_car.processing.shard import BATCH_MAX, Shard
@@ -39,17 +37,7 @@ REBUILD = "Remove the folder `built`. The next command builds it from the log."
 DISK_FACTOR = 2  # times the size of the log: what a rebuild needs on disk
 NAMES_MAX = 256  # documents compared with the index at a time
 
-Check = Literal["rules", "disk", "log", "clock", "state", "index"]
 Progress = Callable[[int, int], None]
-
-
-class Finding(Struct, frozen=True, kw_only=True):
-    """The result of one check. `notice`: nothing is damaged, but worth knowing. `cure` tells what to do."""
-
-    check: Check
-    status: Literal["ok", "notice", "damaged"]
-    detail: str
-    cure: str = ""
 
 
 def examine(folder: Path, progress: Progress = lambda done, total: None) -> Iterator[Finding]:
@@ -95,27 +83,27 @@ def _check_rules(folder: Path, log: SqliteLog) -> tuple[Generation | None, Findi
         current = successor(known, None, None, None)
     except InvalidRules as error:
         detail = f"Built with {names}. These packs cannot be read again: {error.problems[0]}"
-        return known, _notice("rules", detail, "Correct the pack before the next rebuild.")
+        return known, notice("rules", detail, "Correct the pack before the next rebuild.")
     if not current.decides_like(known):
         detail = f"Built with {names}, which have changed since."
-        return known, _notice("rules", detail, "Preview a rebuild: stream-car rebuild --dry-run")
+        return known, notice("rules", detail, "Preview a rebuild: stream-car rebuild --dry-run")
     if not has_copy(folder, known):
-        return known, _notice("rules", f"{FILE} is not what the log records.", "The next command corrects it.")
-    return known, _ok("rules", f"Built with {names}.")
+        return known, notice("rules", f"{FILE} is not what the log records.", "The next command corrects it.")
+    return known, ok("rules", f"Built with {names}.")
 
 
 def _check_disk(folder: Path) -> Finding:
     free, needed = shutil.disk_usage(folder).free, (folder / LOG).stat().st_size * DISK_FACTOR
     if free < needed:
         detail = f"{free >> 20:,} MB are free on the disk. A rebuild may need {needed >> 20:,} MB."
-        return _notice("disk", detail, "Free some space before you rebuild.")
-    return _ok("disk", f"{free >> 20:,} MB are free on the disk.")
+        return notice("disk", detail, "Free some space before you rebuild.")
+    return ok("disk", f"{free >> 20:,} MB are free on the disk.")
 
 
 def _check_clock(log: SqliteLog) -> Finding:
     if detail := clock_notice(log.clock_lead):
-        return _notice("clock", detail, CLOCK_CURE)
-    return _ok("clock", "The last record is not ahead of the clock.")
+        return notice("clock", detail, CLOCK_CURE)
+    return ok("clock", "The last record is not ahead of the clock.")
 
 
 def _check_log(folder: Path) -> tuple[SqliteLog | None, Finding]:
@@ -129,13 +117,13 @@ def _check_log(folder: Path) -> tuple[SqliteLog | None, Finding]:
         [count] = log.verify()
     except Halted as halted:
         return log, _damaged("log", str(halted), RESTORE)
-    return log, _ok("log", f"The hash chain of all {count:,} records is intact.")
+    return log, ok("log", f"The hash chain of all {count:,} records is intact.")
 
 
 def _check_built(built: Path, log: SqliteLog, generation: Generation, progress: Progress) -> Iterator[Finding]:
     """Replay the log in a temporary folder as far as the state goes, and compare state and index with the result."""
     if not built.exists():  # after a restore
-        yield _notice("state", "It is not built yet.", "The next command builds it from the log.")
+        yield notice("state", "It is not built yet.", "The next command builds it from the log.")
         return
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=built.parent) as temporary:
         replayed = StateFile(Path(temporary) / "state.sqlite")
@@ -168,7 +156,7 @@ def _check_state(
                 difference = _first_difference(stored, expected)
     except Halted as halted:
         return _damaged("state", str(halted))
-    return _damaged("state", difference) if difference else _ok("state", f"It equals a replay of {up_to:,} records.")
+    return _damaged("state", difference) if difference else ok("state", f"It equals a replay of {up_to:,} records.")
 
 
 def _replay(file: StateFile, log: SqliteLog, generation: Generation, up_to: int, progress: Progress) -> None:
@@ -232,16 +220,8 @@ def _compare_index(index: TantivyIndex, store: SqliteStore, position: int) -> Fi
                 return _damaged("index", f"It does not have the scope {scope!r}.")
     if is_whole and index.document_count != count:
         return _damaged("index", f"It has {index.document_count:,} documents, and the state has {count:,}.")
-    return _ok("index", f"It has the current text of {count:,} documents.")
-
-
-def _ok(check: Check, detail: str) -> Finding:
-    return Finding(check=check, status="ok", detail=detail)
-
-
-def _notice(check: Check, detail: str, cure: str) -> Finding:
-    return Finding(check=check, status="notice", detail=detail, cure=cure)
+    return ok("index", f"It has the current text of {count:,} documents.")
 
 
 def _damaged(check: Check, detail: str, cure: str = REBUILD) -> Finding:
-    return Finding(check=check, status="damaged", detail=detail, cure=cure)
+    return damaged(check, detail, cure)

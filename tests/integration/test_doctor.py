@@ -14,9 +14,10 @@ from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.system_clock import SystemClock
 from stream_car.cli import main
 from stream_car.core.documents import Document
-from stream_car.local.doctor import Finding, examine
+from stream_car.local.doctor import examine
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import IndexedDocument
+from stream_car.processing.findings import Finding
 from tests.support.damage import change
 from tests.support.data_directories import (
     STATEMENTS,

@@ -228,7 +228,7 @@ async def starting_query_worker(
         opened.push_async_callback(readers.close)
         index = TantivyIndex(folder, settings=ranking)
         opened.callback(index.close)
-        keys = SqliteKeys(folder / "keys.sqlite", connections.plan.name)
+        keys = SqliteKeys(folder / "keys.sqlite", connections.index_owner)
         opened.callback(keys.close)
         service = ClusterService(connections, views_of(connections), readers, index, keys, settings)
         service.queries.superseded_bonus = ranking.superseded_bonus

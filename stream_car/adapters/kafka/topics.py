@@ -172,6 +172,7 @@ def _problems(layout: Layout, topic: Topic, name: str, current: ExistingTopic | 
             yield f"Set {setting} of topic {name} to {required} (it is {value})"
 
 
+DENIED = driver.TopicAuthorizationFailedError.errno
 _AT_LEAST = frozenset({"min.insync.replicas", "max.message.bytes"})
 _UNLIMITED = frozenset({"retention.ms", "retention.bytes"})
 
@@ -187,6 +188,9 @@ def _is_enough(setting: str, value: str, required: str) -> bool:
 def _existing_topics(admin: KafkaAdminClient, layout: Layout) -> dict[str, ExistingTopic]:
     names = [layout.full_name(topic) for topic in layout.topics()]
     descriptions = cast(Sequence[Mapping[str, object]], admin.describe_topics(names))
+    if denied := [str(topic["name"]) for topic in descriptions if topic["error_code"] == DENIED]:
+        cure = "deploy/kafka/acls.sh has the rights of each role."
+        raise StreamCarError(f"Kafka denies this user access to {', '.join(sorted(denied))}. {cure}")
     existing = [topic for topic in descriptions if topic["error_code"] == 0]
     if not existing:
         return {}

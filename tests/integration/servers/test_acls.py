@@ -19,7 +19,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePattern
 from deploy.local import Kafka, Redis
 from deploy.local.kafka import SETTINGS, read_properties
 from deploy.local.redis import SETTINGS as CONF
-from stream_car import AsyncClient
+from stream_car import AsyncClient, rule_packs
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
 from stream_car.adapters.kafka.sender import Sender
@@ -29,6 +29,8 @@ from stream_car.adapters.kafka.topics import apply, session_min_s
 from stream_car.adapters.redis.connection import connect
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
+from stream_car.cluster.connections import Plan
+from stream_car.cluster.doctor import examine
 from stream_car.codec import encode
 from stream_car.errors import StreamCarError
 from stream_car.ports import Message
@@ -177,6 +179,21 @@ async def test_a_role_reads_and_writes_its_topics_and_no_others(broker: Kafka, u
 def test_only_the_administrator_creates_topics(broker: Kafka, user: str) -> None:
     with pytest.raises(StreamCarError):
         apply(server(broker, user), Layout(prefix=f"{LAYOUT.prefix}.more", intakes=1, frontiers=1, single_broker=True))
+
+
+async def test_doctor_names_the_topics_that_its_user_may_not_see(broker: Kafka, redis: Redis) -> None:
+    def plan(user: str) -> Plan:
+        access = RedisServer(url=redis.url, username="query-worker", password="query-worker-word")
+        rules = rule_packs.load([str(RULES)])
+        return Plan(kafka=server(broker, user), redis=access, ruleset=rules, prefix=LAYOUT.prefix, single_broker=True)
+
+    denied = [finding async for finding in examine(plan("publisher"), None)]
+    allowed = [finding async for finding in examine(plan("query-worker"), None)]
+
+    assert [(each.check, each.status) for each in denied] == [("access", "damaged")]
+    assert f"{LAYOUT.prefix}.placements" in denied[0].detail
+    assert "acls.sh" in denied[0].cure
+    assert [each.status for each in allowed if each.check in ("topics", "access")] == ["ok", "ok"]
 
 
 def test_a_worker_may_ask_how_short_its_session_can_be(broker: Kafka) -> None:

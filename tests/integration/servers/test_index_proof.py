@@ -118,7 +118,7 @@ async def test_a_stored_index_that_differs_from_the_state_is_repaired_at_start(
         await cluster.calls.retract("gone")
         async with query_worker(cluster.connections, tmp_path):
             pass
-        await damage(tmp_path, cluster.connections.plan.name, change)
+        await damage(tmp_path, cluster.connections.index_owner, change)
         async with query_worker(cluster.connections, tmp_path) as service:
             await until(lambda: service.indexer.repaired == repaired)
             stored = await service.index.documents([item.id for item in (*DOCUMENTS, document("gone"))])
