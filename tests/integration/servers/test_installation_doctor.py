@@ -41,7 +41,7 @@ async def findings(cluster: Installed, index: Path | None = None) -> list[Findin
     return [finding async for finding in examine(cluster.connections.plan, index)]
 
 
-async def found(cluster: Installed, index: Path | None = None) -> list[tuple[str, str]]:
+async def wrong_checks(cluster: Installed, index: Path | None = None) -> list[tuple[str, str]]:
     """Return the checks that found something, and how bad it is."""
     return [(each.check, each.status) for each in await findings(cluster, index) if each.status != "ok"]
 
@@ -119,7 +119,7 @@ async def test_a_sound_installation_is_found_sound_while_it_works(kafka: str, re
                 await cluster.calls.publish([document(f"more-{number}", topic=str(number % 7))])
 
         working = asyncio.create_task(work())
-        meanwhile = await found(cluster)
+        meanwhile = await wrong_checks(cluster)
         stop.set()
         await working
         await cluster.rest()
