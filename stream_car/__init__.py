@@ -27,6 +27,7 @@ from stream_car.errors import (
     UnsafeSettings as UnsafeSettings,
     Unsupported as Unsupported,
 )
+from stream_car.lockfiles.dependencies import DependencyFile as DependencyFile
 from stream_car.processing.effects import Outcome as Outcome
 from stream_car.processing.receipts import (
     HiddenCharacter as HiddenCharacter,

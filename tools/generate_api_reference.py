@@ -50,7 +50,7 @@ SECTIONS = {
         *("Answer", "Group", "Evidence", "DocumentStatus", "Controlling", "Amendment", "Step", "Certificate"),
         *("Incomplete", "PlausibleScope", "Resolution", "Audit", "Violation", "Explanation", "Membership"),
         *("Lookup", "PublishedDocument", "OriginalDocument"),
-        *("PackageFindings", "RecordFinding", "Exploitation", "Statement", "Succession"),
+        *("PackageFindings", "RecordFinding", "Exploitation", "Statement", "Succession", "DependencyFile"),
     ),
     "Scopes and changes": (
         *("Frontier", "Blocked", "History", "TimelineMember", "Ending", "Change", "ChangeCause", "ChangedMember"),
@@ -80,7 +80,7 @@ SECTIONS = {
 CALLS = "stream_car.api.calls"
 ARGUMENTS = {  # types of arguments that are not exported, by module
     "stream_car.codec.publishable": ("Publishable", "Publishables"),
-    "stream_car.api.arguments": ("ScopeArgument", "ScopesArgument", "RulesArgument"),
+    "stream_car.api.arguments": ("ScopeArgument", "ScopesArgument", "RulesArgument", "DependencyFileArgument"),
     "stream_car.api.calls": ("Revisions",),
     "stream_car.subscriptions.events": ("View",),
     "stream_car.processing.effects": ("Future",),

@@ -18,6 +18,7 @@ from stream_car.codec.expectations import TIME_FORMS, must_be, with_article
 from stream_car.codec.times import from_micros, parse_time, to_micros
 from stream_car.core.scope_names import scope_parts
 from stream_car.errors import DocumentsRejected, InvalidRequest
+from stream_car.lockfiles.dependencies import DependencyFile
 from stream_car.queries.answers import Base64, Published
 from stream_car.queries.read_options import MinRevision
 
@@ -28,12 +29,14 @@ TOML = ".toml"
 PAIRS = "KEY=VALUE, several joined by commas, or a mapping of strings to strings"
 RULE_PACKS = "a name of a shipped rule pack, a path, or a list of these"
 CORRECTIONS = "a mapping of offsets to text or bytes"
+DEPENDENCY_FILES = "a list of paths"
 REVISIONS = "a list of pairs (id, revision)"
 
 OnRejected = Literal["raise", "log", "ignore"]
 ScopeArgument = Mapping[str, str] | str
 ScopesArgument = Mapping[str, str] | Mapping[str, Sequence[str]] | str
 RulesArgument = str | Path | Sequence[str | Path]
+DependencyFileArgument = str | Path | DependencyFile
 T = TypeVar("T")
 
 
@@ -180,14 +183,30 @@ def _is_file(pack: str | Path) -> bool:
 
 
 def _text(path: Path) -> r.RuleText:
+    return r.RuleText(name=path.name, text=_read(path, "rules"))
+
+
+def _read(path: Path, field: str) -> str:
     try:
-        return r.RuleText(name=path.name, text=path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         cure = "Check the path, and that you may read the file."
-        raise InvalidRequest("rules", f"{path} cannot be read: {error.strerror or error}. {cure}") from error
+        raise InvalidRequest(field, f"{path} cannot be read: {error.strerror or error}. {cure}") from error
     except UnicodeDecodeError as error:
         reason = f"{path} is not UTF-8: the byte at {error.start} is wrong. Save it as UTF-8."
-        raise InvalidRequest("rules", reason) from error
+        raise InvalidRequest(field, reason) from error
+
+
+def dependency_files(values: Iterable[DependencyFileArgument]) -> tuple[DependencyFile, ...]:
+    """Return lockfiles and bills of material with their texts."""
+    return tuple(map(_dependency_file, _items(values, "files", DEPENDENCY_FILES)))
+
+
+def _dependency_file(value: DependencyFileArgument) -> DependencyFile:
+    if isinstance(value, DependencyFile):
+        return value
+    file = path(value, "files")
+    return DependencyFile(name=file.name, text=_read(file, "files"))
 
 
 def path(value: object, field: str) -> Path:

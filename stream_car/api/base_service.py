@@ -19,6 +19,7 @@ from stream_car.codec.times import from_micros, to_micros
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidRequest
 from stream_car.feeds import guess_format
+from stream_car.lockfiles.formats import read_dependencies
 from stream_car.ports import Message, Record, ShardId
 from stream_car.processing.quarantine import Quarantine, QuarantinedRecord
 from stream_car.processing.receipts import Receipt
@@ -34,6 +35,8 @@ from stream_car.queries.scope_values import split_pairs
 from stream_car.queries.scopes import ScopeQueries
 from stream_car.subscriptions.events import Event, Selection
 from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
+
+LISTED_MAX = 10_000  # packages of the files of one request
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -350,11 +353,17 @@ def _single_values(scope: Sequence[str]) -> dict[str, str]:
 
 
 def _package_question(request: r.GetAffected) -> PackageQuestion:
-    """Return what is asked. Raises `InvalidRequest` (`packages`, `product`)."""
-    parse_packages([request.product] if request.product else [], field="product")
+    """Return what is asked. Raises `InvalidRequest` (`packages`, `files`, `product`)."""
+    listed = read_dependencies(request.files)
+    if len(listed.packages) > LISTED_MAX:
+        reason = f"The files list {len(listed.packages):,} packages; send at most {LISTED_MAX:,} at a time."
+        raise InvalidRequest("files", reason)
+    product = request.product or listed.product
+    parse_packages([product] if product else [], field="product")
+    packages = (*parse_packages(request.packages), *parse_packages(listed.packages, field="files"))
     return PackageQuestion(
-        packages=parse_packages(request.packages),
-        product=request.product,
+        packages=tuple({package.text: package for package in packages}.values()),
+        product=product,
         vex_authors=request.vex_authors,
         all=request.all,
     )

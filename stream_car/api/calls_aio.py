@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from stream_car.api import arguments, requests as r
-from stream_car.api.arguments import RulesArgument, ScopeArgument, ScopesArgument
+from stream_car.api.arguments import DependencyFileArgument, RulesArgument, ScopeArgument, ScopesArgument
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.subscription_aio import AsyncSubscription
 from stream_car.codec import Publishables, check_request
@@ -157,8 +157,9 @@ class AsyncCalls(ABC):
 
     async def affected(
         self,
-        packages: Sequence[str],
+        packages: Sequence[str] = (),
         *,
+        files: Sequence[DependencyFileArgument] = (),
         product: str = "",
         vex_authors: Sequence[str] = (),
         all: bool = False,
@@ -170,13 +171,18 @@ class AsyncCalls(ABC):
 
         Args:
             packages: purls, `name@version`, or `name==version` as Python writes it.
-            product: the purl of what they are part of. VEX statements about it overrule records.
+            files: paths of lockfiles (`package-lock.json`, `poetry.lock`, `uv.lock`, `Cargo.lock`, `requirements.txt`,
+                `go.sum`) and of bills of material (CycloneDX, SPDX), or their texts as `DependencyFile`. Their packages
+                follow `packages`.
+            product: the purl of what they are part of; by default what a file says. VEX statements about it overrule
+                records.
             vex_authors: whose VEX statements count. With it, those about a package alone count as well.
             all: list records that hold no more as well, such as withdrawn ones.
         """
         return await self.call(
             r.GetAffected(
                 packages=arguments.names(packages, field="packages"),
+                files=arguments.dependency_files(files),
                 product=product,
                 vex_authors=arguments.names(vex_authors, field="vex_authors"),
                 all=all,

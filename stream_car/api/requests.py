@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from stream_car.codec.expectations import NOT_BLANK
 from stream_car.codec.requests import IN_LIBRARY
+from stream_car.lockfiles.dependencies import DependencyFile
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a, limits
 from stream_car.queries.findings import PackageFindings
@@ -218,12 +219,14 @@ class GetDocuments(Request[tuple[a.Lookup, ...]], frozen=True, kw_only=True):
 class GetAffected(Request[tuple[PackageFindings, ...]], frozen=True, kw_only=True):
     """Report for each package and version which records in force say that it is affected, and what it is fixed in.
 
-    A package is a purl, `name@version`, or `name==version` as Python writes it. `product` is the purl of what they are
-    part of: VEX statements about it overrule records. Those about a package alone do so only if their author is among
+    A package is a purl, `name@version`, or `name==version` as Python writes it. `files` are lockfiles and bills of
+    material, whose packages follow. `product` is the purl of what the packages are part of, by default what a file
+    says: VEX statements about it overrule records. Those about a package alone do so only if their author is among
     `vex_authors`, and if that is given, no other author's do. With `all`, records that hold no more are listed as well.
     """
 
-    packages: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, extra={IN_LIBRARY: limits.NAMES_MAX})]
+    packages: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, extra={IN_LIBRARY: limits.NAMES_MAX})] = ()
+    files: Annotated[tuple[DependencyFile, ...], Meta(max_length=20)] = ()
     product: Annotated[str, Meta(max_length=1_100)] = ""
     vex_authors: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     all: bool = False

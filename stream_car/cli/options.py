@@ -370,10 +370,15 @@ def svg(content: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def write_svg(path: Path | None, draw: Callable[[], str]) -> None:
     """Write a picture if a file for it is given. Raises `InvalidRequest` if it cannot be written."""
+    write_file(path, draw, "svg")
+
+
+def write_file(path: Path | None, draw: Callable[[], str], option: str) -> None:
+    """Write a file if an option names one. Raises `InvalidRequest` if it cannot be written."""
     if path is None:
         return
     try:
         path.write_text(draw(), encoding="utf-8")
     except OSError as error:
-        reason = f"{path} cannot be written: {error.strerror or error}. Choose another file with --svg."
-        raise InvalidRequest("svg", reason) from error
+        reason = f"{path} cannot be written: {error.strerror or error}. Choose another file with --{option}."
+        raise InvalidRequest(option, reason) from error

@@ -102,7 +102,6 @@ def _summary(answer: Sequence[PackageFindings]) -> Text:
     ]
     exploited = sum(any(finding.exploited for finding in group) for group in vulnerabilities)
     known = f", {exploited} of them exploited" if exploited else ""
-    plural = counted(len(vulnerabilities), "vulnerability", "vulnerabilities")
-    return Text(
-        f"{len(affected)} of {total} {'is' if len(affected) == 1 else 'are'} affected: {plural}{known}.{more}", BAD
-    )
+    by = counted(len(vulnerabilities), "vulnerability", "vulnerabilities")
+    verb = "is" if len(affected) == 1 else "are"
+    return Text(f"{len(affected)} of {total} {verb} affected by {by}{known}.{more}", BAD)

@@ -27,7 +27,9 @@ def parts(request: Divisible) -> Iterator[Divisible]:
     """Yield requests that the service accepts. Their answers together are that of the request."""
     if isinstance(request, r.GetAffected):
         for start in range(0, max(len(request.packages), 1), r.NAMES_MAX):
-            yield replace(request, packages=request.packages[start : start + r.NAMES_MAX])
+            is_last = start + r.NAMES_MAX >= len(request.packages)
+            files = request.files if is_last else ()
+            yield replace(request, packages=request.packages[start : start + r.NAMES_MAX], files=files)
         return
     if not isinstance(request, r.Replay):
         limit = r.NAMES_MAX if isinstance(request, r.Resolve) else r.DOCUMENTS_MAX

@@ -135,6 +135,15 @@ def _release(distribution: str) -> str:
     return _RELEASE_NAMES.get(last, last)
 
 
+def purl_of(text: str) -> str:
+    """Return the purl of a package as it was given; a name of an unknown ecosystem becomes a generic one."""
+    if text.startswith(PURL):
+        return text
+    package = parse_package(text)
+    kind = ECOSYSTEMS[package.ecosystem.lower()].purl if package.ecosystem else "generic"
+    return PackageURL(type=kind, name=package.name, version=package.version or None).to_string()
+
+
 def name_key(name: str, ecosystem: str) -> str:
     """Return a name as its ecosystem compares it."""
     folded = name.strip().lower()

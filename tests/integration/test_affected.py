@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import stream_car
-from stream_car import Engine, InvalidRequest, PackageFindings, RecordFinding
+from stream_car import DependencyFile, Engine, InvalidRequest, PackageFindings, RecordFinding
 from tests.support.feeds import Reading
 
 LODASH, APP = "pkg:npm/lodash", "pkg:oci/shop"
@@ -234,3 +234,36 @@ def test_a_name_that_is_not_a_package_is_an_error(car: Engine) -> None:
         with pytest.raises(InvalidRequest) as error:
             car.affected(**options)
         assert error.value.code == code
+
+
+def test_the_packages_of_files_follow_those_that_are_named(car: Engine, tmp_path: Path) -> None:
+    publish(car, FIXED)
+    lockfile = tmp_path / "package-lock.json"
+    packages = {"": {}, "node_modules/lodash": {"version": "4.17.4"}}
+    lockfile.write_bytes(msgspec.json.encode({"lockfileVersion": 3, "packages": packages}))
+    components = f'[{{"purl": "{LODASH}@5.0.0"}}]'
+    bill = DependencyFile(name="bom.json", text=f'{{"bomFormat": "CycloneDX", "components": {components}}}')
+    answer = car.affected(["left-pad@1"], files=[lockfile, bill])
+
+    assert [(each.package, each.status) for each in answer] == [
+        ("left-pad@1", "not_affected"),
+        (f"{LODASH}@4.17.4", "affected"),
+        (f"{LODASH}@5.0.0", "not_affected"),
+    ]
+
+
+def test_the_product_of_a_bill_of_materials_is_the_one_whose_statements_count(car: Engine) -> None:
+    publish(car, FIXED)
+    publish(car, vex("2024-05-01", "not_affected", APP, LODASH), form="openvex")
+    product = {"component": {"purl": APP}}
+    bill = {"bomFormat": "CycloneDX", "metadata": product, "components": [{"purl": f"{LODASH}@4.17.4"}]}
+    [package] = car.affected(files=[DependencyFile(name="bom.json", text=msgspec.json.encode(bill).decode())])
+
+    assert package.status == "not_affected"
+
+
+def test_a_file_that_cannot_be_found_is_an_error(car: Engine, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        car.affected(files=[tmp_path / "poetry.lock"])
+
+    assert error.value.code == "files"

@@ -26,6 +26,7 @@ from stream_car.codec import Publishable, Publishables, encode
 from stream_car.codec.times import from_micros
 from stream_car.core.rule_pack import Key, RulePack
 from stream_car.core.rules import Ruleset
+from stream_car.lockfiles.dependencies import DependencyFile
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.read_options import MinRevision
@@ -279,6 +280,8 @@ REQUESTS: dict[str, r.Request[object]] = {
     "mugs": r.GetAffected(packages=("mug@1.0", "pkg:npm/mug@2.1", "mug", "cup@1", "nothing@1"), all=True),
     "mugs, then": r.GetAffected(packages=("mug@1.0",), as_of=AS_OF),
     "mugs, not seen": r.GetAffected(packages=("mug@1.0",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
+    "mugs of a file": r.GetAffected(files=(DependencyFile(name="requirements.txt", text="mug==1.0"),)),
+    "not a file": r.GetAffected(files=(DependencyFile(name="go.sum", text="mug"),)),
     "not a package": r.GetAffected(packages=("pkg:mug",)),
     "originals by other names": r.GetDocuments(names=("CUP", "pan@1", "cups")),
     "originals": r.GetDocuments(names=(*NAMES, CHUNK, *RECORDS, "unknown")),

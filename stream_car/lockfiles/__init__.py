@@ -1,0 +1,1 @@
+"""The packages that lockfiles and bills of material list. Pure."""

@@ -1,0 +1,52 @@
+"""The lockfiles that list a package per line: `requirements.txt` and `go.sum`."""
+
+import re
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, purl, unreadable
+
+_CONTINUED = re.compile(r"\\\r?\n")
+_COMMENT = re.compile(r"(^|\s)#.*")
+_OPTIONS = re.compile(r"\s--?[a-z].*", re.DOTALL)  # of a requirement, such as --hash
+_INCLUDE = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)")
+_SUM = re.compile(r"(\S+) (v[^\s/]+)(/go\.mod)? h1:\S+")
+
+
+def read_requirements(file: DependencyFile) -> Dependencies:
+    """Return the requirements, with a version if it is pinned. Other options than included files are passed over."""
+    packages: dict[str, None] = {}
+    includes: list[str] = []
+    for number, raw in enumerate(_CONTINUED.sub(" ", file.text).splitlines(), 1):
+        line = _COMMENT.sub("", raw).strip()
+        if (include := _INCLUDE.match(line)) is not None:
+            includes.append(include[1])
+        elif line and not line.startswith("-"):
+            packages[_requirement(file, _OPTIONS.sub("", line), number)] = None
+        elif line.startswith(("-e", "--editable")):
+            raise unreadable(file, f"line {number} names a folder, {line[:80]!r}; list what it requires instead.")
+    return Dependencies(packages=tuple(packages), includes=tuple(includes))
+
+
+def _requirement(file: DependencyFile, line: str, number: int) -> str:
+    try:
+        requirement = Requirement(line)
+    except InvalidRequirement:
+        raise unreadable(file, f"line {number} is not a requirement: {line[:80]!r}.") from None
+    pins = [each.version for each in requirement.specifier if each.operator in ("==", "===")]
+    version = pins[0] if len(pins) == 1 and not pins[0].endswith(".*") else ""
+    return purl("pypi", requirement.name, version)
+
+
+def read_go_sum(file: DependencyFile) -> Dependencies:
+    """Return the modules whose content was used; of others only the requirements were read."""
+    packages: dict[str, None] = {}
+    for number, line in enumerate(file.text.splitlines(), 1):
+        if not line.strip():
+            continue
+        match = _SUM.fullmatch(line.strip())
+        if match is None:
+            raise unreadable(file, f"line {number} is not `MODULE VERSION h1:HASH`.")
+        if match[3] is None:
+            packages[purl("golang", match[1], match[2])] = None
+    return Dependencies(packages=tuple(packages))

@@ -1,0 +1,1 @@
+"""Answers about packages in the formats of other tools. Pure."""

@@ -1,0 +1,81 @@
+"""`stream-car affected`: what people see, what pipelines get, and the exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from stream_car.cli import main
+
+RECORD = {
+    "id": "GHSA-1",
+    "aliases": ["CVE-2024-1111"],
+    "modified": "2024-02-01T00:00:00Z",
+    "summary": "Prototype pollution",
+    "affected": [
+        {
+            "package": {"ecosystem": "npm", "name": "lodash"},
+            "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "4.17.12"}]}],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "feed.json").write_text(json.dumps(RECORD))
+    result = CliRunner().invoke(
+        main, ["publish", "--format", "osv", "--data", str(tmp_path / "data"), str(tmp_path / "feed.json")]
+    )
+    assert result.exit_code == 0
+    return tmp_path / "data"
+
+
+def affected(data: Path, *arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["affected", "--data", str(data), *map(str, arguments)])
+
+
+def test_an_affected_version_is_told_with_its_fix_and_fails(data: Path) -> None:
+    result = affected(data, "lodash@4.17.4")
+
+    assert result.exit_code == 1
+    for text in ("affected", "CVE-2024-1111", "Prototype pollution", "< 4.17.12", "fixed in 4.17.12"):
+        assert text in result.output
+    assert result.output.rstrip().endswith("1 of 1 package is affected by 1 vulnerability.")
+
+
+def test_a_version_that_is_not_affected_passes(data: Path) -> None:
+    result = affected(data, "lodash@4.17.12", "left-pad@1.0.0")
+
+    assert (result.exit_code, result.output) == (0, "None of 2 packages is affected.\n")
+    assert "4.17.12" in affected(data, "lodash@4.17.12", "--all").output
+
+
+def test_what_is_unknown_fails_only_if_that_is_wanted(data: Path) -> None:
+    assert affected(data, "lodash").exit_code == 0
+    assert "give a version to tell" in affected(data, "lodash").output
+    assert affected(data, "lodash", "--strict").exit_code == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("pkg:",), ("--lockfile", "nowhere.lock")])
+def test_what_cannot_be_found_out_is_an_error(data: Path, arguments: tuple[str, ...]) -> None:
+    assert affected(data, *arguments).exit_code == 2
+
+
+def test_a_lockfile_is_read_and_reported_as_json_sarif_and_openvex(data: Path, tmp_path: Path) -> None:
+    lockfile, findings, statements = tmp_path / "package-lock.json", tmp_path / "x.sarif", tmp_path / "x.vex"
+    packages = {"node_modules/lodash": {"version": "4.17.4"}, "node_modules/left-pad": {"version": "1.0.0"}}
+    lockfile.write_text(json.dumps({"name": "shop", "version": "1", "lockfileVersion": 3, "packages": packages}))
+    result = affected(data, "--lockfile", lockfile, "--json", "--sarif", findings, "--openvex", statements)
+    lines = [json.loads(line) for line in result.output.splitlines()]
+
+    assert result.exit_code == 1
+    assert [(line["package"], line["status"]) for line in lines] == [
+        ("pkg:npm/lodash@4.17.4", "affected"),
+        ("pkg:npm/left-pad@1.0.0", "not_affected"),
+    ]
+    [log] = json.loads(findings.read_text())["runs"]
+    assert [each["ruleId"] for each in log["results"]] == ["CVE-2024-1111"]
+    [statement] = json.loads(statements.read_text())["statements"]
+    assert statement["status"] == "affected"
