@@ -50,6 +50,7 @@ REASONS: Mapping[a.Incomplete, str] = {  # why an answer is not complete
     "unknown": "no document has that name",
     "retracted": "the document was retracted",
     "no_anchor": "no document matches the question",
+    "history_unknown": "what a record said at that time is not known here, only later editions of it",
     "limit": "there is more than fits into one answer",
     "quarantined": "a record that may matter was set aside; see `stream-car quarantine list`",
 }

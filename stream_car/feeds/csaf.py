@@ -9,7 +9,7 @@ its record and its vulnerabilities only. Types: `csaf_withdrawn` becomes `adviso
 becomes `advisory_superseded`, superseded by the documents that its `external` references name; everything else is
 an `advisory`. An edition's id is `ID@VERSION`. Material: the category, the names of each vulnerability with the status
 of its products, and the remediations with their products; of those that are not a fix, without their text. An edition
-with other notes, titles, scores or references is only `revised`.
+with other notes, titles, scores or references is only `revised`. `initial_release_date` opens the record.
 """
 
 import re
@@ -34,6 +34,7 @@ from stream_car.feeds.fields import (
     make_document,
     other_fields,
     parse_object,
+    record_since,
     require_date,
     scope_value,
 )
@@ -203,6 +204,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         ],
         "material": _material(advisory),
         **({"csaf_products": products} if (products := _products(advisory)) else {}),
+        **record_since(tracking.initial_release_date),
         **({} if is_complete else {LEFT_OUT: ["products"]}),
     }
     label = tracking.version + (f".seen{new.nth + 1}" if new.nth else "")

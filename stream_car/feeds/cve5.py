@@ -6,7 +6,7 @@ it. Time: `dateUpdated` as far as it agrees with that order (then `dateRejected`
 A rejected record is superseded by the records in `replacedBy`; names in the text of the reason are not links.
 Scope: the CVE with the products of all containers; without products if they are more than 1,000, which `left_out` then
 lists. An edition's id is `CVE@N`. Material: the state, `replacedBy`, and what `affected` says of products and versions.
-An edition with other texts, metrics or references is only `revised`.
+An edition with other texts, metrics or references is only `revised`. `datePublished` opens the record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,7 @@ from stream_car.feeds.fields import (
     other_fields,
     parse_date,
     parse_object,
+    record_since,
 )
 
 CONVERTED = ("dataType", "dataVersion", "cveMetadata", "containers")
@@ -132,6 +133,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             "state": metadata.state,
             "material": _material(record),
             **_state_since(metadata, name),
+            **record_since(metadata.datePublished),
             **({"tags": cna.tags} if cna.tags else {}),
             **({"cve_affected": affected} if (affected := _affected(tree)) else {}),
             **({LEFT_OUT: ["products"]} if has_too_many_products else {}),

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from stream_car.codec import DEFAULT_LIMITS, Limits, decode, encode, parse_time
+from stream_car.codec import DEFAULT_LIMITS, Limits, decode, encode, format_time, parse_time
 from stream_car.codec.json_scan import parse
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document, ScopeMap
@@ -74,6 +74,18 @@ def require_date(text: str | None, what: str, name: str | None = None) -> int:
     if time is None:
         raise InvalidDocument("time", f"{what} must be a date.", name)
     return time
+
+
+def record_since(date: str | None) -> dict[str, str]:
+    """Return the attribute that says since when a record exists; none without a date that can be read.
+
+    It decides nothing but whether the history of the record is known, so a bad date is no reason to reject it.
+    """
+    try:
+        time = parse_date(date, "")
+    except InvalidDocument:
+        return {}
+    return {"record_since": format_time(time)} if time is not None else {}
 
 
 def single_line(text: str | None) -> str:

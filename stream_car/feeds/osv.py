@@ -1,20 +1,21 @@
 """OSV records (schema 1.7) of GHSA, PyPI, Go, RustSec and others, and histories of them.
 
 What decides. Record: `id`. Order: `commit_time` of a history line, else `modified`, else arrival. Year 1 is a
-placeholder and not a date; `published` is used only if there is nothing else, because it is filled in later. A record
-without any of them is rejected. One without `affected` is valid, and about no package. Scope:
-one map for the packages of a document, with `id` and `aliases` as the names of the vulnerability. Types:
-`advisory_withdrawn` if `withdrawn` is set; else `patch_released` about the packages with a fixed version and
-`advisory` about those without, so that a fix never hides that another package is open. An edition's id is `ID@TIME`;
-if it has both kinds, the fixes are `ID@TIME/fixed`. Packages are named as published. Those of a distribution's release
-(`Debian:12`), and those that one record names in several ecosystems, get the ecosystem as a prefix
-(`Debian:12/curl`), because there the same name means different packages. Material: the aliases, whether the record is
-withdrawn, and the ranges of each package, or its versions if it has no range but those of a repository. An edition with
-another title, text, score or list of references is only `revised`.
+placeholder and not a date; `published` dates an edition only if there is nothing else, because it is filled in later.
+It opens the record: the attribute `record_since`. A record without any of these dates is rejected. One without
+`affected` is valid, and about no package. Scope: one map for the packages of a document, with `id` and `aliases` as the
+names of the vulnerability. Types: `advisory_withdrawn` if `withdrawn` is set; else `patch_released` about the packages
+with a fixed version and `advisory` about those without, so that a fix never hides that another package is open. An
+edition's id is `ID@TIME`; if it has both kinds, the fixes are `ID@TIME/fixed`. Packages are named as published. Those
+of a distribution's release (`Debian:12`), and those that one record names in several ecosystems, get the ecosystem as a
+prefix (`Debian:12/curl`), because there the same name means different packages. Material: the aliases, whether the
+record is withdrawn, and the ranges of each package, or its versions if it has no range but those of a repository. An
+edition with another title, text, score or list of references is only `revised`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from stream_car.codec import format_time
@@ -36,9 +37,11 @@ from stream_car.feeds.fields import (
     other_fields,
     parse_date,
     parse_object,
+    record_since,
     require_date,
     single_line,
 )
+from stream_car.feeds.splitting import BYTE_ORDER_MARK
 from stream_car.versions.osv_ranges import AffectedPackage
 
 CONVERTED = ("id", "aliases", "affected", "withdrawn", "modified", "published", "summary", "details", "schema_version")
@@ -94,7 +97,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         return Conversion(known=1)
     edition, nth = new.edition, new.nth
     label = str(len(before.editions) + 1) if rank is None else format_time(rank) + (f".{nth + 1}" if nth else "")
-    attributes = {**other_fields(tree, CONVERTED), "material": _material(record)}
+    attributes = {**other_fields(tree, CONVERTED), "material": _material(record), **record_since(record.published)}
     affected = _affected_by_package(tree, record)
     documents = [
         make_document(
@@ -118,6 +121,12 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         for kind, suffix, fixes in _parts(record)
     ]
     return Conversion(documents=documents, states={record.id: add_edition(before, edition)})
+
+
+def history_line(data: bytes, time: int) -> bytes:
+    """Return a record as a line of a history, with the time in microseconds at which it was committed."""
+    record = msgspec.Raw(data.removeprefix(BYTE_ORDER_MARK))
+    return msgspec.json.encode({"commit_time": format_time(time), "record": record})
 
 
 def _parts(record: OsvRecord) -> Iterator[tuple[str, str, Fixes]]:

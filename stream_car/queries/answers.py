@@ -28,6 +28,7 @@ Incomplete = Literal[
     "retracted",
     "no_anchor",
     "limit",
+    "history_unknown",
     "lost_history",
     "quarantined",
 ]

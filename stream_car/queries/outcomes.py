@@ -177,14 +177,20 @@ def status_of_name(ruleset: Ruleset, groups: Sequence[Group], *, is_record: bool
     return NameStatus("in_force" if is_in_force else "superseded", fate, group)
 
 
-def _state_since(body: Document) -> datetime | None:
-    value = body.attributes.get(STATE_SINCE)
+def read_time(body: Document, attribute: str) -> int | None:
+    """Return the time that an attribute of a document gives, in microseconds; `None` if it gives none."""
+    value = body.attributes.get(attribute)
     if not isinstance(value, str):
         return None
     try:
-        return from_micros(parse_time(value))
+        return parse_time(value)
     except ValueError:
         return None
+
+
+def _state_since(body: Document) -> datetime | None:
+    time = read_time(body, STATE_SINCE)
+    return from_micros(time) if time is not None else None
 
 
 def _dated(word: str, body: Document | None) -> str:

@@ -42,6 +42,7 @@ from stream_car.queries.assembly import (
 )
 from stream_car.queries.cache import AnswerCache
 from stream_car.queries.findings import PackageFindings
+from stream_car.queries.known_history import mark_unknown_history
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias
 from stream_car.queries.outcomes import RECORD_NAMES, status_of_name
@@ -130,6 +131,8 @@ class Queries:
             retry_reason: RetryReason = "shard_moved"
             with suppress(ShardMoved), closing(snapshot.source):
                 answer = await read(snapshot)
+                if not isinstance(answer, Answer):  # that of a query was marked before it was cached
+                    answer = await self._with_history(snapshot, answer)
                 retry_reason = "not_visible"  # also if the shard moves before this is known
                 if await self._has_seen(snapshot, options.min_revisions):
                     if snapshot.is_exact:
@@ -137,6 +140,14 @@ class Queries:
                     retry_reason = "not_exact"
             if not await retry.wait():
                 return _after_last_attempt(answer, retry_reason, options.min_revisions)
+
+    async def _with_history(self, snapshot: Snapshot, answer: T) -> T:
+        """The answer, marked if it is as of a time of which the history is not known here."""
+
+        async def ids_of_name(name: str) -> Sequence[str]:
+            return (await self.resolve_name(snapshot, name)).ids
+
+        return await mark_unknown_history(answer, snapshot, self.index, ids_of_name)
 
     async def _has_seen(self, snapshot: Snapshot, min_revisions: Sequence[MinRevision]) -> bool:
         """Return whether the cut includes these revisions, so that every shard they joined or left has applied them.
@@ -249,7 +260,7 @@ class Queries:
             certificate=self._certificate(snapshot, selection.covered, not_covered, reasons),
             pending=(await snapshot.overview()).pending,
         )
-        return with_probabilities(answer, plan), plan
+        return await self._with_history(snapshot, with_probabilities(answer, plan)), plan
 
     def _certificate(
         self,

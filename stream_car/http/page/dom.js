@@ -12,6 +12,7 @@ const REASONS = {
   unknown: "a document is not known",
   retracted: "a document was retracted",
   no_anchor: "no document matches the question",
+  history_unknown: "what a record said at that time is not known here",
   limit: "there is more than fits into one answer",
 };
 
