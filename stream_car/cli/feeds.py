@@ -27,7 +27,8 @@ from stream_car.feeds import FORMATS, Format, find_format
 from stream_car.ingest import destinations, ingest
 from stream_car.ingest.destinations import Destination
 from stream_car.ingest.files import STANDARD_INPUT, InputFile, input_files
-from stream_car.ingest.watch import Watch
+from stream_car.ingest.git_history import GitInput, git_input, opened
+from stream_car.ingest.watch import RepositoryWatch, Watch
 from stream_car.processing.receipts import Receipt
 from stream_car.processing.strict import require_strict
 from stream_car.settings import data_directory
@@ -43,34 +44,50 @@ positions_option = click.option(
     "data directory]",
 )
 
+git_option = click.option(
+    "--git",
+    metavar="REPO",
+    help="Replay the history of a git repository, a folder here, bare or not. FILES are then paths inside it.",
+)
+
 
 @command("data", "rules", "url")
-@click.argument("files", nargs=-1, required=True, metavar="FILES|DIRECTORY")
+@click.argument("files", nargs=-1, metavar="FILES|DIRECTORY")
 @format_option
+@git_option
 @positions_option
 @click.option(
     "--every", type=click.FloatRange(min=0.01), default=1.0, show_default=True, help="Seconds between two checks."
 )
 @click.option("--idle", type=click.FloatRange(min=0), help="Stop if nothing is new for this many seconds.")
 def follow(
-    session: Session, files: Sequence[str], form: str | None, positions: Path | None, every: float, idle: float | None
+    session: Session,
+    files: Sequence[str],
+    form: str | None,
+    git: str | None,
+    positions: Path | None,
+    every: float,
+    idle: float | None,
 ) -> None:
     """Watch the files of a feed and publish what is new.
 
     New files of a directory, changed files and added lines are published as they appear, until you press Ctrl-C. The
     next run continues where this one stopped. An unfinished line, and a file that is still being written, are left
-    for later. Exit code 1 at the end if a piece could not be read or a document was rejected; the rest is published.
+    for later. With --git, new commits of a repository are published as `git pull` or `git fetch` brings them. Exit code
+    1 at the end if a piece could not be read or a document was rejected; the rest is published.
 
     Examples:
       stream-car follow --format csaf ./advisories
       stream-car follow --format osv history.jsonl --every 0.5
       stream-car follow --format osv ./advisories --url http://127.0.0.1:8377
       stream-car follow --format kev ./catalogues --idle 60    stop if nothing is new for a minute
+      stream-car follow --format osv --git ./advisory-database
     """
-    if STANDARD_INPUT in files:
+    if STANDARD_INPUT in files and git is None:
         raise click.BadParameter("Standard input cannot be watched. Use `stream-car publish`.", param_hint="FILES")
     chosen = require_format(form)
-    watch = Watch(chosen, files)
+    require_files(files, git)
+    watch = Watch(chosen, files) if git is None else RepositoryWatch(git_input(git, files))
     pause = threading.Event()
     last, has_rejections = monotonic(), False
     try:
@@ -87,7 +104,7 @@ def follow(
 
 
 def _publish_changed(
-    session: Session, form: Format, files: Sequence[InputFile], watch: Watch, positions: Path | None
+    session: Session, form: Format, files: Sequence[InputFile], watch: Watch | RepositoryWatch, positions: Path | None
 ) -> FeedSummary | None:
     """Publish files, and return what came of it. If the data cannot be used now, try again later."""
     try:
@@ -102,31 +119,45 @@ def _publish_changed(
 
 
 @command()
-@click.argument("files", nargs=-1, required=True, metavar="FILES|DIRECTORY|-")
+@click.argument("files", nargs=-1, metavar="FILES|DIRECTORY|-")
 @format_option
-def convert(session: Session, files: Sequence[str], form: str | None) -> None:
+@git_option
+def convert(session: Session, files: Sequence[str], form: str | None, git: str | None) -> None:
     """Show the documents of a feed without publishing them.
 
     Prints one document per line, ready for `stream-car publish`, as if the feed were read for the first time. Pieces
     that cannot be converted are reported on standard error, with --json as one JSON value per line. Exit code 1 if
-    there are any.
+    there are any. With --git, every edition that a repository has ever had is a document, in the order of the commits.
 
     Examples:
       stream-car convert --format osv GO-2024-2527.json
       stream-car convert --format csaf advisories/ > documents.jsonl
       stream-car convert --format kev known_exploited_vulnerabilities.json | head -1
+      stream-car convert --format osv --git ./advisory-database advisories > history.jsonl
     """
     chosen = require_format(form)
+    require_files(files, git)
+    sources = input_files(files, chosen.suffixes) if git is None else [git_input(git, files)]
     is_whole = True
-    for step in ingest.convert(chosen, input_files(files, chosen.suffixes)):
-        if step.rejected is not None:
-            is_whole = False
-            piece = RejectedPiece.of(step)
-            note(to_json(piece) if session.as_json else str(piece), style="")
-        elif step.conversion is not None:
-            for document in step.conversion.documents:
-                emit(encode_document(document).decode())
+    with progress() as bar:
+        task = bar.add_task("commits", total=size_of(sources[0])) if isinstance(sources, list) else None
+        for step in ingest.convert(chosen, sources):
+            if step.rejected is not None:
+                is_whole = False
+                piece = RejectedPiece.of(step)
+                note(to_json(piece) if session.as_json else str(piece), style="")
+            elif step.conversion is not None:
+                for document in step.conversion.documents:
+                    emit(encode_document(document).decode())
+            if task is not None:
+                bar.update(task, completed=step.bytes_read)
     require(is_whole)
+
+
+def require_files(files: Sequence[str], git: str | None) -> None:
+    """Require files, unless a repository is named, of which all files may be meant."""
+    if not files and git is None:
+        raise click.UsageError("Name files or directories, or a repository with --git.")
 
 
 @command()
@@ -181,7 +212,7 @@ def require_strict_feed(calls: Calls, form: Format, files: Sequence[InputFile]) 
 def publish(target: Destination, form: Format, files: Sequence[InputFile], *, growing: bool = False) -> FeedSummary:
     """Publish what is new in the files, and show a progress bar on a terminal."""
     feed = Feed(format=form.name, files=len(files))
-    total = sum(file.path.stat().st_size for file in files if file.path.is_file())
+    total = sum(map(size_of, files))
 
     def receipts() -> Iterator[Receipt]:
         name, position, done = "", 0, 0
@@ -194,6 +225,14 @@ def publish(target: Destination, form: Format, files: Sequence[InputFile], *, gr
             bar.update(task, completed=done)
             yield from batch.receipts
 
-    with progress(in_bytes=True) as bar:
+    with progress(in_bytes=not any(isinstance(file, GitInput) for file in files)) as bar:
         task = bar.add_task(form.name, total=total or None)
         return FeedSummary(feed=feed, published=Summary.of(receipts()))
+
+
+def size_of(file: InputFile) -> int:
+    """Return the size of an input for a progress bar: the commits of a repository, the bytes of a file, else 0."""
+    if isinstance(file, GitInput):
+        with opened(file) as history:
+            return history.count()
+    return file.path.stat().st_size if file.path.is_file() else 0

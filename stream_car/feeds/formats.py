@@ -19,11 +19,16 @@ Convert = Callable[[FeedState, bytes], Conversion]
 _JSON = (*splitting.WHOLE_SUFFIXES, *LINE_SUFFIXES)
 
 
+def _as_it_is(data: bytes, time: int) -> bytes:
+    return data
+
+
 class Format(Struct, frozen=True, kw_only=True):
     """A publisher's format.
 
     `suffixes` select the files of a directory that belong to it. An object that has all keys of one of `marks` is
-    probably in this format.
+    probably in this format. `at_time` adds the time of the commit to a piece of a git history, if the format has a
+    place for it.
     """
 
     name: str
@@ -32,6 +37,7 @@ class Format(Struct, frozen=True, kw_only=True):
     marks: tuple[frozenset[str], ...] = ()
     split: Split = splitting.records
     convert: Convert
+    at_time: Callable[[bytes, int], bytes] = _as_it_is
 
     @property
     def line_suffixes(self) -> tuple[str, ...]:
@@ -61,6 +67,7 @@ FORMATS = {
             marks=(frozenset({"id", "affected"}), frozenset({"id", "modified"}), frozenset({"commit_time", "record"})),
             split=partial(splitting.records, inside=("vulns", "results")),
             convert=osv.convert,
+            at_time=osv.history_line,
         ),
         Format(
             name="csaf",

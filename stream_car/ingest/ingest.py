@@ -21,9 +21,11 @@ from msgspec import Struct
 from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS, FeedPositionFile
 from stream_car.errors import InvalidDocument
 from stream_car.feeds import Conversion, Format, RecordState
-from stream_car.feeds.splitting import ConcatenatedStream, Piece, Readable, Start
+from stream_car.feeds.fields import PIECE_MAX
+from stream_car.feeds.splitting import BEGINNING, ConcatenatedStream, Piece, Readable, Start
 from stream_car.ingest.destinations import Destination
 from stream_car.ingest.files import STANDARD_INPUT, InputFile, unreadable
+from stream_car.ingest.git_history import ChangedFile, GitInput, opened
 from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000  # documents or steps between two commits
@@ -33,7 +35,10 @@ T = TypeVar("T")
 
 
 class FilePosition(Struct, frozen=True, array_like=True, gc=False):
-    """How far a file was read: `size` bytes with this digest. `rejected` counts the pieces that could not be read."""
+    """How far a file was read: `size` bytes with this digest. `rejected` counts the pieces that could not be read.
+
+    Of a git repository, `size` is the number of commits and `digest` the name of the last one.
+    """
 
     size: int
     digest: bytes
@@ -144,13 +149,57 @@ class _Reader(Struct, frozen=True, kw_only=True):
         """
         for file in files:
             try:
-                for step in self._read_pipe(file) if file.name == STANDARD_INPUT else self._read_file(file):
+                for step in self._steps_of(file):
                     self.checkpoint.add(step)
                     yield step
             except OSError as error:
                 if self.growing and isinstance(error, FileNotFoundError):
                     continue  # it was removed after it was listed
                 raise unreadable(file.shown, error) from error
+
+    def _steps_of(self, file: InputFile) -> Iterator[FeedStep]:
+        if isinstance(file, GitInput):
+            return self._read_history(file)
+        return self._read_pipe(file) if file.name == STANDARD_INPUT else self._read_file(file)
+
+    def _read_history(self, repository: GitInput) -> Iterator[FeedStep]:
+        """Yield the pieces of each commit, then a position. It has the number of commits and the name of the last one.
+
+        If the branch has another history than the last time, it is read from its beginning, which adds nothing that is
+        known.
+        """
+        known = self.checkpoint.file_position(repository.name)
+        with opened(repository) as history:
+            after = known.digest.decode() if known is not None else ""
+            if known is not None and after == history.tip:
+                yield FeedStep(file=repository, unchanged=known, bytes_read=known.size)
+                return
+            if known is None or not history.has(after):
+                known, after = FilePosition(0, b""), ""
+            rejected, last = known.rejected, after
+            for change in history.changes(self.form.suffixes, after):
+                if change.commit != last:
+                    yield self._position(repository, known.size + change.number - 1, last, rejected)
+                    last = change.commit
+                for step in self._read_change(repository, change, known.size):
+                    rejected += step.rejected is not None
+                    yield step
+            yield self._position(repository, known.size + history.count(after), history.tip, rejected)
+
+    def _position(self, repository: GitInput, size: int, commit: str, rejected: int) -> FeedStep:
+        position = FilePosition(size, commit.encode(), rejected) if commit else None
+        return FeedStep(file=repository, position=position, bytes_read=size)
+
+    def _read_change(self, repository: GitInput, change: ChangedFile, before: int) -> Iterator[FeedStep]:
+        place, number = f"{change.commit[:12]}:{change.path}", before + change.number
+        if change.content is None:
+            error = InvalidDocument("size", f"The file is larger than {PIECE_MAX >> 20} MiB.")
+            yield FeedStep(file=repository, where=place, rejected=error, bytes_read=number)
+            return
+        for piece in self.form.split(io.BytesIO(change.content), change.path, BEGINNING):
+            data = self.form.at_time(piece.data, change.time) if piece.rejected is None else piece.data
+            dated = Piece(f"{place} {piece.where}".rstrip(), data, piece.end, piece.rejected)
+            yield self._convert(repository, dated, number)
 
     def _read_pipe(self, file: InputFile) -> Iterator[FeedStep]:
         """Read standard input as a file of that name: the same bytes as the last time add nothing new.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from stream_car.feeds import Format
 from stream_car.ingest.files import InputFile, input_files
+from stream_car.ingest.git_history import GitInput, tip_of
 
 FileState = tuple[int, int, int]  # size, modification time in nanoseconds, inode
 
@@ -40,6 +41,24 @@ class Watch:
         """Report these files again at the next check, because they could not be read yet."""
         for file in files:
             self._reported.pop(file.name, None)
+
+
+class RepositoryWatch:
+    """A git repository, which is reported whenever its branch has moved. Cost: a few short runs of git per check."""
+
+    def __init__(self, repository: GitInput) -> None:
+        self._repository = repository
+        self._reported = ""
+
+    def changed_files(self) -> list[InputFile]:
+        """Return the repository if its branch has moved since it was last reported."""
+        tip = tip_of(self._repository)
+        has_moved, self._reported = tip != self._reported, tip
+        return [self._repository] if has_moved else []
+
+    def retry(self, files: Sequence[InputFile]) -> None:
+        """Report the repository again at the next check, because it could not be read yet."""
+        self._reported = ""
 
 
 def _state(path: Path) -> FileState | None:
