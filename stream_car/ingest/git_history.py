@@ -80,7 +80,7 @@ def tip_of(repository: GitInput) -> str:
 
 
 @contextmanager
-def opened(repository: GitInput) -> Iterator["History"]:
+def opened(repository: GitInput) -> Iterator["RepositoryHistory"]:
     """Open the history of a repository as it is now. Raises `InvalidRequest` (`source`)."""
     folder, shown = folder_of(repository), repository.shown
     questions = ("--path-format=absolute", "--git-path", "objects", "--is-shallow-repository", "--show-object-format")
@@ -92,10 +92,10 @@ def opened(repository: GitInput) -> Iterator["History"]:
     with tempfile.TemporaryDirectory(prefix="stream-car-") as empty:
         options = ("--quiet", "--bare", "--template=", f"--object-format={form}")
         _output(["init", *options, "."], Path(empty), "A new repository")
-        yield History(Path(empty), objects, tip, repository)
+        yield RepositoryHistory(Path(empty), objects, tip, repository)
 
 
-class History:
+class RepositoryHistory:
     """The commits of a repository up to `tip`, which are on its branch."""
 
     def __init__(self, empty: Path, objects: str, tip: str, repository: GitInput) -> None:
@@ -199,8 +199,8 @@ def _output(arguments: Sequence[str], folder: Path, shown: str, more: Mapping[st
     except FileNotFoundError as error:
         raise InvalidRequest("source", "The command `git` was not found. Install git.") from error
     if ran.returncode:
-        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise _unreadable(shown, said[-1] if said else "git says nothing more")
+        errors = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise _unreadable(shown, errors[-1] if errors else f"git ended with the exit code {ran.returncode}")
     return ran.stdout.decode("utf-8", "replace")
 
 

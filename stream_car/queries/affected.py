@@ -21,6 +21,7 @@ from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Incomplete, Step
 from stream_car.queries.assembly import read_fates, steps_of
 from stream_car.queries.findings import PackageFindings, RecordFinding, Succession
+from stream_car.queries.known_history import existed
 from stream_car.queries.outcomes import Fates, reasons_of
 from stream_car.queries.snapshot import Snapshot
 from stream_car.queries.vulnerability_context import (
@@ -94,12 +95,14 @@ class AffectedReader:
         self.ruleset = snapshot.ruleset
         self.reasons: dict[Incomplete, None] = {}
         self.bodies: dict[str, Document] = {}
+        self.later: list[Entry] = []  # the first editions of records that have none as of the snapshot
 
     async def read(self) -> tuple[PackageFindings, ...]:
         """Return what is known of each package."""
         records = await self._records()
         latest = {entry.id: entry for own in records.values() for record in own for entry in record.latest}
         await self._read_bodies(latest.values())
+        await self._note_unknown_history()
         candidates = [
             candidate
             for package, own in records.items()
@@ -150,7 +153,18 @@ class AffectedReader:
         editions = sorted(
             (entry for entry in members if as_of is None or entry.time <= as_of), key=lambda entry: entry.precedence
         )
+        if members and not editions:
+            self.later.append(min(members, key=lambda entry: entry.precedence))
         return _Record(value, tuple(editions)) if editions else None
+
+    async def _note_unknown_history(self) -> None:
+        """Note if a record existed at the time of the snapshot, but its first edition here is later."""
+        as_of = self.snapshot.as_of
+        if as_of is None or not self.later:
+            return
+        bodies = await self.snapshot.bodies(self.index, [entry.id for entry in self.later])
+        if any(existed(body, as_of) for body in bodies.values()):
+            self.reasons["history_unknown"] = None
 
     async def _read_bodies(self, entries: Iterable[Entry]) -> None:
         """Read documents from the index. One that it has in another revision than the state counts as missing."""

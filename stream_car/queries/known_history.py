@@ -89,13 +89,19 @@ async def _is_unknown(snapshot: Snapshot, index: AnchorIndex, names: Sequence[st
             later.update(dict.fromkeys(entry.id for entry in entries))
             is_cut = is_cut or len(entries) == LATER_MAX
     bodies = (await snapshot.bodies(index, list(later))).values()
-    since = [(body, time) for body in bodies if (time := read_time(body, RECORD_SINCE)) is not None]
-    existing = [body for body, time in since if time <= as_of]
+    since = [body for body in bodies if read_time(body, RECORD_SINCE) is not None]
+    existing = [body for body in since if existed(body, as_of)]
     await snapshot.load([scope_key(record_scope(record)) for body in existing for record in body.records])
     for body in existing:
         if not await _has_earlier_edition(snapshot, body, as_of):
             return True
     return is_cut and bool(since)
+
+
+def existed(body: Document, as_of: int) -> bool:
+    """Return whether the record of a document existed at a time, according to its publisher."""
+    since = read_time(body, RECORD_SINCE)
+    return since is not None and since <= as_of
 
 
 def _later_members(scope: Scope, type_name: str, snapshot: Snapshot, as_of: int) -> list[Entry]:

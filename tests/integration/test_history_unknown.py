@@ -54,6 +54,7 @@ def reasons(car: Engine, as_of: str | None) -> list[tuple[str, ...]]:
             frontiers[0].reasons,
             answer.certificate.reasons,
             audit.certificate.reasons,
+            car.affected(["pkg:pypi/jinja2@2.10"], as_of=as_of)[0].reasons,
         ]
 
 

@@ -23,7 +23,7 @@ from stream_car.api.calls import Calls
 from stream_car.api.calls_aio import AsyncCalls
 from stream_car.api.json import to_json
 from stream_car.codec import Publishable, Publishables, encode
-from stream_car.codec.times import from_micros
+from stream_car.codec.times import format_time, from_micros
 from stream_car.core.rule_pack import Key, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.lockfiles.dependencies import DependencyFile
@@ -83,6 +83,7 @@ scope = ["topic"]
 
 UNTIL_2 = [{"events": [{"introduced": "0"}, {"fixed": "2.0"}]}]
 MUGS = {"affected": [{"package": {"ecosystem": "npm", "name": "Mug"}, "ranges": UNTIL_2}]}
+LATE = {**MUGS, "record_since": format_time(day(2))}  # a record that is older than its first edition here
 ODD_ID = "a/b%2F c?d#e&é=\u2028\"'"
 FUTURE = 9001  # a day after 2040
 LAST = "last"
@@ -120,6 +121,7 @@ STATEMENTS = (
     document("claim-1", at=1, topic="coffee", text="a conflict"),
     document("flaw@1", "offer", 1, record="flaw", product="mug", attributes=MUGS, text="a mug that leaks"),
     document("flaw@2", "offer", 2, record="flaw", product="mug", attributes=MUGS, text="a leaking mug"),
+    document("late@1", "offer", 5, record="late", product="mug", attributes=LATE, text="a mug that leaked before"),
     document(LAST, "fact", 99, subject="kettle", attributes={"value": "cold"}, text="the kettle is as cold as tea"),
 )
 BAD_INPUT = (
@@ -238,7 +240,7 @@ AS_OF = from_micros(day(3))
 OUTCOMES = ("updated", "withdrawn")
 NAMES = tuple(dict.fromkeys(statement.id for statement in STATEMENTS))
 CHUNK = "claim-1#2"
-RECORDS = ("edition", "deal", "gone")
+RECORDS = ("edition", "deal", "gone", "late")
 SCOPES = (
     "topic=tea",
     "place=home",
@@ -278,6 +280,10 @@ REQUESTS: dict[str, r.Request[object]] = {
     "every name, then": r.Resolve(names=(*NAMES, CHUNK, *RECORDS, "unknown"), as_of=AS_OF),
     "other names": r.Resolve(names=("CUP", "cup@2", "pkg:generic/Cup@1?arch=x", "cups")),
     "mugs": r.GetAffected(packages=("mug@1.0", "pkg:npm/mug@2.1", "mug", "cup@1", "nothing@1"), all=True),
+    "late mugs, then": r.GetFrontier(scope=("product=mug",), as_of=AS_OF),
+    "a late mug, then": r.Explain(name="late", as_of=AS_OF),
+    "a set of mugs, then": r.Check(ids=("flaw",), as_of=AS_OF),
+    "leaking, then": r.Query(text="a mug that leaks", as_of=AS_OF),
     "mugs, then": r.GetAffected(packages=("mug@1.0",), as_of=AS_OF),
     "mugs, not seen": r.GetAffected(packages=("mug@1.0",), min_revisions=(MinRevision("unknown"),), timeout_ms=1),
     "mugs of a file": r.GetAffected(files=(DependencyFile(name="requirements.txt", text="mug==1.0"),)),
