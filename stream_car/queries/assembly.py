@@ -303,13 +303,37 @@ async def explained_violations(
 def ignored_superseders(walks: dict[str, WalkResult], present: set[str]) -> list[Violation]:
     """Theorem 4 (ii): superseded members of the set without any of their superseders in the set."""
     violations = []
+    latest = _latest_of_scopes(walks) if any(walk.closure_counts for walk in walks.values()) else {}
     for name, walk in walks.items():
         superseders = walk.closure - {name} | ({name} & set(walk.cycle))
-        if (superseders or walk.closure_counts) and superseders.isdisjoint(present):
+        if not superseders and not walk.closure_counts:
+            continue
+        if superseders.isdisjoint(present) and not _is_reached(walk, latest):
             repairs = tuple(entry.id for entry in walk.controlling if entry.id != name) or tuple(sorted(superseders))
             path = steps_of(walk, repairs[0]) if repairs and repairs[0] in walk.via else ()
             violations.append(Violation(condition="ignored_superseder", id=name, add=repairs, path=path))
     return violations
+
+
+def _latest_of_scopes(walks: Mapping[str, WalkResult]) -> dict[ScopeAndType, list[tuple[Precedence, str]]]:
+    """Return the two latest of these documents of each scope and type."""
+    latest: dict[ScopeAndType, list[tuple[Precedence, str]]] = {}
+    for name, walk in walks.items():
+        for scope in walk.document.scopes:
+            of_type = latest.setdefault((scope, walk.document.type), [])
+            of_type.append((walk.document.entry.precedence, name))
+            of_type.sort(reverse=True)
+            del of_type[2:]
+    return latest
+
+
+def _is_reached(walk: WalkResult, latest: Mapping[ScopeAndType, Sequence[tuple[Precedence, str]]]) -> bool:
+    """Return whether one of the latest documents is among those that a walk reached but did not name."""
+    return any(
+        precedence > walk.reach[place].low and name != walk.anchor
+        for place in walk.closure_counts
+        for precedence, name in latest.get(place, ())
+    )
 
 
 def frontier_exclusions(anchors: Sequence[WalkResult], present: set[str]) -> list[Violation]:

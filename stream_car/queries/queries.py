@@ -62,7 +62,7 @@ from stream_car.ranking.analysis import possible_names
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.settings import SETTINGS
 
-CLOSURE_MAX = 1_000_000  # members of one scope that a check looks at
+CLOSURES_MAX = 20_000  # members that a check names for all documents of a set, unless the set itself is larger
 
 T = TypeVar("T")
 RetryReason = Literal["shard_moved", "not_exact", "not_visible"]
@@ -343,14 +343,15 @@ class Queries:
         await snapshot.load([document_key(name) for name in ids])
         by_name = {name: await self.resolve_name(snapshot, name) for name in dict.fromkeys(ids)}
         members = list(dict.fromkeys(document_id for resolved in by_name.values() for document_id in resolved.ids))
-        results = await snapshot.walk(members, named_max=CLOSURE_MAX)
+        # Of a scope too large to name, a walk still names some controlling documents, at least LATEST_MAX. A smaller
+        # set lacks one of them in any case, so only for a larger set more must be named.
+        enough = COUNTED_MAX if len(members) < LATEST_MAX else max(COUNTED_MAX, len(members)) + 1
+        named_max = max(enough, CLOSURES_MAX // max(len(members), 1))
+        results = await snapshot.walk(members, named_max=named_max)
         walks = {name: walk for name, walk in zip(members, results, strict=True) if walk is not None}
         present = set(walks)
         anchors = list(walks.values())
         if question is not None:
-            # Of a scope too large to name, a walk still names LATEST_MAX controlling documents. A smaller set lacks
-            # one of them in any case, so only a larger set needs all the names.
-            named_max = CLOSURE_MAX if len(present) >= LATEST_MAX else COUNTED_MAX
             _, anchors = await self._anchors(snapshot, question, depth, named_max)
         violations = [*ignored_superseders(walks, present), *frontier_exclusions(anchors, present)]
         repaired = dict.fromkeys(name for name, walk in walks.items() if walk.is_active)
@@ -363,13 +364,14 @@ class Queries:
             if resolved.ids and present.isdisjoint(resolved.ids) and resolved.status != "retracted"
         )
         stranded = tuple(name for name, walk in walks.items() if not walk.is_active and not walk.controlling)
-        certificate = self._certificate(snapshot, anchors, ())  # before texts are read, which may take more look-ups
-        records = {name: resolved.ids for name, resolved in by_name.items() if resolved.via in RECORD_NAMES}
-        ended = await ended_records(snapshot, self.index, records, walks)
         # The set may lack a document that is not named.
         has_unlisted = any(walk.controlling_more or walk.next for walk in anchors) or any(
             walk.next for walk in walks.values()
         )
+        # before texts are read, which may take more look-ups
+        certificate = self._certificate(snapshot, anchors, (), ["limit"] if has_unlisted else [])
+        records = {name: resolved.ids for name, resolved in by_name.items() if resolved.via in RECORD_NAMES}
+        ended = await ended_records(snapshot, self.index, records, walks)
         return Audit(
             holds=not (violations or unknown or retracted or pending or stranded or ended or has_unlisted),
             violations=tuple(await explained_violations(snapshot, self.index, violations, walks)),

@@ -1,7 +1,10 @@
 """Audits as a caller sees them: whether a retrieved set is safe by Theorem 4, and what would repair it."""
 
+import pytest
+
 from stream_car import Audit, Retraction
 from stream_car.core import definitions
+from stream_car.queries import queries
 from tests.support.back_ends import in_the_gate, on_both, only_embedded
 from tests.support.either_service import Car
 from tests.support.engines import RULESET, document
@@ -134,3 +137,26 @@ def test_a_very_large_set_that_misses_some_does_not_hold() -> None:
         assert not audit.holds
         assert {name for violation in audit.violations for name in violation.add} == {f"d{n}" for n in range(1000)}
         assert car.check(audit.repaired, question="comet").holds
+
+
+@only_embedded("the limit is set in this process")
+def test_a_superseder_counts_in_a_scope_that_is_too_large_to_name_and_its_members_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queries, "CLOSURES_MAX", 0)
+    with engine() as car:
+        car.publish(document("claim", topic="moon"))
+        car.publish(crowd(4000))
+        car.publish(document("late", at=2, topic="moon"))
+        alone, found = car.check(["claim"]), car.check(["claim", "d7"])
+        nothing_after = car.check(["claim", "late"])
+
+    conditions = [{violation.condition for violation in audit.violations} for audit in (alone, found, nothing_after)]
+    assert [("ignored_superseder" in names, "frontier_inclusion" in names) for names in conditions] == [
+        (True, True),
+        (False, True),
+        (True, True),
+    ]
+    assert alone.certificate is not None
+    assert alone.certificate.reasons == ("limit",)
+    assert alone.certificate.lookups < 40  # pages of 256 members or so; all of them would be more
