@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from stream_car.core.documents import Document
 from stream_car.ranking.anchor_order import Hit
-from stream_car.ranking.bm25 import DocumentTerms
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
@@ -232,7 +231,6 @@ class IndexedDocument(Struct, frozen=True, kw_only=True, gc=False):
     scopes: tuple[str, ...] = ()
     anchor: bool = True  # whether Stage 1 may return it
     aliases: tuple[tuple[str, str], ...] = ()  # other names of it or of its record, each with the scope of that
-    terms: DocumentTerms | None = None  # the document's terms, if they have been computed already
 
 
 class Encoder(Protocol):

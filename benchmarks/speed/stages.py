@@ -30,7 +30,8 @@ class Stages:
         log, shard, store = projection.log, projection.shard, projection.store
         _replace(log, "append", self._timed_coroutine("log: append durably", log.append))
         _replace(log, "fetch", self._timed_coroutine("log: read and verify", log.fetch))
-        _replace(shard, "decode", self._timed("decode, scopes, digest", shard.decode))
+        fold = projection.fold
+        _replace(fold, "read", self._timed("decode, scopes, digest", fold.read))
         _replace(shard, "_drive", self._timed_coroutine("fold", shard._drive))
         _replace(store, "read", self._timed_coroutine("store: read", store.read))
         _replace(shard, "_commit", self._timed_coroutine("encode and commit", shard._commit))
@@ -43,7 +44,6 @@ class Stages:
         for owner in (directory, projection, projection.log, projection.shard, projection.fold, projection.store):
             for name in ("append", "fetch", "_drive", "read", "_commit", "_index"):
                 vars(owner).pop(name, None)
-        projection.shard.decode = projection.fold.read
         _replace(data_directory, "receipts_of", receipts_of)
 
     def figures(self, documents: int) -> list[Figure]:

@@ -27,7 +27,7 @@ _ADVICE = {
     sqlite3.SQLITE_BUSY: _IN_USE,
     sqlite3.SQLITE_LOCKED: _IN_USE,
 }
-_CACHE_KIB = 16 << 10  # of pages, for each file
+_CACHE_KIB = 4 << 10  # of pages, for each file
 _LOG_PAGES = 8000  # of a write-ahead log, before a commit itself makes a checkpoint
 MAPPED_MAX = 2 << 30  # bytes of a file that are mapped; SQLite reads what lies beyond as usual
 

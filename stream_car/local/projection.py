@@ -20,9 +20,8 @@ from stream_car.core.stored import StoredDocument
 from stream_car.core.walk import WalkResult
 from stream_car.errors import Halted
 from stream_car.local.pinned_state import LocalPinnedState
-from stream_car.local.prefetch import Prefetch, Task, begin_prefetch
 from stream_car.local.run_sync import run_sync
-from stream_car.ports import Encoder, Record
+from stream_car.ports import Encoder
 from stream_car.processing.effects import DecodedRecord, Effects, Future
 from stream_car.processing.fold import Fold
 from stream_car.processing.headers import Header
@@ -33,7 +32,6 @@ from stream_car.queries.cache import AnswerCache
 from stream_car.queries.queries import Queries
 from stream_car.queries.scopes import ScopeQueries
 from stream_car.queries.shards import OneShard
-from stream_car.ranking.bm25 import DocumentTerms
 from stream_car.ranking.settings import SETTINGS, Settings
 from stream_car.subscriptions.lookup_cache import LookupCache
 from stream_car.subscriptions.subscription import SubscriptionSources
@@ -41,6 +39,7 @@ from stream_car.subscriptions.subscription import SubscriptionSources
 if TYPE_CHECKING:
     from stream_car.adapters.search.hybrid import HybridIndex
 
+VALUES_MAX = 40_000  # decoded values in memory between batches; a few hundred bytes each
 SNAPSHOT_ITEMS = 12  # read at a time: half a millisecond or so
 CATCH_UP_MAX = 2000  # records indexed at a time that the state has already applied
 
@@ -63,9 +62,6 @@ class Projection:
         self.log = log
         self.ruleset = ruleset
         self.fold = Fold(ruleset, future=future)
-        self._ranking = ranking
-        self._prefetch: Prefetch | None = None
-        self._prefetched_terms: dict[int, DocumentTerms] = {}  # by offset
         self._indexed = -1  # the next record to index; unknown until the index was read
         for path in (folder.parent, folder):  # `parents=True` would not give parents this mode
             path.mkdir(exist_ok=True, mode=0o700)
@@ -78,7 +74,9 @@ class Projection:
         self.change_log = SqliteJournal(self.file)
         self.lookups, self.record_lookups = LookupCache(), LookupCache()
         self.store = SqliteStore(self.file)
-        self.shard = Shard(shard=0, log=log, store=self.store, event_sink=self.change_log, fold=self.fold)
+        self.shard = Shard(
+            shard=0, log=log, store=self.store, event_sink=self.change_log, fold=self.fold, cache_max=VALUES_MAX
+        )
         self.queries = Queries(
             shards=OneShard(self.store, pin=lambda: LocalPinnedState(self.file, self.store, log, self.fold)),
             index=self.index,
@@ -109,7 +107,6 @@ class Projection:
             self.reset()
         if not self.next_offset or run_sync(self.index.position()) > self.end:
             self.index.reset()  # made with another state, or another log
-        self.begin_prefetch()
 
     def reset(self) -> None:
         """Remove everything that follows from the log."""
@@ -124,30 +121,6 @@ class Projection:
             raise halted
         self.log.verify()  # nothing is removed for a log that could not replace it
         self.reset()
-        self.begin_prefetch()
-
-    def begin_prefetch(self) -> None:
-        """Let a process of its own decode the log up to its end, if that is worth it."""
-        self.end_prefetch()
-        self._prefetch = begin_prefetch(
-            Task(
-                log=str(self.log.path),
-                first=self.next_offset,
-                end=self.end,
-                packs=self.ruleset.packs,
-                future=self.fold.future,
-                settings=self._ranking,
-            )
-        )
-        if self._prefetch is not None:
-            self.shard.decode = self._decode
-
-    def end_prefetch(self) -> None:
-        """End that process."""
-        prefetch, self._prefetch = self._prefetch, None
-        if prefetch is not None:
-            self.shard.decode = self.fold.read
-            prefetch.close()
 
     def step(self, limit: int = BATCH_MAX) -> list[AppliedRecord[DecodedRecord, Effects]]:
         """Apply records that the state lacks and index them. An empty list means the end of the log.
@@ -167,12 +140,8 @@ class Projection:
                 for record in applied:
                     self.queries.cache.invalidate(record.record.offset, record.effects.touched)
             batch = IndexBatch(self.ruleset)
-            batch.add_applied(applied, self._prefetched_terms)
-            if self._prefetch is not None:
-                self._prefetch.receive(applied[-1].record.offset + 1)  # makes room for more while this is indexed
+            batch.add_applied(applied)
             await self._index(batch, applied[-1].record.offset + 1)
-        if self._prefetch is not None:
-            self._receive_prefetched(self._prefetch)
         return applied
 
     async def _catch_up_index(self, up_to: int) -> None:
@@ -192,19 +161,6 @@ class Projection:
         self._indexed = -1
         await self.index.apply(batch.documents, batch.removed, position, batch.scopes)
         self._indexed = position
-
-    def _receive_prefetched(self, prefetch: Prefetch) -> None:
-        self._prefetched_terms.clear()
-        prefetch.receive(self.next_offset)
-        if self.next_offset >= prefetch.end:
-            self.end_prefetch()
-
-    def _decode(self, record: Record) -> DecodedRecord:
-        prefetched = self._prefetch.decoded(record) if self._prefetch is not None else None
-        if prefetched is None:
-            return self.fold.read(record)
-        decoded, self._prefetched_terms[record.offset] = prefetched
-        return decoded
 
     def stored(self, name: str) -> StoredDocument | None:
         """What is known of an id: its current revision, and whether it is retracted or pending."""
@@ -248,7 +204,6 @@ class Projection:
 
     def close(self) -> None:
         """Close the files; closing again is harmless."""
-        self.end_prefetch()
         try:
             self.index.close()
         finally:

@@ -4,7 +4,7 @@ Promise: of each id, the current revision if it is accepted, none if it is retra
 statement ever named, so that they stay listed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from stream_car.codec import content_digest
 from stream_car.core.documents import Document, Statement
@@ -14,7 +14,6 @@ from stream_car.ports import IndexedDocument
 from stream_car.processing.effects import DecodedRecord, Effects
 from stream_car.processing.fold import DIGEST_BYTES
 from stream_car.processing.shard import AppliedRecord
-from stream_car.ranking.bm25 import DocumentTerms
 
 CURRENT = frozenset({"accepted", "pending", "retracted"})  # outcomes after which a statement is the current one
 
@@ -37,14 +36,12 @@ class IndexBatch:
         """Ids to remove."""
         return [name for name, document in self._by_id.items() if document is None]
 
-    def add_applied(
-        self, applied: Iterable[AppliedRecord[DecodedRecord, Effects]], terms: Mapping[int, DocumentTerms]
-    ) -> None:
-        """Add records that were just applied, in the order of the log. `terms` are known ones, by offset."""
+    def add_applied(self, applied: Iterable[AppliedRecord[DecodedRecord, Effects]]) -> None:
+        """Add records that were just applied, in the order of the log."""
         for record in applied:
             statement = record.decoded.statement
             if record.effects.outcome in CURRENT and statement is not None:
-                self._add(statement, record.decoded.scopes, terms.get(record.record.offset))
+                self._add(statement, record.decoded.scopes)
 
     def add_stored(self, decoded: DecodedRecord, stored: StoredDocument | None) -> None:
         """Add a record that was applied earlier, if it is still the current one of its id: if `stored` came from it."""
@@ -52,9 +49,9 @@ class IndexBatch:
             return
         self.scopes.update(decoded.scopes)
         if stored is not None and stored.offset == decoded.at.offset:
-            self._add(decoded.statement, stored.scopes, None)
+            self._add(decoded.statement, stored.scopes)
 
-    def _add(self, statement: Statement, scopes: tuple[str, ...], terms: DocumentTerms | None) -> None:
+    def _add(self, statement: Statement, scopes: tuple[str, ...]) -> None:
         self.scopes.update(scopes)
         if isinstance(statement, Document):
             self._by_id[statement.id] = IndexedDocument(
@@ -62,7 +59,6 @@ class IndexBatch:
                 scopes=scopes,
                 anchor=statement.type in self._ruleset.anchor_types,
                 aliases=self._ruleset.aliases(statement),
-                terms=terms,
             )
         else:
             self._by_id[statement.id] = None

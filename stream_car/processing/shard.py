@@ -7,7 +7,7 @@ state is dropped. Cost: the fold, one read for the keys that a batch shows it ne
 """
 
 import hashlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -91,19 +91,14 @@ class Shard(Generic[R, E]):
         store: Store,
         event_sink: EventSink,
         fold: FoldProtocol[R, E],
-        decode: Callable[[Record], R] | None = None,
         cache_max: int = CACHE_MAX,
     ) -> None:
-        """Create the shard without claiming it.
-
-        `decode` replaces `fold.read` if the records have been decoded already; both must return the same.
-        """
+        """Create the shard without claiming it."""
         self.shard = shard
         self.log = log
         self.store = store
         self.event_sink = event_sink
         self.fold = fold
-        self.decode = decode or fold.read
         self.cache_max = cache_max
         self.generation = fold.generation
         self._state = State()
@@ -214,7 +209,7 @@ class Shard(Generic[R, E]):
         claim = await self._claimed()
         try:
             with content_failures():
-                decoded = self.decode(record)
+                decoded = self.fold.read(record)
             effects, name, scopes = await self._drive(claim, self.fold.set_aside(self._state, decoded))
             quarantine = await self._quarantine(claim)
             quarantined = describe(record, failure, name, scopes)
@@ -267,7 +262,7 @@ class Shard(Generic[R, E]):
 
     async def _fold(self, claim: Claim, records: Sequence[Record]) -> list[AppliedRecord[R, E]]:
         fold = self.fold
-        decode = self.decode
+        decode = self.fold.read
         with content_failures():
             batch = [decode(record) for record in records]
             needed = set() if self._state.is_whole else {key for each in batch for key in fold.keys_needed(each)}

@@ -163,7 +163,7 @@ class TantivyIndex:
         self, documents: Sequence[IndexedDocument], dropped: Sequence[str], position: int, scopes: Collection[str] = ()
     ) -> None:
         self._version += bool(documents or dropped)
-        analysed_terms = [indexed.terms or analyse(indexed, self._settings) for indexed in documents]
+        analysed_terms = [analyse(indexed, self._settings) for indexed in documents]
         numbers = self._texts.add(
             (indexed.document.id, its_terms) for indexed, its_terms in zip(documents, analysed_terms, strict=True)
         )

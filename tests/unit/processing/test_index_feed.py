@@ -11,7 +11,6 @@ from stream_car.ports import Record
 from stream_car.processing.effects import DecodedRecord, Effects, Outcome
 from stream_car.processing.index_feed import IndexBatch
 from stream_car.processing.shard import AppliedRecord
-from stream_car.ranking.bm25 import DocumentTerms
 from tests.support.engines import TYPES, document
 
 TEA = ("topic=tea",)
@@ -43,27 +42,26 @@ def batch() -> IndexBatch:
 
 
 @pytest.mark.parametrize("outcome", ["accepted", "pending"])
-def test_an_accepted_document_is_indexed_with_its_scopes_and_terms(outcome: Outcome) -> None:
+def test_an_accepted_document_is_indexed_with_its_scopes(outcome: Outcome) -> None:
     feed = batch()
-    terms = DocumentTerms("tea", "", 1)
-    feed.add_applied([applied(document("claim"), outcome, *TEA, offset=7)], {7: terms, 8: DocumentTerms("", "", 0)})
+    feed.add_applied([applied(document("claim"), outcome, *TEA, offset=7)])
     [entry] = feed.documents
 
-    assert (entry.document.id, entry.scopes, entry.terms) == ("claim", TEA, terms)
+    assert (entry.document.id, entry.scopes) == ("claim", TEA)
     assert (feed.scopes, feed.removed) == ({*TEA}, [])
 
 
 @pytest.mark.parametrize("outcome", ["duplicate", "older", "nothing", "rejected", "control", "rerouted"])
 def test_a_record_that_changed_nothing_is_not_indexed(outcome: Outcome) -> None:
     feed = batch()
-    feed.add_applied([applied(document("claim"), outcome, *TEA)], {})
+    feed.add_applied([applied(document("claim"), outcome, *TEA)])
 
     assert (feed.documents, feed.removed, feed.scopes) == ([], [], set())
 
 
 def test_only_types_that_questions_can_mean_are_anchors() -> None:
     feed = batch()
-    feed.add_applied([applied(document(kind, kind), "accepted") for kind in ("claim", "note")], {})
+    feed.add_applied([applied(document(kind, kind), "accepted") for kind in ("claim", "note")])
 
     assert {entry.document.id: entry.anchor for entry in feed.documents} == {"claim": True, "note": False}
 
@@ -78,7 +76,7 @@ def test_the_last_of_several_statements_about_an_id_counts() -> None:
         applied(document("b", revision=3), "accepted", "topic=b3"),
         applied(Retraction(id="a"), "retracted"),
     ]
-    feed.add_applied(records, {})
+    feed.add_applied(records)
 
     assert [(entry.document.id, entry.document.revision) for entry in feed.documents] == [("b", 3)]
     assert feed.removed == ["a"]
@@ -87,7 +85,7 @@ def test_the_last_of_several_statements_about_an_id_counts() -> None:
 
 def test_a_tick_changes_nothing() -> None:
     feed = batch()
-    feed.add_applied([applied(None, "control")], {})
+    feed.add_applied([applied(None, "control")])
     feed.add_stored(decoded(None), None)
 
     assert (feed.documents, feed.removed, feed.scopes) == ([], [], set())
@@ -115,7 +113,7 @@ def test_the_values_of_keys_by_which_people_ask_are_aliases_of_the_record_or_els
     feed = batch()
     claim = document("claim, 1", topic="Tea", theme="MILK", place="home", colour="green")
     edition = document("edition", topic="Tea", record="R-1")
-    feed.add_applied([applied(each, "accepted", *TEA) for each in (claim, edition)], {})
+    feed.add_applied([applied(each, "accepted", *TEA) for each in (claim, edition)])
     alone, recorded = feed.documents
 
     assert sorted(alone.aliases) == [("milk", 'document="claim, 1"'), ("tea", 'document="claim, 1"')]
