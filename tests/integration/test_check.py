@@ -148,10 +148,10 @@ def test_a_superseder_counts_in_a_scope_that_is_too_large_to_name_and_its_member
         car.publish(document("claim", topic="moon"))
         car.publish(crowd(4000))
         car.publish(document("late", at=2, topic="moon"))
-        alone, found = car.check(["claim"]), car.check(["claim", "d7"])
+        alone, in_part = car.check(["claim"]), car.check(["claim", "d7"])
         nothing_after = car.check(["claim", "late"])
 
-    conditions = [{violation.condition for violation in audit.violations} for audit in (alone, found, nothing_after)]
+    conditions = [{violation.condition for violation in audit.violations} for audit in (alone, in_part, nothing_after)]
     assert [("ignored_superseder" in names, "frontier_inclusion" in names) for names in conditions] == [
         (True, True),
         (False, True),
