@@ -182,6 +182,21 @@ async def test_a_timeline_shows_from_when_to_when_each_document_was_in_force() -
         assert_clean(visit)
 
 
+async def test_a_timeline_leads_on_to_the_documents_that_a_page_has_no_room_for() -> None:
+    async with visit_service(with_demo=False) as visit:
+        common = {"type": "advisory", "scope": {"package": "busy", "cve": "CVE-2024-1"}}
+        documents = [{**common, "id": f"a{n}", "time": "2024-01-01T00:00:00Z", "order": n} for n in range(1003)]
+        visit.running.engine.publish(documents)
+        page = await visit.page("#/timeline?scope=" + quote("package=busy"))
+        following = page.get_by_role("link", name="Show the following")
+        await expect(following).to_be_visible()
+        listed = await page.locator(".timeline li").count()
+        await following.click()
+        await expect(page.locator(".timeline li")).to_have_count(len(documents) - listed)
+        await expect(following).to_have_count(0)
+        assert_clean(visit)
+
+
 async def test_changes_appear_as_they_happen_each_with_its_cause() -> None:
     async with visit_service() as visit:
         pages = {look: await visit.page("#/live", look) for look in LOOKS}

@@ -20,7 +20,8 @@ export async function show(view, parameters, signal) {
       el("code", {}, "package=lodash"), ". By rules, documents supersede one another only within a scope."));
     return;
   }
-  const histories = await get("/v1/history", pairs(text).map((pair) => ["scope", pair]));
+  const after = parameters.get("after") ?? "";
+  const histories = await get("/v1/history", [...pairs(text).map((pair) => ["scope", pair]), ["after", after]]);
   const shown = histories.slice(0, SCOPES_MAX);
   const names = [...new Set(shown.flatMap(inForce).map((member) => member.id))].slice(0, AMENDMENTS_MAX);
   const resolutions = names.length ? await post("/v1/resolve", { names }) : [];
@@ -30,7 +31,8 @@ export async function show(view, parameters, signal) {
   const titles = new Map(histories.flatMap(({ members }) => members.map((member) => [member.id, titleOf(member)])));
   fill(timelines, shown.map((history) => timeline(history, titles, groups)),
     shown.length ? null : el("p", { class: "empty" }, "No scope has these values."),
-    more ? el("p", { class: "note" }, `Not shown: ${count(more, "other scope")}. Add a value.`) : null);
+    more ? el("p", { class: "note" }, `Not shown: ${count(more, "other scope")}. Add a value.`)
+      : following(text, shown.at(-1)?.next));
 }
 
 /** The `KEY=VALUE` pairs of a text, separated by commas or spaces; a value with spaces extends to the next key. */
@@ -40,6 +42,13 @@ export function pairs(text) {
     throw new Error("Write a scope as KEY=VALUE, for example package=lodash.");
   }
   return parts;
+}
+
+/** The way to what a page has no room for. */
+function following(text, next) {
+  if (!next) return null;
+  const link = el("a", { href: `#/timeline?${new URLSearchParams({ scope: text, after: next })}` }, "Show the following");
+  return el("p", { class: "note" }, "There are more documents. ", link);
 }
 
 function form(text) {
@@ -63,8 +72,7 @@ function timeline(history, titles, groups) {
   return el("section", { class: "card" },
     el("h2", {}, history.scope),
     el("p", { class: "note" }, `${count(members.length, "document")}, ${inForce(history).length} in force`,
-      history.reasons.length ? `. Not complete: ${reasonsInWords(history.reasons)}`
-        : history.complete ? "" : ". Only the latest are listed"),
+      history.reasons.length ? `. Not complete: ${reasonsInWords(history.reasons)}` : ""),
     el("div", { class: "timeline" },
       el("div", { class: "ticks", "aria-hidden": "true" }, ticks(first, last).map(({ time, label }) =>
         el("span", { "--start": `${percent(time)}%` }, el("span", {}, label)))),
