@@ -15,7 +15,9 @@ from msgspec import Meta, Struct
 
 from stream_car.adapters.kafka.settings import DEFAULT_MECHANISM, KafkaServer
 from stream_car.adapters.redis.settings import RedisServer
+from stream_car.api import requests as r
 from stream_car.errors import InvalidRequest
+from stream_car.subscriptions.events import View
 from stream_car.suggest import suggest
 
 DATA_VARIABLE = "STREAM_CAR_DATA"
@@ -32,7 +34,10 @@ _SERVER_SETTINGS = {
 SERVERS = frozenset(
     PREFIX + "_".join(filter(None, (server, name))) for server, names in _SERVER_SETTINGS.items() for name in names
 )
-KNOWN = frozenset({DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, ENCODER_VARIABLE}) | SERVERS
+WEBHOOK_SECRET_VARIABLE = "STREAM_CAR_WEBHOOK_SECRET"  # noqa: S105  a name, no secret
+KNOWN = SERVERS | {
+    *(DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, ENCODER_VARIABLE, WEBHOOK_SECRET_VARIABLE)
+}
 TOKEN_MIN = 16
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -41,6 +46,24 @@ def data_directory(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the default data directory."""
     directory = environment.get(DATA_VARIABLE)
     return Path(directory) if directory else DATA_DEFAULT
+
+
+class RecordSelection(r.Subscribe, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a webhook selects: as a subscription, of records unless it says otherwise."""
+
+    view: View = "record"
+
+
+class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A webhook of a service: where events go, the file of its secret, and which events it gets.
+
+    `allow` names addresses and networks that are not public, and may receive messages all the same.
+    """
+
+    url: str
+    secret_file: str
+    select: RecordSelection = RecordSelection()
+    allow: tuple[str, ...] = ()
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +80,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     encoder: str | None = None
     subscriptions_max: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     changes_kept: Annotated[int, Meta(ge=1000)] = 1_000_000
+    webhooks: tuple[WebhookSettings, ...] = ()
     heartbeat_s: Annotated[float, Meta(gt=0, le=300)] = 15.0
     log_level: LogLevel = "info"
 
@@ -108,6 +132,21 @@ def token_to_send(environment: Mapping[str, str] = os.environ) -> str | None:
         return token
     problem = f"is not a token: tokens have at least {TOKEN_MIN} characters" if token.strip() else "is empty"
     raise _error(f"${TOKEN_VARIABLE} {problem}. Set it to the token of the service, or unset it if there is none.")
+
+
+def webhook_secret(file: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the secret that signs messages of a webhook: that of the file, or else of the environment.
+
+    Raises:
+        InvalidRequest: there is none, or the file cannot be read (`settings`).
+    """
+    if file is not None:
+        return read_secret_file(file, "--webhook-secret-file")
+    secret = environment.get(WEBHOOK_SECRET_VARIABLE)
+    if not secret:
+        cure = f"Set ${WEBHOOK_SECRET_VARIABLE} or give --webhook-secret-file. Create one: "
+        raise _error(f"A webhook needs a secret that signs its messages. {cure}echo whsec_$(openssl rand -base64 32)")
+    return secret
 
 
 def _is_token(text: str) -> bool:
@@ -187,11 +226,12 @@ def _server_settings(server: str, environment: Mapping[str, str]) -> dict[str, s
     variables = {name: PREFIX + "_".join(filter(None, (server, name))) for name in _SERVER_SETTINGS[server]}
     values = {name: environment[variable] for name, variable in variables.items() if environment.get(variable)}
     if "PASSWORD_FILE" in values:
-        values["PASSWORD"] = _read_secret(values["PASSWORD_FILE"], f"${variables['PASSWORD_FILE']}")
+        values["PASSWORD"] = read_secret_file(values["PASSWORD_FILE"], f"${variables['PASSWORD_FILE']}")
     return values
 
 
-def _read_secret(path: str, setting: str) -> str:
+def read_secret_file(path: str, setting: str) -> str:
+    """Return the secret in a file that a setting names. Raises `InvalidRequest` (`settings`)."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

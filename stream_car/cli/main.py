@@ -26,6 +26,7 @@ COMMANDS = {  # the modules, and the commands that they define, in the order of 
     "affected": ("affected",),
     "scopes": ("frontier", "history", "changes", "pending"),
     "watch": ("watch",),
+    "webhooks": ("dead-letters",),
     "status": ("status",),
     "rules": ("rules",),
     "rebuild": ("rebuild",),

@@ -21,6 +21,7 @@ from stream_car.api.json import to_json
 from stream_car.cli import hints, options, render_changes
 from stream_car.cli.console import emit, note, show
 from stream_car.cli.options import FILE, Session, command
+from stream_car.cli.webhooks import send_to_webhook, webhook_options
 from stream_car.cli.widgets import WARN
 from stream_car.core.rules import Ruleset
 from stream_car.subscriptions import events as e
@@ -58,6 +59,7 @@ IS_ALL = (
     "--cursor", "cursor_file", type=FILE, help="Remember in this file what has been shown, and continue from there."
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many changes.")
+@webhook_options
 def watch(
     session: Session,
     scope: Mapping[str, Sequence[str]],
@@ -71,6 +73,10 @@ def watch(
     snapshot: bool,
     cursor_file: Path | None,
     limit: int | None,
+    webhook: str | None,
+    webhook_secret_file: str | None,
+    webhook_allow: Sequence[str],
+    outbox: Path,
 ) -> None:
     """Show what becomes of records, as it happens.
 
@@ -84,6 +90,7 @@ def watch(
       stream-car watch --url URL --only withdrawn,fixed --cursor seen.txt   continue where the last run ended
       stream-car watch --since 2026-08-14 package=lodash            what has changed since then
       stream-car watch --url URL --view document --type advisory    each document that changes
+      stream-car watch --url URL package=lodash --webhook https://example.org/hook   send them there
     """
     with session.open() as calls, suppress(KeyboardInterrupt):
         if types or packs or scope:
@@ -103,6 +110,16 @@ def watch(
             snapshot=snapshot,
         )
         events = subscribe(cursor_file=cursor_file)
+        if webhook is not None:
+            send_to_webhook(
+                session,
+                events.request,
+                url=webhook,
+                secret_file=webhook_secret_file,
+                allow=webhook_allow,
+                outbox=outbox,
+            )
+            return
         if session.is_remote:
             if sys.stderr.isatty():
                 note(f"Watching {session.url}. Press Ctrl-C to stop.")

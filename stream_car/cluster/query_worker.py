@@ -17,6 +17,7 @@ from stream_car.http.metrics import Metrics
 from stream_car.http.server import run_until_signal, serve_http
 from stream_car.http.tokens import Tokens
 from stream_car.settings import ServerSettings
+from stream_car.webhooks.in_service import ServiceWebhooks
 
 END_S = 20.0
 RESTART = 75
@@ -50,6 +51,7 @@ async def run(
         service = ClusterService(connections, views, readers, index, keys, settings)
         await service.begin()
         await opened.enter_async_context(service)
+        await opened.enter_async_context(ServiceWebhooks(service, settings, folder))
         metrics = Metrics()
         metrics.add_gauge(
             "stream_car_index_lag", "Applied messages that the text index does not have.", lambda: service.indexer.lag

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from stream_car.http.metrics import Metrics
@@ -12,6 +13,7 @@ from stream_car.local.concurrent_service import ConcurrentService
 from stream_car.local.data_directory import DataDirectory
 from stream_car.queries.cache import AnswerCache
 from stream_car.settings import ServerSettings
+from stream_car.webhooks.in_service import ServiceWebhooks
 
 
 async def serve(
@@ -33,13 +35,17 @@ async def serve(
         )
         return
     metrics = Metrics()
-    async with ConcurrentService(
-        directory,
-        timer=metrics.stage,
-        subscriptions_max=settings.subscriptions_max,
-        heartbeat_s=settings.heartbeat_s,
-        changes_kept=settings.changes_kept,
-    ) as service:
+    async with AsyncExitStack() as running:
+        service = await running.enter_async_context(
+            ConcurrentService(
+                directory,
+                timer=metrics.stage,
+                subscriptions_max=settings.subscriptions_max,
+                heartbeat_s=settings.heartbeat_s,
+                changes_kept=settings.changes_kept,
+            )
+        )
+        await running.enter_async_context(ServiceWebhooks(service, settings, directory.path))
         _add_metrics(metrics, service)
         await serve_http(
             service,

@@ -1,0 +1,1 @@
+"""Events as signed HTTP requests to addresses that others choose (Standard Webhooks)."""

@@ -1,0 +1,76 @@
+"""The webhooks of a service: each is a subscriber in the same process.
+
+Promise: a webhook that cannot be used is reported at the start. It gets every change that is published once the service
+accepts requests. Whatever happens to one disturbs no other.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from stream_car.api import requests as r
+from stream_car.api.service import Service
+from stream_car.errors import Unavailable
+from stream_car.settings import ServerSettings, WebhookSettings, read_secret_file
+from stream_car.subscriptions.events import Event
+from stream_car.webhooks.webhook import Webhook, begin, deliver_events
+
+FOLDER = "webhooks"
+
+
+class ServiceEvents:
+    """Implements `EventSource` over a service in this process."""
+
+    def __init__(self, service: Service, selection: r.Subscribe) -> None:
+        self._service = service
+        self._selection = selection
+
+    async def cursor(self) -> str:
+        return (await self._service.call(r.GetStatus())).cursor
+
+    async def events(self, after: str) -> AsyncIterator[Sequence[Event]]:
+        request = replace(self._selection, after=after, snapshot=None, since=None)
+        async for batch in await self._service.subscribe(request):
+            yield batch
+
+
+class ServiceWebhooks:
+    """The webhooks that settings name. Use it as an asynchronous context manager around the service's work."""
+
+    def __init__(self, service: Service, settings: ServerSettings, folder: Path) -> None:
+        """Raises `InvalidRequest` if a webhook cannot be used."""
+        self._service = service
+        self._folder = folder / FOLDER
+        self._webhooks = [(webhook_of(each), each) for each in settings.webhooks]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "ServiceWebhooks":
+        for webhook, settings in self._webhooks:
+            path = outbox_path(self._folder, webhook.url)
+            source = ServiceEvents(self._service, settings.select)
+            with suppress(Unavailable):  # then it begins as soon as its source answers
+                await begin(path, settings.select, source)
+            self._tasks.append(asyncio.create_task(deliver_events(webhook, path, settings.select, source)))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def webhook_of(settings: WebhookSettings) -> Webhook:
+    """Return a webhook as settings describe it. Raises `InvalidRequest`."""
+    secret = read_secret_file(settings.secret_file, "secret_file")
+    webhook = Webhook(url=settings.url, secret=secret, allow=settings.allow)
+    webhook.check()
+    return webhook
+
+
+def outbox_path(folder: Path, url: str) -> Path:
+    """Return the file of the messages to a URL."""
+    return folder / f"{sha256(url.encode()).hexdigest()[:16]}.sqlite"
