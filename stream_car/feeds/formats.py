@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 
 from stream_car.errors import InvalidDocument, InvalidRequest
-from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting
+from stream_car.feeds import csaf, cve5, facts, kev, openfda, openvex, osv, rfc_index, rfc_pep, splitting, yaml_records
 from stream_car.feeds.editions import Conversion, FeedState
 from stream_car.feeds.fields import parse_object
 from stream_car.feeds.splitting import BYTE_ORDER_MARK, LINE_SUFFIXES, Piece, Readable, Start, peek
@@ -65,7 +65,8 @@ FORMATS = {
             name="osv",
             about="OSV records, and histories of them (GHSA, PyPI, Go, RustSec, ...)",
             marks=(frozenset({"id", "affected"}), frozenset({"id", "modified"}), frozenset({"commit_time", "record"})),
-            split=partial(splitting.records, inside=("vulns", "results")),
+            suffixes=(*_JSON, *yaml_records.SUFFIXES),
+            split=partial(yaml_records.records_or_yaml, inside=("vulns", "results")),
             convert=osv.convert,
             at_time=osv.history_line,
         ),
