@@ -40,6 +40,8 @@ LOOK_S = 0.1
 PUBLISH_S = 0.1
 PUBLISHED_S = 120.0  # how long publishers may take to get their last receipts after the faults
 VIOLATIONS_MAX = 10
+CALM_S = 45.0
+CALM_ANSWERS = 120
 
 
 class Dose(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,7 @@ class Dose(Struct, frozen=True, kw_only=True):
     phases: int = 1
     documents: int = 600
     pause_s: float = 1.5
+    calm_every: int = 4  # before so many faults, wait until questions are answered again
     sample_s: float = 0.15  # between the questions to one query worker
 
 
@@ -174,6 +177,8 @@ class Chaos:
         try:
             for number, mishap in enumerate(mishaps, 1):
                 await asyncio.sleep(self.random.random() * dose.pause_s)
+                if number % dose.calm_every == 0:
+                    await self._calm()
                 self._report(f"{number} of {len(mishaps)}: {mishap.__name__}, {self.prober.sampled} answers sampled")
                 await mishap()
                 self._start(readiness)
@@ -188,6 +193,14 @@ class Chaos:
             await publishing.cancel()
             await asking.cancel()
         self._require_none(readiness)
+
+    async def _calm(self) -> None:
+        """Return when questions are answered again: state that is lost over and over answers nothing."""
+        answered = self.prober.sampled
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CALM_S):
+                while self.prober.sampled < answered + CALM_ANSWERS:
+                    await asyncio.sleep(LOOK_S)
 
     async def _publish(self, count: float, mishaps: int) -> None:
         """Publish as many documents as there should be by the faults that have happened."""

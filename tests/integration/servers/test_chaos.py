@@ -27,6 +27,7 @@ DOSE = Dose(
     retirements=1,
     documents=500,
     pause_s=0.3,
+    calm_every=8,
     sample_s=0.05,
 )
 
