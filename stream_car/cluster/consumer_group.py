@@ -73,7 +73,7 @@ class SilentConsumer(Consumer):
         return False
 
 
-HEARTBEATS = 6  # per session, so that a few may come late
+HEARTBEATS = 12  # per session: many may come late, and the others learn of a take-over within a twelfth of it
 HEARTBEAT_MS_MAX = 1000
 REJOIN_MS = 15_000  # how long the group waits for a member to finish its batches
 METADATA_MS = 5000  # a leader that asked a broker before it knew the topics assigns nothing until it asks again

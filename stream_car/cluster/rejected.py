@@ -20,9 +20,10 @@ from stream_car.core.rules import Ruleset
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, InvalidRequest
 from stream_car.ports import Log, Record, ShardId, SnapshotReader
-from stream_car.processing.fold import Fold
+from stream_car.processing.fold import REJECTED, Fold
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.replay import OWN_HEADERS, REPLAY_OF, decode_replay, rejection_of, replay_message
+from stream_car.processing.signatures import Signatures
 from stream_car.processing.state import decode_value
 from stream_car.queries.answers import Rejected, text_or_base64
 
@@ -59,13 +60,20 @@ class RejectedTopic:
     """The topic `rejected` of an installation, and the topic of documents beside it."""
 
     def __init__(
-        self, rejected: Log, documents: Log, snapshots: SnapshotReader, ruleset: Ruleset, partitions: Partitions
+        self,
+        rejected: Log,
+        documents: Log,
+        snapshots: SnapshotReader,
+        ruleset: Ruleset,
+        partitions: Partitions,
+        signatures: Signatures,
     ) -> None:
         self._rejected = rejected
         self._documents = documents
         self._snapshots = snapshots
         self._fold = Fold(ruleset)
         self._partitions = partitions
+        self._signatures = signatures
         # Of the first rejections before `_next`:
         self._offsets: dict[tuple[int, int], int] = {}  # by origin
         self._origins: dict[int, tuple[int, int]] = {}  # by offset
@@ -98,6 +106,8 @@ class RejectedTopic:
 
     def _first_rejection(self, record: Record) -> RejectedRecord | None:
         """Return the record if it is the first rejection of its input. What no worker wrote is ignored."""
+        if not self._is_genuine(record):
+            return None
         headers = dict(record.headers)  # ours come last, so they win over equal names that a publisher sent
         fields = {
             name: headers[OWN_HEADERS + name].decode("utf-8", "replace")
@@ -113,6 +123,10 @@ class RejectedTopic:
             return None
         self._origins[record.offset] = rejected.origin
         return rejected
+
+    def _is_genuine(self, record: Record) -> bool:
+        """Return whether a worker wrote a record. A key that was made before rejections were signed tells nothing."""
+        return REJECTED not in self._signatures.ends or self._signatures.is_genuine(REJECTED, 0, record)
 
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
         """Return what to send of these inputs, which are named by their offsets in `rejected`.

@@ -135,7 +135,7 @@ class ClusterService(BaseService):
             shards=shards, index=index, ruleset=self._ruleset, generation=connections.generation, cache=self.cache
         )
         self.rejected_topic = RejectedTopic(
-            readers.shared("rejected"), readers.shared("documents"), snapshots, self._ruleset, partitions
+            readers.shared("rejected"), readers.shared("documents"), snapshots, self._ruleset, partitions, signatures
         )
         self.scopes = ScopeQueries(
             self.queries, change_log=self.change_tail, log=readers.shared("documents"), partitions=partitions

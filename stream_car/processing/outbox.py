@@ -1,7 +1,7 @@
 """Publish an intake shard's emissions: placements by scope, forwarded documents by id, rejected records.
 
 Promise: when `publish` returns, every log has acknowledged, and each partition has its records in the order of the
-emissions. What shards read is signed. A repeat is appended again, and readers drop it by its `oseq` or its origin. A
+emissions. Every record is signed. A repeat is appended again, and readers drop it by its `oseq` or its origin. A
 watermark is written only for what the shard has published, so it is true no matter which worker writes it and how late.
 Cost: one append per partition that the emissions touch.
 """
@@ -53,9 +53,8 @@ class IntakeOutbox:
         )
 
     def _message(self, event: Emission) -> Message:
-        """Return the message of an emission, signed if shards read it."""
-        message = emission_message(event)
-        return message if event.stream == REJECTED else self.signatures.sign(event.stream, message)
+        """Return the signed message of an emission."""
+        return self.signatures.sign(event.stream, emission_message(event))
 
     def _partition(self, event: Emission) -> int:
         if event.stream == PLACEMENTS:

@@ -65,14 +65,14 @@ def forgery(random: Random, topic: str, genuine: Sequence[Record], generation: s
     """Return a record that claims to be Stream-CAR's: huge numbers, or the content of a genuine one with another."""
     number = random.choice(NUMBERS)
     signature = (SIGNATURE, random.randbytes(16).hex().encode())
-    origin = b"%d/" % random.randrange(3) + number
     content = random.choice(genuine) if genuine else Record(offset=0, append_time=0, value=b"{}", headers=())
     shard = random.randrange(3)
     headers: tuple[tuple[str, bytes], ...]
     if topic == "documents":
-        headers = ((FORWARDED, origin),)
+        headers = ((FORWARDED, b"%d/" % shard + number),)
     elif topic == "rejected":
-        facts = {"code": b"json", "reason": b"forged", "id": b"", "partition": b"%d" % shard, "offset": number}
+        origin = {"partition": b"%d" % (shard % 2), "offset": b"%d" % random.randrange(500)}
+        facts = {"code": b"json", "reason": b"forged", "id": b"", **origin}
         headers = tuple((OWN_HEADERS + name, value) for name, value in facts.items())
     else:
         headers = (("ce_id", f"{generation}/{shard}/".encode() + number), ("ce_type", b"streamcar.frontier.changed"))

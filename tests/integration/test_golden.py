@@ -20,6 +20,7 @@ from stream_car.errors import InvalidDocument
 from stream_car.local import backup
 from stream_car.ports import Record
 from stream_car.processing.partitions import Partitions
+from stream_car.processing.signatures import KEY_BYTES, Signatures
 from tests.golden import documents
 from tests.golden.facts import event_facts, facts
 from tests.golden.stored import RELEASES, RecordedLog, records, unpacked, values
@@ -155,6 +156,7 @@ async def test_the_records_of_rejected_input_are_listed(release: str) -> None:
         NoSnapshots(),
         documents.ruleset(),
         Partitions(intakes=intakes, frontiers=frontiers),
+        Signatures(key=bytes(KEY_BYTES)),
     )
 
     assert {(rejected.code, rejected.id) for rejected in await topic.list_from(0, 100)} == {

@@ -181,7 +181,7 @@ def test_no_record_stops_a_reader_of_changes_or_of_rejected_input() -> None:
     records = [hostile.record(offset, hostile.seeds) for offset in range(2_000)]
     log = RecordedLog({0: records})
     journal = KafkaJournal({CHANGES: log}, "g", SIGNATURES)
-    rejected = RejectedTopic(log, log, NoSnapshots(), RULESET, TWO)
+    rejected = RejectedTopic(log, log, NoSnapshots(), RULESET, TWO, SIGNATURES)
 
     assert run_sync(journal.last(0)) == 0
     assert run_sync(journal.read(0, CHANGES)) == []

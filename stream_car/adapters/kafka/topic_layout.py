@@ -4,7 +4,7 @@ from msgspec import Struct
 
 PREFIX = "streamcar"
 KEYS = "keys"
-SIGNED = frozenset({"documents", "placements", "changes"})  # of documents, only those that a worker forwarded
+SIGNED = frozenset({"documents", "placements", "changes", "rejected"})  # of documents, what a worker forwarded
 PARTITIONS = 8
 REPLICAS = 3
 IN_SYNC = 2

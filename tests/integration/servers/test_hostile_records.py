@@ -149,5 +149,5 @@ async def test_what_is_in_the_topics_before_their_key_is_older_than_the_key(kafk
         await sender.close()
         await asyncio.to_thread(delete, server, layout)
 
-    assert signatures.ends == {"documents": (2,), "placements": (0,), "changes": (0,)}
+    assert signatures.ends == {"documents": (2,), "placements": (0,), "changes": (0,), "rejected": (0,)}
     assert signatures.key.hex() not in repr(signatures)

@@ -12,7 +12,8 @@ from stream_car.cluster.shared_log import SharedLog
 from stream_car.codec import encode
 from stream_car.errors import InvalidRequest
 from stream_car.ports import Message, Record
-from stream_car.processing.replay import REPLAY_OF
+from stream_car.processing.replay import OWN_HEADERS, REPLAY_OF
+from stream_car.processing.signatures import SIGNATURE
 from stream_car.processing.two_hop import REJECTED_MAX
 from stream_car.queries.answers import Rejected
 from tests.chaos.judge import read_all
@@ -52,6 +53,19 @@ async def documents(cluster: Installed) -> list[Record]:
 
 def replays(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if REPLAY_OF in dict(record.headers)]
+
+
+async def test_what_other_programs_write_to_the_topic_lists_and_hides_nothing(kafka: str, redis: str) -> None:
+    async with installed(kafka, redis) as cluster:
+        facts = {"code": b"json", "reason": b"forged", "id": b"", "partition": b"0", "offset": b"0"}
+        headers = tuple((OWN_HEADERS + name, value) for name, value in facts.items())
+        forged = [Message(value=b"forged", headers=each) for each in (headers, (*headers, (SIGNATURE, bytes(32))))]
+        connections = cluster.connections
+        await connections.sender.send(connections.layout.full_name("rejected"), 0, forged)
+        await cluster.calls.publish([b"{"])  # record 0 of partition 0
+        await wait_for_rejected(cluster, len(forged) + 1)
+
+        assert [rejected.value for rejected in await cluster.calls.rejected()] == [b"{"]
 
 
 async def test_corrected_input_is_sent_once_whichever_query_worker_is_asked(
