@@ -283,8 +283,8 @@ class AnchorIndex(Protocol):
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Return the documents that the index has under these ids."""
 
-    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        """Return the names of up to `limit` scopes that have all these pairs, in order of name.
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
+        """Return the names of up to `limit` scopes that have all these pairs, in order of name, from `start` on.
 
         A scope that has been listed stays listed. The key `scope_names.ALIAS` finds by an alias of a document the
         scope that came with it.

@@ -97,16 +97,19 @@ def _join(first: Listed, other: Listed) -> Listed:
 
 
 async def page_of_scopes(
-    names: Sequence[str], room: PageRoom, read: Callable[[str], Awaitable[Listed]]
+    names: Sequence[str], room: PageRoom, read: Callable[[str], Awaitable[Listed]], *, has_more: bool
 ) -> tuple[Listed, ...]:
-    """Read scopes one after the other until the room is full. Scopes without members are left out."""
+    """Read scopes one after the other until the room is full. Scopes without members are left out.
+
+    With `has_more`, other scopes follow the last one of these.
+    """
     items: list[Listed] = []
     for name in names:
         before = room.members
         item = await read(name)
         if room.members == before:
             room.take()  # an empty scope takes time, too
-        if item.complete and room.is_full and name != names[-1]:
+        if item.complete and (has_more if name == names[-1] else room.is_full):
             item = replace(item, next=str(ScopePosition(name)))
         if item.members or item.next:
             items.append(item)

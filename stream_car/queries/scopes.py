@@ -78,18 +78,24 @@ class ScopeQueries:
         self.positions = Positions(queries.generation, marks)
 
     async def scope_names(self, scope: Mapping[str, str]) -> list[str]:
-        """The names of the scopes that have all these pairs, in order. Link scopes are only matched by exact name.
+        """The names of the scopes that have all these pairs, in order.
 
         Raises `InvalidRequest` (`scope`) if too many scopes match.
         """
+        names = await self._scope_names(scope, "")
+        if len(names) > SCOPES_MAX:
+            exact = scope_name(self.queries.ruleset.normalize_part(key, value) for key, value in scope.items())
+            raise InvalidRequest("scope", f"More than {SCOPES_MAX} scopes have {exact}. Add another KEY=VALUE.")
+        return names
+
+    async def _scope_names(self, scope: Mapping[str, str], start: str) -> list[str]:
+        """The first `SCOPES_MAX` of these names from `start` on, and one more. Of link scopes, the exact name only."""
         pairs = [self.queries.ruleset.normalize_part(key, value) for key, value in scope.items()]
         exact = scope_name(pairs)
         if pairs[0][0] in RESERVED_KEYS:
-            return [exact]
-        names = await self.queries.index.scopes(pairs, SCOPES_MAX + 1)
-        if len(names) > SCOPES_MAX:
-            raise InvalidRequest("scope", f"More than {SCOPES_MAX} scopes have {exact}. Add another KEY=VALUE.")
-        return sorted({*([exact] if is_scope_name(exact) else []), *names})
+            return [exact] if exact >= start else []
+        names = await self.queries.index.scopes(pairs, SCOPES_MAX + 1, start)
+        return sorted({*([exact] if is_scope_name(exact) and exact >= start else []), *names})[: SCOPES_MAX + 1]
 
     async def frontier(
         self,
@@ -104,21 +110,23 @@ class ScopeQueries:
 
         Raises `InvalidRequest` (`scope`, `after`).
         """
-        start, names = await self._rest_of_scopes(scope, after)
+        start, names, has_more = await self._rest_of_scopes(scope, after)
 
         async def read(snapshot: Snapshot) -> tuple[Frontier, ...]:
             room = PageRoom.of(limit)
             return await page_of_scopes(
-                names, room, lambda name: self._frontier(snapshot, name, start.within(name), room)
+                names, room, lambda name: self._frontier(snapshot, name, start.within(name), room), has_more=has_more
             )
 
         return await self.queries.read_consistently(as_of, read, options)
 
-    async def _rest_of_scopes(self, scope: Mapping[str, str], after: str) -> tuple[ScopePosition, list[str]]:
-        """The position after which a listing of scopes continues, and the names of the scopes that follow."""
+    async def _rest_of_scopes(self, scope: Mapping[str, str], after: str) -> tuple[ScopePosition, list[str], bool]:
+        """The position after which a listing of scopes continues, the names that follow, and whether there are more."""
         start = ScopePosition.parse(after)
-        names = [name for name in await self.scope_names(scope) if name >= start.scope]
-        return start, names[1:] if start.member is None and names[:1] == [start.scope] else names
+        names = await self._scope_names(scope, start.scope)
+        has_more = len(names) > SCOPES_MAX
+        names = names[1:] if start.member is None and names[:1] == [start.scope] else names
+        return start, names[:SCOPES_MAX], has_more
 
     async def _frontier(self, snapshot: Snapshot, name: str, after: SortKey | None, room: PageRoom) -> Frontier:
         scope = await snapshot.scope(name)
@@ -168,12 +176,12 @@ class ScopeQueries:
 
         Raises `InvalidRequest` (`scope`, `after`).
         """
-        start, names = await self._rest_of_scopes(scope, after)
+        start, names, has_more = await self._rest_of_scopes(scope, after)
 
         async def read(snapshot: Snapshot) -> tuple[History, ...]:
             room = PageRoom.of(limit)
             return await page_of_scopes(
-                names, room, lambda name: self._history(snapshot, name, start.within(name), room)
+                names, room, lambda name: self._history(snapshot, name, start.within(name), room), has_more=has_more
             )
 
         return await self.queries.read_consistently(None, read, options)

@@ -75,9 +75,9 @@ class PlainIndex:
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         return {name: self.indexed[name].document for name in ids if name in self.indexed}
 
-    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
         names = {name for entry in self.indexed.values() for name in entry.scopes}
-        return sorted(name for name in names if set(pairs) <= set(scope_parts(name)))[:limit]
+        return sorted(name for name in names if name >= start and set(pairs) <= set(scope_parts(name)))[:limit]
 
 
 class PeekedStore:

@@ -64,8 +64,8 @@ class HybridIndex:
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         return await self._texts.documents(ids)
 
-    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        return await self._texts.scopes(pairs, limit)
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
+        return await self._texts.scopes(pairs, limit, start)
 
     def prepare(self) -> bool:
         """Return whether a search need not wait for a commit. If it would have to, begin one."""

@@ -368,8 +368,8 @@ class TantivyIndex:
             documents |= self._disk.documents(on_disk)
         return documents
 
-    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int) -> Sequence[str]:
-        return self._scopes.find(pairs, limit)
+    async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
+        return self._scopes.find(pairs, limit, start)
 
     def settle(self) -> None:
         """Do nothing: this index has no vectors to wait for."""

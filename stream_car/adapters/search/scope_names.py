@@ -101,16 +101,17 @@ class ScopeNames:
             self._seen.clear()
         self._seen |= new
 
-    def find(self, parts: Sequence[tuple[str, str]], limit: int) -> tuple[str, ...]:
-        """Return names of scopes that have all these parts, in order of name; without parts, all names."""
+    def find(self, parts: Sequence[tuple[str, str]], limit: int, start: str = "") -> tuple[str, ...]:
+        """Return names of scopes that have all these parts, in order of name from `start` on; without parts, all."""
         names = sorted({part_name(key, value) for key, value in parts}, key=lambda name: (self._count(name), name))
         joins = "".join(f" CROSS JOIN parts AS p{n} ON p{n}.part = ? AND p{n}.scope = p0.scope"
                         for n in range(1, len(names)))  # fmt: skip
-        condition = "WHERE p0.part = ?" if names else ""
+        condition = "p0.part = ? AND" if names else ""
         with translate_errors(self._path, CURE):
             rows: list[tuple[str]] = self._connection.execute(
-                f"SELECT DISTINCT p0.scope FROM parts AS p0{joins} {condition} ORDER BY p0.scope LIMIT ?",
-                (*names[1:], *names[:1], limit),
+                f"SELECT DISTINCT p0.scope FROM parts AS p0{joins} WHERE {condition} p0.scope >= ? "
+                "ORDER BY p0.scope LIMIT ?",
+                (*names[1:], *names[:1], start, limit),
             ).fetchall()
         return tuple(scope for (scope,) in rows)
 

@@ -232,15 +232,31 @@ def test_scopes_that_are_empty_now_are_still_found_by_their_parts_after_a_rebuil
         assert [frontier.scope for frontier in car.frontier("place=here")] == ["place=here, topic=mars"]
 
 
-def test_a_question_about_too_many_scopes_names_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scopes, "SCOPES_MAX", 1024)
+def test_a_listing_of_very_many_scopes_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "SCOPES_MAX", 100)
     with engine(tmp_path) as car:
-        car.publish(document(f"c{n}", topic=f"t{n}", place="here") for n in range(1024))
-        assert len(car.frontier("place=here")) == 1024
-        car.publish([document("one more", topic="t1024", place="here")])
-        with pytest.raises(InvalidRequest, match=r"More than 1024 scopes have place=here\. Add another KEY=VALUE\."):
-            car.frontier("place=here")
-        assert len(car.frontier("topic=t7, place=here")) == 1
+        car.publish(document(f"c{n}", topic=f"t{n:03}", place="here") for n in range(250))
+        for read in (car.frontier, car.history):
+            names: list[str] = []
+            after = ""
+            while page := read("place=here", after=after):
+                names += [item.scope for item in page]
+                assert len(page) <= 100
+                after = page[-1].next
+                if not after:
+                    break
+            assert names == [f"place=here, topic=t{n:03}" for n in range(250)]
+        assert len(car.frontier("topic=t007, place=here")) == 1
+
+
+def test_changes_of_too_many_scopes_are_an_error_that_names_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scopes, "SCOPES_MAX", 10)
+    with engine(tmp_path) as car:
+        car.publish(document(f"c{n}", topic=f"t{n}", place="here") for n in range(11))
+        with pytest.raises(InvalidRequest, match=r"More than 10 scopes have place=here\. Add another KEY=VALUE\."):
+            car.changes("place=here")
 
 
 def ids(frontier: Frontier) -> list[str]:
