@@ -16,17 +16,21 @@ import click
 from msgspec.structs import replace
 from rich.text import Text
 
+from stream_car.api import arguments
 from stream_car.api.calls import Calls
 from stream_car.api.json import to_json
 from stream_car.cli import hints, options, render_changes
 from stream_car.cli.console import emit, note, show
-from stream_car.cli.options import FILE, Session, command
+from stream_car.cli.options import EXISTING_FILE, FILE, Session, command
 from stream_car.cli.webhooks import send_to_webhook, webhook_options
 from stream_car.cli.widgets import WARN
 from stream_car.core.rules import Ruleset
+from stream_car.lockfiles.formats import read_dependencies
 from stream_car.subscriptions import events as e
 from stream_car.subscriptions.cursor import Cursor
+from stream_car.versions.packages import lookup_names, parse_package
 
+PACKAGE = "package"  # the scope key of the packages of a lockfile
 IS_ALL = (
     "These are all changes so far. Nobody else can publish to a data directory while a command has it open. "
     "To watch new changes, run {serve}, then: stream-car watch --url http://127.0.0.1:8377"
@@ -35,6 +39,13 @@ IS_ALL = (
 
 @command("data", "rules", "url", "attributes")
 @options.scopes
+@click.option(
+    "--lockfile",
+    "lockfiles",
+    type=EXISTING_FILE,
+    multiple=True,
+    help="The packages of a lockfile or a bill of materials, by name, as in `affected`; may be repeated.",
+)
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this document or record; may be repeated.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated.")
 @click.option("--pack", "packs", multiple=True, metavar="PACK", help="Only types of this rule pack; may be repeated.")
@@ -63,6 +74,7 @@ IS_ALL = (
 def watch(
     session: Session,
     scope: Mapping[str, Sequence[str]],
+    lockfiles: Sequence[Path],
     ids: Sequence[str],
     types: Sequence[str],
     packs: Sequence[str],
@@ -87,11 +99,14 @@ def watch(
     Examples:
       stream-car watch --url http://127.0.0.1:8377                  every change, from now on
       stream-car watch --url URL package=lodash package=axios       of these packages
+      stream-car watch --url URL --lockfile package-lock.json       of all packages in a lockfile
       stream-car watch --url URL --only withdrawn,fixed --cursor seen.txt   continue where the last run ended
       stream-car watch --since 2026-08-14 package=lodash            what has changed since then
       stream-car watch --url URL --view document --type advisory    each document that changes
       stream-car watch --url URL package=lodash --webhook https://example.org/hook   send them there
     """
+    if lockfiles:
+        scope = {**scope, PACKAGE: [*scope.get(PACKAGE, ()), *_package_names(lockfiles)]}
     with session.open() as calls, suppress(KeyboardInterrupt):
         if types or packs or scope:
             for problem in hints.unknown_names(Ruleset(calls.rules().packs), types=types, packs=packs, keys=scope):
@@ -132,6 +147,12 @@ def watch(
             events.keep()
         if not session.is_remote and count != limit and since is None:
             note(IS_ALL.format(serve=hints.again("serve")))
+
+
+def _package_names(lockfiles: Sequence[Path]) -> Sequence[str]:
+    """Return the names under which documents may list the packages of lockfiles."""
+    packages = read_dependencies(arguments.dependency_files(lockfiles)).packages
+    return list(dict.fromkeys(name for package in packages for name in lookup_names(parse_package(package))))
 
 
 def _note_lost_changes(calls: Calls) -> None:

@@ -307,7 +307,8 @@ class RecordRenderer(Renderer):
         ruleset = state.ruleset
         in_force = await entries_in_force(state, record)
         if in_force:
-            has_ended = all(entry.type in ruleset.ending_types for entry in in_force)
+            is_record = any(entry.id != record for entry in in_force)  # by its own id, a withdrawal is in force
+            has_ended = is_record and all(entry.type in ruleset.ending_types for entry in in_force)
             return "superseded" if has_ended else "in_force", self._state_of(in_force)
         scope = await state.scope(record_scope(record))
         latest, _ = await around(state, scope, None)

@@ -233,6 +233,15 @@ def test_a_watch_shows_only_the_outcomes_and_the_times_that_it_is_for(filled: Ru
     assert later.count("2021-12-13") == 2
 
 
+def test_a_watch_of_a_lockfile_shows_what_became_of_its_packages(filled: Run, tmp_path: Path) -> None:
+    for name, is_shown in (("log4j-core", True), ("Log4J_Core", True), ("tea", False)):
+        (tmp_path / "requirements.txt").write_text(f"{name}==1.0\n")
+        shown = filled("watch", "--lockfile", str(tmp_path / "requirements.txt")).stdout
+        assert ("CVE-2021-44228" in shown) is is_shown, name
+    (tmp_path / "requirements.txt").write_bytes(b"\xff")
+    assert filled("watch", "--lockfile", str(tmp_path / "requirements.txt")).exit_code == 2
+
+
 def test_a_list_of_changes_has_dates_and_says_if_it_was_cut(filled: Run) -> None:
     cut, whole = filled("changes", "--limit", "1"), filled("changes")
 
