@@ -274,6 +274,12 @@ class AnchorIndex(Protocol):
     async def ignored_terms(self, text: str) -> int:
         """Return the number of words of a query that a search ignores although some document contains them."""
 
+    async def closeness(self, text: str, ids: Sequence[str]) -> float:
+        """Return how close the closest of these documents is to a query, from 0 to 1; see `ranking.closeness`.
+
+        It is 1 if a document has a name that the query mentions, and if closeness cannot be told.
+        """
+
     async def version(self) -> int:
         """Return a number that increases whenever a search could return other hits or scores than before."""
 

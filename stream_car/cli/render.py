@@ -169,6 +169,9 @@ def answer(answer: a.Answer, searched_types: Sequence[str] = (), *, verbose: boo
     """
     groups = shown_groups(answer)
     lines: list[RenderableType] = [words(answer.question, "bold"), Text()]
+    is_far = bool(answer.results) and not answer.is_close
+    if is_far:
+        lines.append(Text("These documents share little with the question:", WARN))
     if answer.results or groups:
         text_max = sys.maxsize if verbose else EXCERPT_MAX
         lines.append(controlled(groups, answer.results, text_max=text_max, with_paths=verbose))
@@ -178,7 +181,9 @@ def answer(answer: a.Answer, searched_types: Sequence[str] = (), *, verbose: boo
             lines.append(words(f"Only these types are searched: {', '.join(searched_types)}.", FAINT))
     if verbose:
         lines += [_scores(answer), *left_out(answer.scopes)]
-    lines += [Text(), certificate_line(answer.certificate, verbose=verbose)]
+    lines.append(Text())
+    if verbose or not is_far:
+        lines.append(certificate_line(answer.certificate, verbose=verbose))
     if answer.pending:
         subject = counted(answer.pending, "document waits for its time", "documents wait for their time")
         lines.append(advise(subject, "pending"))
@@ -188,6 +193,8 @@ def answer(answer: a.Answer, searched_types: Sequence[str] = (), *, verbose: boo
     if answer.vectors_pending:
         subject = counted(answer.vectors_pending, "document")
         lines.append(Text(f"{subject} could be found only by words, because vectors are still being made.", WARN))
+    if is_far:
+        lines.append(advise("✘ Nothing close was found. Try other words, or look at a scope", "frontier KEY=VALUE"))
     return Lines(*lines)
 
 
@@ -204,12 +211,14 @@ def certificate_line(certificate: a.Certificate, *, verbose: bool = False, advis
 
     With `advise`, it names the options that show or cover more.
     """
-    head, reasons = ("✔ Complete", IN_FORCE), ""
-    if not certificate.complete:
-        head, reasons = ("✘ Not complete", BAD), ": " + "; ".join(REASONS[reason] for reason in certificate.reasons)
-    time = f" for {day(certificate.as_of)}," if certificate.as_of is not None else ""
-    as_of = f"{time} as of {counted(sum(certificate.cut), 'message')}" if certificate.cut else time.rstrip(",")
-    line = Text.assemble(head, f"{as_of}{reasons}.")
+    count = sum(certificate.cut)
+    messages = f"none of the {count:,} messages published so far" if count > 1 else "nothing published so far"
+    time = f" by {day(certificate.as_of)}" if certificate.as_of is not None else ""
+    if certificate.complete:
+        line = Text.assemble(("✔ Complete", IN_FORCE), f": {messages} supersedes what is shown{time}.")
+    else:
+        reasons = "; ".join(REASONS[reason] for reason in certificate.reasons)
+        line = Text.assemble(("✘ Not complete", BAD), f": {reasons}.")
     if certificate.not_covered and advise:
         more = "larger --budget" if "budget" in certificate.reasons else "higher --k"
         matches = counted(len(certificate.not_covered), "weaker match", "weaker matches")

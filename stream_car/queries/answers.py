@@ -157,6 +157,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     first; the rest of the probability lies with unlikely scopes and anchors that were not examined. `pending`
     counts documents that wait for their time, `vectors_pending` those found only by their words because their
     vectors are still being made, `ignored_terms` the most common words of a long question, which were not searched.
+    `closeness` is the share of the question that the best match has, from 0 to 1. If `is_close` is false, the
+    documents share little with the question, so they probably do not answer it.
     """
 
     question: str
@@ -167,6 +169,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     pending: int = 0
     vectors_pending: int = 0
     ignored_terms: int = 0
+    closeness: float = 1.0
+    is_close: bool = True
 
 
 class Resolution(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ evidence. Its certificate says which anchors are covered. Cost: one search, then
 anchors together.
 """
 
+import heapq
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -60,9 +61,11 @@ from stream_car.queries.shards import Overview, ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
 from stream_car.ranking.analysis import possible_names
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
+from stream_car.ranking.closeness import CLOSE
 from stream_car.ranking.settings import SETTINGS
 
 CLOSURES_MAX = 20_000  # members that a check names for all documents of a set, unless the set itself is larger
+MATCHES_MAX = 3  # anchors whose closeness to the question is measured
 
 T = TypeVar("T")
 RetryReason = Literal["shard_moved", "not_exact", "not_visible"]
@@ -218,10 +221,18 @@ class Queries:
         """
         question = Question(text, k, depth, as_of, budget, options.attributes, self._pairs(scope))
         answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
+        best = heapq.nlargest(MATCHES_MAX, answer.groups, key=lambda group: group.score)
+        closeness = await self.index.closeness(text, [group.anchor.id for group in best]) if best else 0.0
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
-        if vectors_pending or ignored_terms:
-            return replace(answer, vectors_pending=vectors_pending, ignored_terms=ignored_terms)
-        return answer
+        if (closeness, vectors_pending, ignored_terms) == (1.0, 0, 0):
+            return answer
+        return replace(
+            answer,
+            closeness=closeness,
+            is_close=closeness >= CLOSE,
+            vectors_pending=vectors_pending,
+            ignored_terms=ignored_terms,
+        )
 
     def _pairs(self, scope: Mapping[str, str] | None) -> Pairs:
         """The pairs of a scope as the rules spell them."""

@@ -115,7 +115,7 @@ def test_a_question_is_answered_with_what_controls_its_anchor(filled: Run) -> No
 
     assert people.exit_code == 0
     assert "In force since 2021-12-13. Replaces Log4Shell: remote code execution (2021-12-10)" in people.stdout
-    assert "✔ Complete as of 2 messages." in people.stdout
+    assert "✔ Complete: none of the 2 messages published so far supersedes what is shown." in people.stdout
     assert "CVE-2021-44228 ──fixed──▶ log4j-2.15.0" in details.stdout
     assert "phi" in details.stdout and "phi" not in people.stdout
     assert [document["id"] for document in msgspec.convert(program["results"], list[dict[str, object]])] == [

@@ -69,6 +69,9 @@ class PlainIndex:
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:depth]
 
+    async def closeness(self, text: str, ids: Sequence[str]) -> float:
+        return 1.0
+
     async def ignored_terms(self, text: str) -> int:
         return 0
 

@@ -58,6 +58,9 @@ class HybridIndex:
         cosines = self.vectors.cosines(replace_surrogates(text), [hit.id for hit in hits], count, among)
         return tuple(fuse(hits, cosines, dense=self._settings.dense)[:depth])
 
+    async def closeness(self, text: str, ids: Sequence[str]) -> float:
+        return 1.0  # what has the meaning of the query need not have its words
+
     async def ignored_terms(self, text: str) -> int:
         return await self._texts.ignored_terms(text)  # the vector of the query is that of all words
 

@@ -29,6 +29,7 @@ from stream_car.adapters.search.schema import (
     analyse,
     document_row,
     index_format,
+    match_terms,
     pair_term,
     read_statistics,
     replace_surrogates,
@@ -46,6 +47,7 @@ from stream_car.files.seals import Verdict, break_seal, compare_with_seal, seal
 from stream_car.ports import IndexedDocument, Pairs, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import QueryWeights
+from stream_car.ranking.closeness import closeness
 from stream_car.ranking.query_plan import QueryPlan, QueryTerms, plan_query, read_query
 from stream_car.ranking.settings import SETTINGS, Settings
 
@@ -53,6 +55,7 @@ TAIL_MAX = 500  # documents searched in memory
 FRESH_TAIL_MAX = 64  # the same while there is nothing on disk to take statistics from
 SCORED_AT_ONCE = 25  # candidates scored before `yield_control` is awaited
 RESTARTS_MAX = 8  # of a search because others changed the index, before it runs without a pause
+MEASURED_MAX = 200  # words of a query whose closeness is measured
 TAIL_ADDED_MAX = 1000  # documents that a search adds to the tail; for more it waits for a commit
 FILES = ("scopes.sqlite", "analysed.sqlite")
 META = ("meta.json", ".managed.json")  # of tantivy's files, those without a checksum of their own
@@ -291,11 +294,7 @@ class TantivyIndex:
             yield [Hit(document.id, value) for document, value in zip(stored, scores, strict=True)]
 
     async def ignored_terms(self, text: str) -> int:
-        """Return how many words of a query do not count, because it has too many that some document has.
-
-        Cost: that of planning the query, which takes as long as searching for it. The query that was searched for last
-        is not planned again.
-        """
+        """Return how many words of a query do not count. Cost: that of planning it, if it was not searched for last."""
         plan = self._known_plan(text)
         if plan is None:
             query = read_query(replace_surrogates(text), self._settings)
@@ -304,6 +303,12 @@ class TantivyIndex:
             self._fill_tail()
             plan = self._plan(text, query)
         return plan.ignored
+
+    async def closeness(self, text: str, ids: Sequence[str]) -> float:
+        query = read_query(replace_surrogates(text), self._settings)
+        frequencies = {word: self._frequency("words", word, word) for word in dict.fromkeys(query.words[:MEASURED_MAX])}
+        matches = match_terms(query.names, (await self.documents(ids)).values(), self._settings)
+        return closeness(frequencies, self._documents, matches) if matches is not None else 1.0
 
     def _known_plan(self, text: str) -> QueryPlan | None:
         version, known, plan = self._last_plan

@@ -4,6 +4,7 @@ Promise: `document_row` and `read_document` are inverses. The words of a query a
 `ranking.analysis`. Cost: reading the words of 1 KB takes about 12 us.
 """
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import version
@@ -98,6 +99,19 @@ def analyse(indexed: IndexedDocument, settings: Settings) -> DocumentTerms:
     document_terms = terms(indexed_text(indexed.document), stems=settings.stems)
     document_names = dict.fromkeys(chain(names([indexed.document.id]), *map(_scope_value_names, indexed.scopes)))
     return DocumentTerms(join_terms(document_terms), join_terms(document_names), len(document_terms))
+
+
+def match_terms(
+    mentioned: Sequence[str], documents: Iterable[Document], settings: Settings
+) -> list[frozenset[str]] | None:
+    """Return the terms of each document; `None` if a query that mentions these names means one of the documents."""
+    matches: list[frozenset[str]] = []
+    for document in documents:
+        values = (value for scope_map in document.scope for values in scope_map.values() for value in values)
+        if not set(names([document.id, *values])).isdisjoint(mentioned):
+            return None
+        matches.append(frozenset(terms(indexed_text(document), stems=settings.stems)))
+    return matches
 
 
 @lru_cache(maxsize=_SCOPES_MAX)

@@ -145,7 +145,8 @@ function notes({ pending, vectors_pending: unencoded, ignored_terms: ignored }) 
 
 function certificate({ certificate: proof, groups, scopes }) {
   const messages = proof.cut.reduce((sum, offset) => sum + offset, 0);
-  const summary = proof.complete ? [el("b", {}, "✔ Complete"), ` as of ${count(messages, "message")}.`]
+  const summary = proof.complete
+    ? [el("b", {}, "✔ Complete"), `: none of the ${count(messages, "message")} published so far supersedes what is shown.`]
     : [el("b", {}, "✘ Not complete"), `: ${reasonsInWords(proof.reasons)}.`];
   return details({ class: `certificate ${proof.complete ? "complete" : "incomplete"}` }, summary, figures([
     ["Matches followed", `${proof.covered.length} of ${proof.covered.length + proof.not_covered.length}`],

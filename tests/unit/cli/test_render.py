@@ -61,14 +61,22 @@ def test_the_last_line_of_an_answer_is_its_certificate() -> None:
     last = drawn(render.answer(an.ANSWER)).rstrip().splitlines()[-1]
     details = flat(drawn(render.answer(an.ANSWER, verbose=True)))
 
-    assert last.startswith("✔ Complete as of 61 messages.")
-    assert "✔ Complete as of 61 messages. Anchors covered: 1. phi 0.50, kappa 2.00" in details
+    assert last.startswith("✔ Complete: none of the 61 messages published so far supersedes what is shown.")
+    assert "supersedes what is shown. Anchors covered: 1. phi 0.50, kappa 2.00" in details
+
+
+def test_an_answer_that_shares_little_with_the_question_says_so_first_and_last() -> None:
+    lines = drawn(render.answer(replace(an.ANSWER, is_close=False)), width=200).rstrip().splitlines()
+
+    assert "These documents share little with the question:" in lines[2]
+    assert lines[-1].startswith("✘ Nothing close was found. Try other words")
+    assert not any("Complete" in line for line in lines)
 
 
 def test_an_answer_that_is_not_complete_says_why() -> None:
     text = drawn(render.answer(an.BROKEN), width=200)
 
-    assert "✘ Not complete as of 61 messages: documents supersede one another; a document names a successor" in text
+    assert "✘ Not complete: documents supersede one another; a document names a successor" in text
     assert "these supersede one another: GHSA-jf85, GHSA-other" in text
     assert "named as successor, but not published here: GHSA-new" in text
     assert "2 documents wait for their time: stream-car pending" in text
@@ -81,7 +89,7 @@ def test_details_of_an_answer_name_the_likeliest_scopes_that_it_does_not_cover()
     text = flat(drawn(render.answer(partial, verbose=True), width=200))
 
     assert "not covered: topic=t1 (0.20); topic=t2 (0.20); topic=t3 (0.20); and 1 other." in text
-    assert "Not complete as of 9 messages: the budget ran out" in text
+    assert "Not complete: the budget ran out" in text
     assert "A larger --budget would follow 2 weaker matches too." in text
     assert "topic=t1" not in drawn(render.answer(partial))
 

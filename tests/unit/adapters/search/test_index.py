@@ -313,7 +313,8 @@ async def crashed(folder: Path, target: Path, count: int = 30) -> None:
     """Leave a copy of an index as a process leaves it that ends after a commit."""
     index = TantivyIndex(folder)
     documents = [
-        replace(indexed(f"d{n}", "word", scopes=(f"team=t{n}",)), aliases=(f"other {n}",)) for n in range(count)
+        replace(indexed(f"d{n}", "word", scopes=(f"team=t{n}",)), aliases=((f"other {n}", f"document=d{n}"),))
+        for n in range(count)
     ]
     await index.apply(documents, (), count)
     index._commit()
