@@ -56,6 +56,8 @@ function inForce(answer, day) {
   const list = (items, show) => el("ol", { class: "results" }, items.map((item) => show(item, answer.groups)));
   return el("section", { "aria-labelledby": "in-force" },
     el("h2", { id: "in-force" }, day ? `In force on ${day}` : "In force"),
+    answer.results.length && !answer.is_close
+      ? el("p", { class: "trouble" }, "Nothing close was found. These documents share little with the question:") : null,
     answer.results.length ? list(hasWeaker ? first : answer.results, result)
       : el("p", { class: "empty" }, "Nothing matches. Try other words."),
     answer.groups.map(trouble), notes(answer), certificate(answer),
