@@ -17,7 +17,8 @@ from pathlib import Path
 from stream_car.adapters.kafka import topics
 from stream_car.adapters.kafka.topic_layout import KEYS, Layout
 from stream_car.adapters.redis.views import RedisViews
-from stream_car.adapters.search.index import TantivyIndex, find_index_fault
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.search.index_faults import find_index_fault
 from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.adapters.sqlite.state_file import StateFile

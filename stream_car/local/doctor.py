@@ -12,7 +12,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 
 from stream_car.adapters.database import find_fault
-from stream_car.adapters.search.index import TantivyIndex, find_index_fault
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.search.index_faults import find_index_fault
 from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.log import SqliteLog
 from stream_car.adapters.sqlite.read_only import ReadOnlyState

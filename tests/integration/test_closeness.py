@@ -32,11 +32,11 @@ TEXTS = (
 
 def test_a_question_about_something_else_gets_an_answer_that_is_not_close(car: Engine) -> None:
     foreign = car.query("who painted the young leaves on the chapel ceiling in the famous palace of the Medici?")
-    asked = car.query("how many minutes should mint tea steep?")
+    likely = car.query("how many minutes should mint tea steep?")
     nothing = car.query("zebra")
 
-    assert (foreign.is_close, asked.is_close, nothing.is_close) == (False, True, False)
-    assert asked.closeness > foreign.closeness > nothing.closeness == 0.0
+    assert (foreign.is_close, likely.is_close, nothing.is_close) == (False, True, False)
+    assert likely.closeness > foreign.closeness > nothing.closeness == 0.0
 
 
 def test_a_name_in_the_question_is_close_whatever_else_it_says(car: Engine) -> None:

@@ -12,19 +12,18 @@ at 10^5 documents; its work is bounded however long the query is and however man
 """
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
 import tantivy
 
-from stream_car.adapters.database import delete_database, find_fault
-from stream_car.adapters.search.checksums import is_intact
+from stream_car.adapters.database import delete_database
 from stream_car.adapters.search.disk import CommittedDocuments
+from stream_car.adapters.search.index_faults import FILES, META, are_words_whole
 from stream_car.adapters.search.memory import name_term
 from stream_car.adapters.search.schema import (
-    FORMAT,
     Statistics,
     analyse,
     document_row,
@@ -36,14 +35,14 @@ from stream_car.adapters.search.schema import (
     schema,
     whitespace_analyzer,
 )
-from stream_car.adapters.search.scope_names import CURE, ScopeNames, find_names_fault
+from stream_car.adapters.search.scope_names import CURE, ScopeNames
 from stream_car.adapters.search.term_store import TermStore
 from stream_car.adapters.search.uncommitted_documents import UncommittedDocument, UncommittedDocuments
 from stream_car.adapters.search.writer import Writer, translate_read_errors, translate_write_errors
 from stream_car.core.documents import Document
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.lock import FileLock
-from stream_car.files.seals import Verdict, break_seal, compare_with_seal, seal
+from stream_car.files.seals import break_seal, seal
 from stream_car.ports import IndexedDocument, Pairs, YieldControl
 from stream_car.ranking.anchor_order import Hit
 from stream_car.ranking.bm25 import QueryWeights
@@ -57,31 +56,8 @@ SCORED_AT_ONCE = 25  # candidates scored before `yield_control` is awaited
 RESTARTS_MAX = 8  # of a search because others changed the index, before it runs without a pause
 MEASURED_MAX = 200  # words of a query whose closeness is measured
 TAIL_ADDED_MAX = 1000  # documents that a search adds to the tail; for more it waits for a commit
-FILES = ("scopes.sqlite", "analysed.sqlite")
-META = ("meta.json", ".managed.json")  # of tantivy's files, those without a checksum of their own
 UNCOMMITTED_MAX = 8000  # documents in one commit
 UNCOMMITTED_CHARACTERS_MAX = 16 << 20  # of their words
-
-
-def find_index_fault(folder: Path) -> str:
-    """Return what is wrong with the files of an index that is not open, as a sentence, or an empty string."""
-    words = folder / "tantivy"
-    for name in FILES:
-        if not (folder / name).exists():
-            return f"The file {name} is missing."
-        find = find_names_fault if name == "scopes.sqlite" else find_fault
-        if fault := find(folder / name, compare_with_seal(folder / name)):
-            return f"The file {name} {fault}."
-    if not _are_words_whole(words, compare_with_seal):
-        return "Its files are missing or have been changed."
-    if not (folder / "format").is_file() or not (folder / "format").read_text("utf-8", "replace").startswith(FORMAT):
-        return "It has another format."
-    return ""
-
-
-def _are_words_whole(words: Path, compare: Callable[[Path], Verdict]) -> bool:
-    verdicts = [compare(words / name) for name in META]
-    return "changed" not in verdicts and is_intact(words)
 
 
 class TantivyIndex:
@@ -144,7 +120,7 @@ class TantivyIndex:
         """Return whether what is on disk is whole, unchanged, and analysed as these settings want it."""
         if not marker.exists() or marker.read_bytes() != index_format(self._settings).encode():
             return False
-        return _are_words_whole(words, break_seal) and all((self._folder / name).exists() for name in FILES)
+        return are_words_whole(words, break_seal) and all((self._folder / name).exists() for name in FILES)
 
     def _wipe(self) -> None:
         """Delete the files that this class writes, and no others that may be in the folder."""

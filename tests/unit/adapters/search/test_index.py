@@ -15,7 +15,8 @@ import pytest
 from msgspec.structs import replace
 
 from stream_car.adapters.search import disk, index as indexes
-from stream_car.adapters.search.index import TantivyIndex, find_index_fault
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.adapters.search.index_faults import find_index_fault
 from stream_car.adapters.search.memory import Tail, name_term
 from stream_car.errors import StreamCarError
 from stream_car.ports import IndexedDocument
