@@ -32,7 +32,10 @@ Mishap = Callable[[], Awaitable[None]]
 
 
 class Mishaps:
-    """The faults. `losses` counts how often Redis may have lost state, `deaths` workers that died with shards."""
+    """The faults. `losses` counts beginnings and ends of those in which Redis loses state.
+
+    `deaths` counts workers that died with shards.
+    """
 
     def __init__(
         self,

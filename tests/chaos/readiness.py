@@ -21,7 +21,10 @@ Ends = tuple[int, ...]
 
 
 class Readiness:
-    """Watches the query workers of one installation. `losses` counts how often Redis may have lost state so far."""
+    """Watches the query workers of one installation.
+
+    `losses` counts the beginnings and ends of faults in which Redis loses state: it is odd while one happens.
+    """
 
     def __init__(self, views: SnapshotReader, partitions: Partitions, losses: Callable[[], int]) -> None:
         self.violations: list[str] = []
@@ -49,9 +52,12 @@ class Readiness:
                     self.violations.append(f"query worker {member.number}: /readyz answers {response.status_code}")
                 if response.status_code == 200:
                     behind = await self._behind(target)
-                    if behind and self._losses() == losses and member.starts == start:
+                    if behind and self._lost_nothing_since(losses) and member.starts == start:
                         self.violations.append(f"query worker {member.number} is ready, and {behind}, not at {target}")
                     await self._require_status(member, start, losses, target)
+
+    def _lost_nothing_since(self, losses: int) -> bool:
+        return self._losses() == losses and losses % 2 == 0
 
     async def _behind(self, target: Ends) -> str:
         """Return which shard has not applied the target, if one has not."""
@@ -75,7 +81,7 @@ class Readiness:
             status = await member.client.status()
         except Unavailable:
             return
-        if member.starts != start or self._losses() != losses:
+        if member.starts != start or not self._lost_nothing_since(losses):
             return
         if status.reasons or status.next_offset < sum(target):
             has = f"{status.next_offset} records {status.reasons}"

@@ -53,8 +53,7 @@ class Retirement:
 
         with twin.engine:
             async with installation.open(), self.fleet.open():
-                for _ in range(2):
-                    installation.worker()
+                installation.worker()
                 keeping.start(installation)
                 await installation.publish(DOCUMENTS, small_worlds=0.5)
                 await installation.judge(further=compare)

@@ -10,7 +10,7 @@ pytestmark = in_one_worker("chaos")
 
 DOSE = Dose(
     kills=1,
-    points=5,
+    points=3,
     freezes=1,
     ends=1,
     cuts=1,
@@ -25,7 +25,7 @@ DOSE = Dose(
     garbage=2,
     forgeries=2,
     retirements=1,
-    documents=500,
+    documents=300,
     pause_s=0.3,
     calm_every=8,
     sample_s=0.05,
@@ -46,10 +46,10 @@ async def test_after_faults_of_workers_servers_and_publishers_everything_equals_
         kafka.kill()
         redis.kill()
     answers = chaos.prober.answers
-    assert chaos.mishaps.deaths >= 6, reports
-    assert len(chaos.mishaps.reached) >= 3, reports
-    assert verdict.changes > 500
-    assert verdict.acknowledged > 500
+    assert chaos.mishaps.deaths >= 4, reports
+    assert len(chaos.mishaps.reached) >= 1, reports
+    assert verdict.changes > 300
+    assert verdict.acknowledged > 300
     assert sum(count for name, count in answers.items() if name.endswith(" right")) > 50, answers
     assert sum(count for name, count in answers.items() if name.endswith(" marked")) > 0, answers
     assert chaos.compared > 1000
