@@ -15,6 +15,7 @@ PAIRS = {
     "stream_car/api/calls_aio.py": "stream_car/api/calls.py",
     "stream_car/api/subscription_aio.py": "stream_car/api/subscription.py",
     "stream_car/client/aio.py": "stream_car/client/sync.py",
+    "stream_car/memory/calls_aio.py": "stream_car/memory/calls.py",
 }
 WORDS = (
     (r"\(await ((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\.", r"\1."),
@@ -22,7 +23,7 @@ WORDS = (
     (r"\bawait ", ""),
     (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),
-    (r"\bAsync(Calls|Client|Subscription)\b", r"\1"),
+    (r"\bAsync(Calls|Client|MemoryCalls|Subscription)\b", r"\1"),
     (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
     (r"\banext\(", "next("),
     (r"\bfor (\w+) in (.+):\n +yield \1$", r"yield from \2"),

@@ -37,7 +37,7 @@ def reason(rules: Ruleset, later: Document, earlier: Document) -> str | None:
 
 
 def test_the_shipped_packs_are_shipped_and_load_together() -> None:
-    assert shipped_names() == ("compliance", "facts", "incident", "legal", "medical", "security", "standards")
+    assert shipped_names() == ("compliance", "facts", "incident", "legal", "medical", "memory", "security", "standards")
     assert {domain.name for domain in load().packs} == set(shipped_names())
 
 
