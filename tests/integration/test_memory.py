@@ -446,6 +446,6 @@ def remembered(memory: Memory) -> list[object]:
     first = event(memory, "db-3", valid_from=day(1))
     second = event(memory, "db-7", valid_from=day(2))
     echo = event(memory, "db-3", valid_from=day(3))
-    found = [(item["memory"], item["status"], item["score"]) for item in memory.search("db-7 db-3")["results"]]
+    results = [(item["memory"], item["status"], item["score"]) for item in memory.search("db-7 db-3")["results"]]
     history = [(entry["event"], entry["created_at"], entry["ended_at"]) for entry in memory.history(KEY)]
-    return [first, second, echo, found, history, memory.forget(user_id="ada")["count"]]
+    return [first, second, echo, results, history, memory.forget(user_id="ada")["count"]]
