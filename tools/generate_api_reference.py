@@ -85,7 +85,10 @@ ARGUMENTS = {  # types of arguments that are not exported, by module
     "stream_car.subscriptions.events": ("View",),
     "stream_car.processing.effects": ("Future",),
 }
-ALIASES = ("stream_car.queries.answers", "stream_car.subscriptions.events", "stream_car.processing.effects")
+ALIASES = (
+    *("stream_car.queries.answers", "stream_car.queries.steps", "stream_car.subscriptions.events"),
+    "stream_car.processing.effects",
+)
 WITH_CONSTRUCTOR = ("Client", "AsyncClient", "Consumer")
 WIDTH = 100
 NUMBERS = (int, float)

@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    "benchmark", ["core_step", "growth", "embedded", "cache", "memory", "feeds", "hops", "servers", "service"]
+    "benchmark",
+    ["core_step", "growth", "embedded", "cache", "memory", "feeds", "affected", "hops", "servers", "service"],
 )
 def test_the_goals_are_met(benchmark: str) -> None:
     finished = subprocess.run([sys.executable, "-m", f"benchmarks.speed.{benchmark}"], check=False, cwd=ROOT)

@@ -177,7 +177,7 @@ class AsyncCalls(ABC):
             product: the purl of what they are part of; by default what a file says. VEX statements about it overrule
                 records.
             vex_authors: whose VEX statements count. With it, those about a package alone count as well.
-            all: list records that hold no more as well, such as withdrawn ones.
+            all: also list records that do not concern the version, and those that hold no more, such as withdrawn ones.
         """
         return await self.call(
             r.GetAffected(

@@ -222,7 +222,8 @@ class GetAffected(Request[tuple[PackageFindings, ...]], frozen=True, kw_only=Tru
     A package is a purl, `name@version`, or `name==version` as Python writes it. `files` are lockfiles and bills of
     material, whose packages follow. `product` is the purl of what the packages are part of, by default what a file
     says: VEX statements about it overrule records. Those about a package alone do so only if their author is among
-    `vex_authors`, and if that is given, no other author's do. With `all`, records that hold no more are listed as well.
+    `vex_authors`, and if that is given, no other author's do. With `all`, records that do not concern the version are
+    listed as well, and those that hold no more.
     """
 
     packages: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, extra={IN_LIBRARY: limits.NAMES_MAX})] = ()

@@ -11,6 +11,7 @@ from typing import get_args
 from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
+from stream_car.cli import render_affected
 from stream_car.cli.console import words
 from stream_car.cli.hints import advise, advise_rules
 from stream_car.cli.widgets import (
@@ -26,6 +27,7 @@ from stream_car.cli.widgets import (
     fate_text,
     indented,
     numbered,
+    path_line,
 )
 from stream_car.core.rule_pack import REVISED
 from stream_car.core.rules import Ruleset
@@ -71,16 +73,6 @@ def facts(document: a.Evidence) -> Text:
     return words(" · ".join(filter(None, parts)), FAINT)
 
 
-def chain(start: str, path: Sequence[a.Step], start_style: str = VOID) -> Text:
-    """Return the path from a document to what controls it: `anchor ──fixed──▶ ... ──replaced──▶ controlling`."""
-    line = words(start, start_style if path else IN_FORCE)
-    for step in path:
-        line = Text.assemble(
-            line, arrow(step.outcome or step.rule), words(step.id, IN_FORCE if step is path[-1] else VOID)
-        )
-    return line
-
-
 def controlled(
     groups: Sequence[a.Group],
     documents: Sequence[a.Evidence] | None = None,
@@ -112,7 +104,7 @@ def _document(
     for group in groups:
         known = {evidence.id: evidence for evidence in (group.anchor, *group.superseded)}
         for path in [control.path for control in _controls(document, [group]) if control.path]:
-            paths.append(chain(group.anchor.id, path))
+            paths.append(path_line(group.anchor.id, path))
             for old in (group.anchor.id, *(step.id for step in path[:-1])):
                 if old in known:
                     replaced[old] = _replaced(known[old])
@@ -144,7 +136,7 @@ def amendments(document: a.Evidence, groups: Sequence[a.Group]) -> Iterator[Rend
     for amendment in control.amendments:
         title = words(f"{name(amendment.document)} ({day(amendment.document.time)})", IN_FORCE)
         yield Text.assemble(("amended by: ", "magenta"), title)
-        yield indented(chain(document.id, amendment.path, start_style=IN_FORCE))
+        yield indented(path_line(document.id, amendment.path, start_style=IN_FORCE))
     if control.amendments_more:
         yield Text(f"and by {counted(control.amendments_more, 'other document')}", "magenta")
 
@@ -169,6 +161,8 @@ def answer(answer: a.Answer, searched_types: Sequence[str] = (), *, verbose: boo
     """
     groups = shown_groups(answer)
     lines: list[RenderableType] = [words(answer.question, "bold"), Text()]
+    if answer.packages:
+        lines += [*map(render_affected.in_brief, answer.packages), Text()]
     is_far = bool(answer.results) and not answer.is_close
     if is_far:
         lines.append(Text("These documents share little with the question:", WARN))
@@ -367,7 +361,7 @@ def _violations(violations: Sequence[a.Violation]) -> Iterator[RenderableType]:
             problem = f"is {became}, and nothing in the set supersedes it"
         cure = words((" and " if is_inclusion else " or ").join(violation.add), IN_FORCE)
         head = indented(Text.assemble(words(document, VOID), f" {problem}"))
-        path = [indented(chain(document, violation.path), 2)] if violation.path else []
+        path = [indented(path_line(document, violation.path), 2)] if violation.path else []
         yield Lines(head, *path, indented(Text.assemble("add ", cure), 2))
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
-from stream_car.cli import render
 from stream_car.cli.console import words
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted, day, indented
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted, day, indented, path_line
 from stream_car.queries.findings import PackageFindings, RecordFinding, by_vulnerability
 from stream_car.versions.verdicts import AffectedStatus
 
 STYLES: dict[AffectedStatus, str] = {"affected": BAD, "unknown": WARN, "not_affected": IN_FORCE}
+BRIEF_MAX = 5  # vulnerabilities
 BASES = {  # why a verdict is what it is, where the range does not tell
     "no_version": "give a version to tell",
     "left_out": "the record was too large to keep its versions",
@@ -33,6 +33,26 @@ def packages(answer: Sequence[PackageFindings], *, lists_all: bool = False) -> R
     for each in shown:
         lines += [_head(each), *(indented(finding) for finding in _findings(each, lists_all=lists_all))]
     return Lines(*lines, _summary(answer))
+
+
+def in_brief(package: PackageFindings) -> RenderableType:
+    """Draw in a few lines whether a package is affected, as the beginning of an answer in words."""
+    listed = [each for each in package.findings if each.status != "not_affected"]
+    lines = []
+    for same in by_vulnerability(listed)[:BRIEF_MAX]:
+        first = same[0]
+        depends = (
+            f"{first.range} {'are affected' if first.range else ''}".strip() if not package.version else first.range
+        )
+        fix = f"fixed in {', '.join(first.fixed_in)}" if first.fixed_in else "no fix is known"
+        exploited = "exploited" if first.exploited else ""
+        lines.append(words(f"{first.record}: {'; '.join(part for part in (depends, fix, exploited) if part)}"))
+    if len(listed) > BRIEF_MAX:
+        lines.append(words(f"All of them: stream-car affected {package.package}", FAINT))
+    if package.status == "unknown" and not package.version:
+        head = Text.assemble(words(package.package, "bold"), "  ", Text("it depends on the version", WARN))
+        return Lines(head, *map(indented, lines))
+    return Lines(_head(package), *map(indented, lines))
 
 
 def _head(package: PackageFindings) -> Text:
@@ -84,7 +104,7 @@ def _record(finding: RecordFinding) -> Iterator[RenderableType]:
         line = f"{statement.author or 'a statement'}: {statement.status.replace('_', ' ')}{reason}{counts}"
         yield words(line, FAINT)
     for chain in finding.chains:
-        yield render.chain(chain.start, chain.steps)
+        yield path_line(chain.start, chain.steps)
 
 
 def _summary(answer: Sequence[PackageFindings]) -> Text:

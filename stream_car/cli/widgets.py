@@ -17,7 +17,15 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.codec.times import format_time, to_micros
 from stream_car.core.rule_pack import REVISED
-from stream_car.queries.answers import DocumentStatus, Evidence, Explanation, Lookup, PublishedDocument, Resolution
+from stream_car.queries.answers import (
+    DocumentStatus,
+    Evidence,
+    Explanation,
+    Lookup,
+    PublishedDocument,
+    Resolution,
+    Step,
+)
 
 IN_FORCE = "bold green"
 VOID = "strike dim"
@@ -55,6 +63,16 @@ def fate_text(of: Evidence | Resolution | Explanation | Lookup | PublishedDocume
 def arrow(label: str) -> Text:
     """Return `──label──▶`."""
     return words(f" ──{label}──▶ ", "cyan")
+
+
+def path_line(start: str, path: Sequence[Step], start_style: str = VOID) -> Text:
+    """Return the path from a document to what controls it: `anchor ──fixed──▶ ... ──replaced──▶ controlling`."""
+    line = words(start, start_style if path else IN_FORCE)
+    for step in path:
+        line = Text.assemble(
+            line, arrow(step.outcome or step.rule), words(step.id, IN_FORCE if step is path[-1] else VOID)
+        )
+    return line
 
 
 def numbered(items: Iterable[RenderableType]) -> Table:

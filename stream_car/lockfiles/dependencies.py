@@ -4,12 +4,15 @@ Promise: a file that cannot be read is an error, and so is a package in it that 
 silence. A package that is not pinned is listed without a version.
 """
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 from packageurl import PackageURL
 
 from stream_car.errors import InvalidRequest
+
+_PLAIN = re.compile(r"[a-z0-9._-]+")  # what a purl has as it is
 
 
 class DependencyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +35,8 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
 def purl(kind: str, name: str, version: str = "") -> str:
     """Return the purl of a package; the part of its name before the last slash is the namespace."""
+    if _PLAIN.fullmatch(name) and _PLAIN.fullmatch(version) and kind != "pypi":
+        return f"pkg:{kind}/{name}@{version}"
     namespace, _, own_name = name.rpartition("/")
     return PackageURL(type=kind, namespace=namespace or None, name=own_name, version=version or None).to_string()
 

@@ -36,19 +36,20 @@ from stream_car.versions.judge import has_versions, judge
 from stream_car.versions.packages import Package, lookup_names, parse_package
 from stream_car.versions.verdicts import RANKS, Verdict
 
-RECORDS_MAX = 2_000  # of one package
+RECORDS_MAX = 2_000
 
 
 class PackageQuestion(Struct, frozen=True, kw_only=True):
     """What is asked: the packages, the product that they are part of, and whose statements count.
 
-    With `all`, records that hold no more are listed as well.
+    With `all`, records that do not concern the version are listed as well, and those that hold no more.
     """
 
     packages: tuple[Package, ...]
     product: str = ""
     vex_authors: tuple[str, ...] = ()
     all: bool = False
+    records_max: int = RECORDS_MAX  # of one package
 
 
 def parse_packages(texts: Iterable[str], *, field: str = "packages") -> tuple[Package, ...]:
@@ -110,6 +111,7 @@ class AffectedReader:
             for entry in record.latest
             if (candidate := self._candidate(package, record, entry)) is not None
         ]
+        candidates = self._of_interest(candidates)
         names = list(dict.fromkeys(candidate.entry.id for candidate in candidates))
         known = dict(zip(names, await self.snapshot.anchor_statuses(names), strict=True))
         active = [each for each in candidates if (status := known[each.entry.id]) is not None and status[1]]
@@ -120,6 +122,13 @@ class AffectedReader:
         reasons = tuple(self.reasons)
         return tuple(_summary(package, findings.get(package.text, []), reasons) for package in self.question.packages)
 
+    def _of_interest(self, candidates: list[_Candidate]) -> list[_Candidate]:
+        """Leave out what does not concern the version, unless all is wanted or a silent fix may rest on it."""
+        if self.question.all:
+            return candidates
+        silent = {each.package.text for each in candidates if not has_versions(each.body.attributes)}
+        return [each for each in candidates if each.verdict.status != "not_affected" or each.package.text in silent]
+
     # What may concern the packages
 
     async def _records(self) -> dict[Package, list[_Record]]:
@@ -129,10 +138,10 @@ class AffectedReader:
             spellings = (alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name))
             scopes: dict[str, None] = {}
             for alias in dict.fromkeys(spellings):
-                scopes |= dict.fromkeys(await self.index.scopes([(ALIAS, alias)], RECORDS_MAX + 1))
-            if len(scopes) > RECORDS_MAX:
+                scopes |= dict.fromkeys(await self.index.scopes([(ALIAS, alias)], self.question.records_max + 1))
+            if len(scopes) > self.question.records_max:
                 self.reasons["limit"] = None
-            targets[package] = list(scopes)[:RECORDS_MAX]
+            targets[package] = list(scopes)[: self.question.records_max]
             await self.snapshot.yield_control()
         wanted = dict.fromkeys(target for own in targets.values() for target in own)
         await self.snapshot.load([scope_key(target) for target in wanted])
@@ -148,7 +157,9 @@ class AffectedReader:
             stored = await self.snapshot.document(value)
             return _Record(value, (stored.entry,)) if stored is not None and not stored.retracted else None
         scope = await self.snapshot.scope(target)
-        members = await self.snapshot.with_pages(lambda: list(all_members(scope, pages_of(self.snapshot.values))))
+        members: Sequence[Entry] = scope.entries
+        if scope.directory:
+            members = await self.snapshot.with_pages(lambda: list(all_members(scope, pages_of(self.snapshot.values))))
         as_of = self.snapshot.as_of
         editions = sorted(
             (entry for entry in members if as_of is None or entry.time <= as_of), key=lambda entry: entry.precedence

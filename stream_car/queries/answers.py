@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from stream_car.codec.publishable import NewDocument
 from stream_car.core.rule_pack import RulePack
+from stream_car.queries.findings import PackageFindings
 from stream_car.queries.publications import (
     Base64 as Base64,
     Published as Published,
@@ -21,37 +22,11 @@ from stream_car.queries.publications import (
     Replayed as Replayed,
     text_or_base64 as text_or_base64,
 )
+from stream_car.queries.steps import Incomplete as Incomplete, Step as Step  # part of what is answered
 
 JsonValue = Annotated[object, Meta(extra_json_schema={"description": "Any JSON value."})]
 DocumentStatus = Literal["in_force", "superseded", "retracted", "pending", "unknown"]
 NamedBy = Literal["id", "chunk", "record", "alias", ""]
-Incomplete = Literal[
-    "cycle",
-    "successor_missing",
-    "budget",
-    "in_flight",
-    "pending",
-    "unknown",
-    "retracted",
-    "no_anchor",
-    "limit",
-    "history_unknown",
-    "lost_history",
-    "quarantined",
-]
-
-
-class Step(Struct, frozen=True, kw_only=True, gc=False):
-    """`id` supersedes (or amends) the document of the step before it, by `rule` (or `link`) in `scope`.
-
-    `outcome` is what became of that document, where an answer has read both.
-    """
-
-    id: str
-    rule: str
-    scope: str
-    effect: Literal["supersede", "amend"] = "supersede"
-    outcome: str = ""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -166,6 +141,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     vectors are still being made, `ignored_terms` the most common words of a long question, which were not searched.
     `closeness` is the share of the question that the best match has, from 0 to 1. If `is_close` is false, the
     documents share little with the question, so they probably do not answer it.
+    `packages` are those that the question asks about, such as `requests 2.19`, and whether they are affected.
     """
 
     question: str
@@ -178,6 +154,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     ignored_terms: int = 0
     closeness: float = 1.0
     is_close: bool = True
+    packages: tuple[PackageFindings, ...] = ()
 
 
 class Resolution(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from stream_car.queries.answers import Incomplete, Step
+from stream_car.queries.steps import Incomplete, Step
 from stream_car.versions.verdicts import AffectedStatus, Basis
 
 
@@ -76,7 +76,7 @@ class PackageFindings(Struct, frozen=True, kw_only=True):
     """What is known of one package and version. `status` is the worst of its findings in force.
 
     Exploited vulnerabilities come first, then affected, unknown and not affected. Without a finding, the package is
-    `not_affected`: no record in force names it. `reasons` tell why these may not be all.
+    `not_affected`: no record in force concerns it. `reasons` tell why these may not be all.
     """
 
     package: str

@@ -45,6 +45,7 @@ from stream_car.queries.cache import AnswerCache
 from stream_car.queries.findings import PackageFindings
 from stream_car.queries.known_history import mark_unknown_history
 from stream_car.queries.limits import DEPTH
+from stream_car.queries.mentions import mentioned_packages, only_mentioned
 from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias
 from stream_car.queries.outcomes import RECORD_NAMES, status_of_name
 from stream_car.queries.read_options import (
@@ -63,9 +64,12 @@ from stream_car.ranking.analysis import possible_names
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.closeness import CLOSE
 from stream_car.ranking.settings import SETTINGS
+from stream_car.versions.packages import Package
 
 CLOSURES_MAX = 20_000  # members that a check names for all documents of a set, unless the set itself is larger
 MATCHES_MAX = 3  # anchors whose closeness to the question is measured
+PACKAGE = "package"  # the scope key that names a package
+RECORDS_PER_QUESTION = 100  # about a package that a question in words asks about
 
 T = TypeVar("T")
 RetryReason = Literal["shard_moved", "not_exact", "not_visible"]
@@ -220,7 +224,7 @@ class Queries:
         what was left out.
         """
         question = Question(text, k, depth, as_of, budget, options.attributes, self._pairs(scope))
-        answer = await self.read_consistently(as_of, lambda snapshot: self._cached_answer(snapshot, question), options)
+        answer = await self.read_consistently(as_of, lambda snapshot: self._full_answer(snapshot, question), options)
         best = heapq.nlargest(MATCHES_MAX, answer.groups, key=lambda group: group.score)
         closeness = await self.index.closeness(text, [group.anchor.id for group in best]) if best else 0.0
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
@@ -229,7 +233,7 @@ class Queries:
         return replace(
             answer,
             closeness=closeness,
-            is_close=closeness >= CLOSE,
+            is_close=closeness >= CLOSE or bool(answer.packages),
             vectors_pending=vectors_pending,
             ignored_terms=ignored_terms,
         )
@@ -237,6 +241,28 @@ class Queries:
     def _pairs(self, scope: Mapping[str, str] | None) -> Pairs:
         """The pairs of a scope as the rules spell them."""
         return tuple(sorted(self.ruleset.normalize_part(key, value) for key, value in (scope or {}).items()))
+
+    async def _full_answer(self, snapshot: Snapshot, question: Question) -> Answer:
+        """The answer, and whether the packages that the question asks about are affected.
+
+        Only documents about the package are anchors if there is one such package, and no scope was given.
+        """
+        packages: dict[Package, tuple[str, str]] = {}
+        for package in mentioned_packages(question.text):
+            pair = self.ruleset.normalize_part(PACKAGE, package.name)
+            if await self.index.scopes([pair], 1):
+                packages[package] = pair
+        within = tuple(set(packages.values())) if not question.within else ()
+        answer = None
+        if len(within) == 1:
+            answer = await self._cached_answer(snapshot, replace(question, within=within))
+        if answer is None or not answer.results:
+            answer = await self._cached_answer(snapshot, question)
+        if not packages:
+            return answer
+        about = PackageQuestion(packages=tuple(packages), records_max=RECORDS_PER_QUESTION)
+        affected = await AffectedReader(snapshot, self.index, about).read()
+        return replace(answer, packages=tuple(only_mentioned(each, question.text) for each in affected))
 
     async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
         """The cached answer if it is still valid; otherwise compute the answer and cache it.

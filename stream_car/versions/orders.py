@@ -71,7 +71,16 @@ def _is_less(key: object, other: object) -> bool:
 def _semver(text: str) -> object:
     from semver import Version
 
-    return Version.parse(text.removeprefix("v"), optional_minor_and_patch=True)
+    version = Version.parse(text.removeprefix("v"), optional_minor_and_patch=True)
+    return version.major, version.minor, version.patch, _prerelease(version.prerelease)
+
+
+def _prerelease(text: str | None) -> tuple[object, ...]:
+    """Return what sorts prereleases: by their parts, numbers first, and all of them before the release."""
+    if text is None:
+        return (1,)
+    parts = ((0, int(part), "") if part.isdigit() else (1, 0, part) for part in text.split("."))
+    return (0, *parts)
 
 
 def _go(text: str) -> object:

@@ -150,7 +150,8 @@ def spans_of(version_range: Range, order: Order | None) -> list[Span]:
         for kind, version in event.items()
         if kind in ("introduced", "fixed", "last_affected")
     ]
-    if order is not None:
+    is_sorted = len(bounds) < 2 or (len(bounds) == 2 and bounds[0] == (START, "introduced"))
+    if order is not None and not is_sorted:
         bounds.sort(key=cmp_to_key(partial(_compare, order)))
     spans: list[Span] = []
     first: str | None = None

@@ -15,6 +15,7 @@ from stream_car.versions.orders import Order
 PURL = "pkg:"
 _PYTHON_SEPARATORS = re.compile(r"[-_.]+")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?\s*={2,3}\s*([^\s;,]+)")
+_PLAIN_PURL = re.compile(r"pkg:(npm|cargo|gem)/([a-z0-9._-]+)(?:@([A-Za-z0-9._-]+))?")  # most of them; read fast
 _RELEASE_NAMES = {
     "buster": "10",
     "bullseye": "11",
@@ -113,6 +114,9 @@ def parse_package(text: str) -> Package:
 
 
 def _parse_purl(text: str) -> Package:
+    plain = _PLAIN_PURL.fullmatch(text)
+    if plain is not None:
+        return Package(text=text, name=plain[2], version=plain[3] or "", ecosystem=BY_PURL[plain[1], ""].name)
     purl = PackageURL.from_string(text)
     qualifiers = dict(purl.qualifiers) if purl.qualifiers else {}
     namespace = purl.namespace or ""

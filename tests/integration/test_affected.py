@@ -83,7 +83,8 @@ def only(findings: PackageFindings) -> RecordFinding:
 
 def test_a_record_in_force_tells_which_versions_are_affected_and_what_fixes_them(car: Engine) -> None:
     publish(car, OPEN, FIXED)
-    old, new = only(affected(car, "lodash@4.17.4")), only(affected(car, f"{LODASH}@4.17.12"))
+    old, new = only(affected(car, "lodash@4.17.4")), only(affected(car, f"{LODASH}@4.17.12", all=True))
+    assert affected(car, f"{LODASH}@4.17.12").findings == ()
 
     assert (old.status, old.basis, old.range, old.fixed_in) == ("affected", "range", "< 4.17.12", ("4.17.12",))
     assert (old.record, old.names, old.state_text) == ("GHSA-1", ("GHSA-1", "CVE-2024-1111"), "fixed in 4.17.12")
@@ -136,7 +137,7 @@ def test_an_advisory_that_another_publisher_has_fixed_counts_no_more(car: Engine
     same = record("RHSA-1", "2024-01-15", "lodash", "introduced 0", aliases=["CVE-2024-1111"])
     publish(car, same, FIXED)
 
-    assert only(affected(car, "lodash@4.17.12")).status == "not_affected"
+    assert affected(car, "lodash@4.17.12").status == "not_affected"
     listed = {finding.record: finding for finding in affected(car, "lodash@4.17.12", all=True).findings}
     assert listed["RHSA-1"].outcome == "fixed"
 
@@ -267,3 +268,36 @@ def test_a_file_that_cannot_be_found_is_an_error(car: Engine, tmp_path: Path) ->
         car.affected(files=[tmp_path / "poetry.lock"])
 
     assert error.value.code == "files"
+
+
+BOTTLE = record("PYSEC-9", "2024-01-01", "bottle", "introduced 0", "fixed 0.12.20", details="Requests, requests. " * 20)
+REQUESTS = record("PYSEC-1", "2024-01-01", "requests", "introduced 0", "fixed 2.20.0", details="A header is sent on.")
+
+
+@pytest.mark.parametrize(
+    ("question", "package", "status"),
+    [
+        ("is requests 2.19 vulnerable?", "requests@2.19", "affected"),
+        ("is requests 2.20 vulnerable?", "requests@2.20", "not_affected"),
+        ("is requests vulnerable?", "requests", "unknown"),
+    ],
+)
+def test_a_question_about_a_package_leads_to_it_and_is_answered_for_its_version(
+    car: Engine, question: str, package: str, status: str
+) -> None:
+    publish(car, BOTTLE, REQUESTS)
+    answer = car.query(question)
+
+    assert [document.scope[0]["record"] for document in answer.results] == [("PYSEC-1",)]
+    assert [(each.package, each.status) for each in answer.packages] == [(package, status)]
+    for each in answer.packages[0].findings:
+        assert (each.range, each.fixed_in) == ("< 2.20.0", ("2.20.0",))
+
+
+def test_a_question_that_names_no_package_that_is_known_is_answered_as_before(car: Engine) -> None:
+    publish(car, BOTTLE, REQUESTS)
+
+    for question in ("is Firefox 99.0 vulnerable to requests?", "requests that bottle sends"):
+        answer = car.query(question)
+        assert answer.packages == ()
+        assert {document.scope[0]["record"] for document in answer.results} == {("PYSEC-9",), ("PYSEC-1",)}

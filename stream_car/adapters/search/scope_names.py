@@ -103,7 +103,9 @@ class ScopeNames:
 
     def find(self, parts: Sequence[tuple[str, str]], limit: int, start: str = "") -> tuple[str, ...]:
         """Return names of scopes that have all these parts, in order of name from `start` on; without parts, all."""
-        names = sorted({part_name(key, value) for key, value in parts}, key=lambda name: (self._count(name), name))
+        names = [part_name(key, value) for key, value in parts]
+        if len(names) > 1:
+            names = sorted(set(names), key=lambda name: (self._count(name), name))
         joins = "".join(f" CROSS JOIN parts AS p{n} ON p{n}.part = ? AND p{n}.scope = p0.scope"
                         for n in range(1, len(names)))  # fmt: skip
         condition = "p0.part = ? AND" if names else ""
