@@ -33,6 +33,7 @@ COMMANDS = {  # the modules, and the commands that they define, in the order of 
     "rejected": ("rejected",),
     "quarantine": ("quarantine",),
     "serve": ("serve", "up"),
+    "mcp": ("mcp",),
     "token": ("token",),
     "maintenance": ("backup", "restore", "verify", "doctor"),
     "topics": ("topics",),

@@ -118,6 +118,7 @@ def serve(session: Session, /, settings_file: Path | None, **typed: object) -> N
     """
     from stream_car.http.server import listen
     from stream_car.http.tokens import tokens_of
+    from stream_car.integrations.mcp.mcp_endpoint import McpEndpoint
     from stream_car.local.serve import serve as serve_directory
 
     variable = kafka_variable()
@@ -142,7 +143,16 @@ def serve(session: Session, /, settings_file: Path | None, **typed: object) -> N
                 for line in TRY.format(url=url, auth=auth).splitlines():
                     note(line, "")
 
-            asyncio.run(serve_directory(engine.directory, listener, settings, tokens=tokens, on_ready=on_ready))
+            asyncio.run(
+                serve_directory(
+                    engine.directory,
+                    listener,
+                    settings,
+                    tokens=tokens,
+                    on_ready=on_ready,
+                    endpoints={"/mcp": McpEndpoint},
+                )
+            )
     session.note("stopped")
 
 

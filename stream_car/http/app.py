@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Scope
+from starlette.types import ASGIApp, Scope
 
 from stream_car.api import requests as r
 from stream_car.api.json import encode_in_pieces
@@ -61,6 +61,8 @@ NOT_STRICT = r.PublishOptions()
 REQUEST_MAX = 4 << 20
 OVERLOADED_S = 0.5  # an overloaded service answers later, so that a client which ignores it cannot ask more often
 Handler = Callable[[Request], Awaitable[Response]]
+Endpoints = Mapping[str, Callable[[Service], ASGIApp]]  # by path, for POST
+NO_ENDPOINTS: Endpoints = {}
 
 
 def application(
@@ -73,10 +75,13 @@ def application(
     metrics: Metrics | None = None,
     spare_time: SpareTime | None = None,
     proxies: Proxies = (),
+    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> Starlette:
     """Return the ASGI application over a service. `hosts` and `any_address` are those of `Guard`.
 
     `proxies` are believed when they name the client that they forward a request for.
+
+    `endpoints` are further ones over the service. They check roles themselves.
 
     Long answers are encoded in `spare_time`; without it, at once.
     """
@@ -96,6 +101,7 @@ def application(
         route("/livez", api.alive, name="livez", role=None),
         route("/readyz", api.ready, name="readyz", role=None),
         *(route(path, handler, name="page", role=None) for path, handler in static.handlers().items()),
+        *(Route(path, make(service), methods=["POST"]) for path, make in endpoints.items()),
     ]
     return Starlette(
         routes=routes,

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 
 from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
-from stream_car.http.app import application
+from stream_car.http.app import NO_ENDPOINTS, Endpoints, application
 from stream_car.http.auth import LOOPBACK, is_loopback
 from stream_car.http.clients import parse_proxies
 from stream_car.http.connections import ConnectionLimits, HttpConnection
@@ -95,6 +95,7 @@ async def serve_http(
     end_streams: Callable[[], None],
     metrics: Metrics | None = None,
     spare_time: SpareTime | None = None,
+    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> None:
     """Serve until `stop` is set. `end_streams` ends the subscriptions, which would not end by themselves."""
     proxies = parse_proxies(settings.trusted_proxies)
@@ -107,6 +108,7 @@ async def serve_http(
         metrics=metrics,
         spare_time=spare_time,
         proxies=proxies,
+        endpoints=endpoints,
     )
     limits = ConnectionLimits(_connections_max(settings.subscriptions_max + REQUESTS_MAX), proxies)
     await _serve(app, listener, limits, on_ready=on_ready, stop=stop, end_streams=end_streams)

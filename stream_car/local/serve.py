@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from stream_car.http.app import NO_ENDPOINTS, Endpoints
 from stream_car.http.metrics import Metrics
 from stream_car.http.server import run_until_signal, serve_http
 from stream_car.http.tokens import Tokens
@@ -24,6 +25,7 @@ async def serve(
     tokens: Tokens | None = None,
     on_ready: Callable[[str], None] = lambda url: None,
     stop: asyncio.Event | None = None,
+    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> None:
     """Serve until `stop` is set, or without it until SIGTERM or SIGINT.
 
@@ -31,7 +33,9 @@ async def serve(
     """
     if stop is None:
         await run_until_signal(
-            lambda stop: serve(directory, listener, settings, tokens=tokens, on_ready=on_ready, stop=stop)
+            lambda stop: serve(
+                directory, listener, settings, tokens=tokens, on_ready=on_ready, stop=stop, endpoints=endpoints
+            )
         )
         return
     metrics = Metrics()
@@ -57,6 +61,7 @@ async def serve(
             end_streams=service.hub.end,
             metrics=metrics,
             spare_time=service.spare_time,
+            endpoints=endpoints,
         )
 
 

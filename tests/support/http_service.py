@@ -14,6 +14,7 @@ from stream_car.codec import Publishable, encode, encode_document
 from stream_car.core.documents import Retraction
 from stream_car.core.rules import Ruleset
 from stream_car.http import server
+from stream_car.http.app import NO_ENDPOINTS, Endpoints
 from stream_car.http.tokens import Tokens
 from stream_car.local.engine import Engine
 from stream_car.local.serve import serve
@@ -171,6 +172,7 @@ async def serving(
     engine: Engine | None = None,
     ruleset: Ruleset = RULESET,
     ranking: Settings = SETTINGS,
+    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> AsyncIterator[Running]:
     """Serve until the block ends, then stop in order: over an engine, or over the servers of this test.
 
@@ -187,7 +189,15 @@ async def serving(
         if addresses is None:
             car = engine or Engine(path, ruleset=ruleset, clock=clock or StoppedClock(), ranking=ranking)
             opened.enter_context(car)
-            run = serve(car.directory, listener, chosen, tokens=tokens, on_ready=listening.set_result, stop=stop)
+            run = serve(
+                car.directory,
+                listener,
+                chosen,
+                tokens=tokens,
+                on_ready=listening.set_result,
+                stop=stop,
+                endpoints=endpoints,
+            )
         else:
             car = await opened.enter_async_context(
                 installed(addresses.kafka, addresses.redis, ruleset=ruleset, settings=chosen, ranking=ranking)
@@ -200,6 +210,7 @@ async def serving(
                 on_ready=listening.set_result,
                 stop=stop,
                 end_streams=car.service.hub.end,
+                endpoints=endpoints,
             )
         task = asyncio.create_task(run)
         try:
