@@ -46,6 +46,7 @@ from stream_car.queries.answers import (
     ChangedMember as ChangedMember,
     ChangedRun as ChangedRun,
     Controlling as Controlling,
+    Converted as Converted,
     Difference as Difference,
     DocumentStatus as DocumentStatus,
     Ending as Ending,
@@ -71,6 +72,7 @@ from stream_car.queries.answers import (
     StatusCount as StatusCount,
     Step as Step,
     TimelineMember as TimelineMember,
+    UnreadablePiece as UnreadablePiece,
     Violation as Violation,
 )
 from stream_car.queries.findings import (

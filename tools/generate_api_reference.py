@@ -36,6 +36,8 @@ SECTIONS = {
             "NewDocument",
             "Retraction",
             "Published",
+            "Converted",
+            "UnreadablePiece",
             "Receipt",
             "Outcome",
             "LikelyTypo",

@@ -18,6 +18,7 @@ from stream_car.codec.expectations import TIME_FORMS, must_be, with_article
 from stream_car.codec.times import from_micros, parse_time, to_micros
 from stream_car.core.scope_names import scope_parts
 from stream_car.errors import DocumentsRejected, InvalidRequest
+from stream_car.feeds import find_format
 from stream_car.lockfiles.dependencies import DependencyFile
 from stream_car.queries.answers import Base64, Published
 from stream_car.queries.read_options import MinRevision
@@ -46,25 +47,30 @@ class Opening(Struct, frozen=True, kw_only=True):
     future: r.Future | None = None
 
 
-class Publishing(Struct, frozen=True, kw_only=True):
+class Publishing(r.PublishOptions, frozen=True, kw_only=True):
     """The arguments of `publish` that are checked like those of a request."""
 
-    strict: bool = False
     on_rejected: OnRejected = "log"
 
 
-def publishing(*, strict: bool, on_rejected: OnRejected) -> None:
-    """Check the arguments of `publish`."""
-    check_request(Publishing(strict=strict, on_rejected=on_rejected))
+def publishing(*, strict: bool, format: str, on_rejected: OnRejected) -> r.PublishOptions:
+    """Return how documents are published."""
+    options = check_request(Publishing(strict=strict, format=format, on_rejected=on_rejected))
+    if options.format:
+        find_format(options.format)
+    return r.PublishOptions(strict=options.strict, format=options.format)
 
 
 def report_rejected(published: Published, on_rejected: OnRejected) -> Published:
     """Return what became of a publication. Raises `DocumentsRejected`, or logs, if a document was rejected."""
-    rejected = [receipt for receipt in published.receipts if receipt.outcome == "rejected"]
-    if not rejected or on_rejected == "ignore":
+    unreadable = published.converted.unreadable if published.converted is not None else ()
+    problems = (
+        *(f"Document {rec.id!r} ({rec.code}): {rec.reason}" for rec in published.receipts if rec.outcome == "rejected"),
+        *(f"What is at {piece.where} ({piece.code}): {piece.reason}" for piece in unreadable),
+    )
+    if not problems or on_rejected == "ignore":
         return published
-    problems = tuple(f"Document {receipt.id!r} ({receipt.code}): {receipt.reason}" for receipt in rejected)
-    number, total = len(rejected), len(published.receipts)
+    number, total = len(problems), len(published.receipts) + len(unreadable)
     subject = f"{number:,} of {total:,} documents {'was' if number == 1 else 'were'}"
     head = f"{subject} rejected; the others are stored." if number < total else f"{subject} rejected."
     if on_rejected == "raise":

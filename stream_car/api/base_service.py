@@ -109,6 +109,10 @@ class BaseService(ABC):
         """
 
     @abstractmethod
+    async def publish_feed(self, request: r.Publish) -> a.Published:
+        """Publish the contents of files of a publisher's own format."""
+
+    @abstractmethod
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
         """Return what to send of rejected input. Raises `InvalidRequest` (`offset`) for input that was not rejected."""
 
@@ -189,6 +193,8 @@ class BaseService(ABC):
 
     @answers(r.Publish)
     async def publish(self, request: r.Publish) -> a.Published:
+        if request.format:
+            return await self.publish_feed(request)
         if request.strict:
             require_strict(request.documents, self.ruleset)
         messages = [Message(value=value) for value in request.documents]

@@ -48,7 +48,12 @@ class Calls(ABC):
         """Carry out a request that was checked."""
 
     def publish(
-        self, documents: Publishables, *, strict: bool = False, on_rejected: arguments.OnRejected = "log"
+        self,
+        documents: Publishables,
+        *,
+        format: str = "",
+        strict: bool = False,
+        on_rejected: arguments.OnRejected = "log",
     ) -> a.Published:
         """Store documents durably and apply them; the receipts are in order.
 
@@ -58,14 +63,15 @@ class Calls(ABC):
         `InvalidRequest` or `InvalidDocument`; documents before it may be stored.
 
         Args:
+            format: a publisher's own format, such as `osv`. Each document is then the content of one of its files.
             strict: store nothing, and raise `DocumentsRejected`, unless each document is valid and joins a scope.
             on_rejected: about rejected documents, `log` a warning, `raise` `DocumentsRejected`, or `ignore` them.
         """
-        arguments.publishing(strict=strict, on_rejected=on_rejected)
-        return arguments.report_rejected(self._publish(documents, strict=strict), on_rejected)
+        options = arguments.publishing(strict=strict, format=format, on_rejected=on_rejected)
+        return arguments.report_rejected(self._publish(documents, options), on_rejected)
 
     @abstractmethod
-    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
+    def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
         """Publish documents and return their receipts."""
 
     @abstractmethod

@@ -151,12 +151,13 @@ class Publish(Request[a.Published], frozen=True, kw_only=True):
 
     `documents` are their bytes as they were sent. `client` names who sent them, if what is kept of a client's rejected
     input has a limit. If the call is `strict`, nothing is stored unless each document is valid, joins a scope and has
-    no unknown key.
+    no unknown key. With a `format`, each of `documents` is the content of a file of a publisher's own format.
     """
 
     documents: tuple[bytes, ...]
     client: str | None = None
     strict: bool = False
+    format: str = ""
 
 
 class PublishOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,6 +167,9 @@ class PublishOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         bool,
         Meta(description="Store nothing unless each document is valid, joins a scope and has no unknown key."),
     ] = False
+    format: Annotated[
+        str, Meta(max_length=100, description="Read a publisher's own format, such as `osv`: see `stream-car formats`.")
+    ] = ""
 
 
 class Query(Request[a.Answer], frozen=True, kw_only=True):

@@ -13,8 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from stream_car.api.operations import PUBLISH_PATH
+from stream_car.api.requests import PublishOptions
 from stream_car.client.retries import HttpRequest, HttpResponse, error_of, problem_of, read_answer
 from stream_car.codec import DEFAULT_LIMITS, Publishable, encode_document
+from stream_car.errors import InvalidRequest
+from stream_car.feeds import find_format
 from stream_car.processing.receipts import Receipt
 from stream_car.queries.answers import Published
 
@@ -73,6 +76,28 @@ def batches(documents: Iterable[Publishable]) -> Iterator[Batch]:
             lines, size = [], 0
     if lines:
         yield Batch(tuple(lines))
+
+
+def feed_requests(contents: Iterable[Publishable], options: PublishOptions) -> list[HttpRequest]:
+    """Return the requests that publish contents of files of a publisher's own format.
+
+    Records that are one line each are sent together, anything else alone. Raises `InvalidRequest` (`strict`) if a
+    strict call does not fit into one request.
+    """
+    has_lines = bool(find_format(options.format).line_suffixes)
+    bodies: list[bytes] = []
+    is_open = False  # whether the last body takes more lines
+    for content in map(encode_document, contents):
+        is_line = has_lines and content[:1] == b"{" and _is_line(content)
+        if is_line and is_open and len(bodies[-1]) + len(content) < BATCH_BYTES_MAX:
+            bodies[-1] += content + b"\n"
+        else:
+            bodies.append(content + b"\n" if is_line else content)
+        is_open = is_line
+    if options.strict and len(bodies) > 1:
+        raise InvalidRequest("strict", "A service is strict about one body at a time. Publish less at once.")
+    parameters = (("format", options.format), *((("strict", "true"),) if options.strict else ()))
+    return [HttpRequest(method="POST", path=PUBLISH_PATH, parameters=parameters, body=body) for body in bodies]
 
 
 def _is_line(encoded: bytes) -> bool:

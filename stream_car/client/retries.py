@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from stream_car.errors import (
+    DocumentsRejected,
     InvalidRequest,
     InvalidRules,
     NotVisible,
@@ -150,6 +151,10 @@ def error_of(response: HttpResponse) -> StreamCarError:
         return Unavailable(problem.detail, problem.code)
     if problem.code == "rules" and response.status == 422:
         return InvalidRules(problem.problems or (problem.detail,))
+    if response.status == 422 and problem.problems:
+        return DocumentsRejected(
+            problem.detail.partition(problem.problems[0])[0].strip(), problem.problems, code="strict"
+        )
     return InvalidRequest(problem.code, _for_callers(problem))
 
 

@@ -18,7 +18,7 @@ from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls import Calls
 from stream_car.client import transport
 from stream_car.client.operations import Answered, Divisible, Listed, Listing, encode, joined, next_page, parts
-from stream_car.client.publishing import batches
+from stream_car.client.publishing import batches, feed_requests
 from stream_car.client.retries import (
     HttpRequest,
     HttpResponse,
@@ -90,8 +90,11 @@ class Client(Calls):
             following = next_page(following, page)
         return tuple(joined(answers))
 
-    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
-        if strict:
+    def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
+        if options.format:
+            requests = feed_requests(iterate_documents(documents), options)
+            return a.Published.joined([read_answer(self._request(each), a.Published) for each in requests])
+        if options.strict:
             documents = tuple(map(encode_document, iterate_documents(documents)))
             require_strict(documents, Ruleset(self.rules().packs))
         receipts: list[Receipt] = []

@@ -54,7 +54,9 @@ from stream_car.version import __version__
 # Requests that raise `Unsupported`, and what to do instead; docs/reference/back-ends.md lists them.
 UNSUPPORTED: Mapping[type[Struct], str] = {
     r.Rebuild: "Workers over Kafka and Redis do not change their rules while they run; start workers and query workers "
-    "with other rules under another --namespace."
+    "with other rules under another --namespace.",
+    r.Publish: "Query workers do not remember how far a feed was read. Convert it yourself, with `stream-car publish "
+    "--format NAME FILE --url URL`, which remembers it beside you.",
 }
 EXACT_S = 0.5  # how long an answer is read again before it is given as not exact
 PAUSE_S = 0.005
@@ -332,6 +334,9 @@ class ClusterService(BaseService):
     @answers(r.GetRejected)
     async def rejected(self, request: r.GetRejected) -> tuple[a.Rejected, ...]:
         return await self.rejected_topic.list_from(request.after, request.limit)
+
+    async def publish_feed(self, request: r.Publish) -> a.Published:
+        raise Unsupported(UNSUPPORTED[r.Publish])
 
     @answers(r.Rebuild)
     async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus:

@@ -182,6 +182,10 @@ class Api:
         options = read_parameters(http.query_params.multi_items(), r.PublishOptions)
         begin = perf_counter()
         kind = bodies.media_type(http)
+        if options.format:
+            response = await self._publish_feed(http, options)
+            self.metrics.observe_request("publish", perf_counter() - begin)
+            return response
         if kind not in bodies.DOCUMENTS:
             raise HttpError(415, "content_type", f"Send documents as one of {', '.join(bodies.DOCUMENTS)}.")
         is_stream = kind == bodies.LINES and not options.strict
@@ -192,6 +196,12 @@ class Api:
                 response = await self._publish_whole(http, body, kind, options)
         self.metrics.observe_request("publish", perf_counter() - begin)
         return response
+
+    async def _publish_feed(self, http: Request, options: r.PublishOptions) -> Response:
+        """Publish the content of a file of a publisher's own format."""
+        with self.room.body(http, client_of(http.scope), ARRAY_MAX) as body:
+            published = await self._publish(http, [await bodies.whole(body)], options)
+        return await as_json(published, self.turns)
 
     async def _publish_whole(self, http: Request, body: Body, kind: str, options: r.PublishOptions) -> Response:
         """Publish a body that is read to its end first; if the call is strict, all of its documents at once."""
@@ -210,7 +220,7 @@ class Api:
         self, http: Request, documents: Sequence[bytes], options: r.PublishOptions = NOT_STRICT
     ) -> Published:
         client = client_of(http.scope)
-        request = r.Publish(documents=tuple(documents), client=client, strict=options.strict)
+        request = r.Publish(documents=tuple(documents), client=client, strict=options.strict, format=options.format)
         return await call_audited(self.service, request, operation="publish", scope=http.scope)
 
     async def _publish_one(self, http: Request, body: bytes, options: r.PublishOptions) -> Response:

@@ -59,7 +59,7 @@ class ReceiptSpool:
         self._file.write(self._compressor.flush())
         self._file.seek(0)
         outcomes = msgspec.json.encode(dict(sorted(self._outcomes.items())))
-        head, tail = b'{"outcomes":%b,"receipts":[' % outcomes, b"]}"
+        head, tail = b'{"outcomes":%b,"receipts":[' % outcomes, b'],"converted":null}'
         size = len(head) + self._size + len(tail)
         if size <= WHOLE_MAX:
             with self._file:

@@ -13,36 +13,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from stream_car.adapters.sqlite.feed_positions import FILE as POSITIONS, FeedPositionFile
 from stream_car.errors import InvalidDocument
-from stream_car.feeds import Conversion, Format, RecordState
+from stream_car.feeds import Conversion, Format
 from stream_car.feeds.fields import PIECE_MAX
 from stream_car.feeds.splitting import BEGINNING, ConcatenatedStream, Piece, Readable, Start
 from stream_car.ingest.destinations import Destination
 from stream_car.ingest.files import STANDARD_INPUT, InputFile, unreadable
 from stream_car.ingest.git_history import ChangedFile, GitInput, opened
+from stream_car.local.feed_checkpoint import FeedCheckpoint, FilePosition
 from stream_car.processing.receipts import Receipt
 
 BATCH = 2_000  # documents or steps between two commits
 PREFIX_CHUNK = 1 << 20  # bytes
-
-T = TypeVar("T")
-
-
-class FilePosition(Struct, frozen=True, array_like=True, gc=False):
-    """How far a file was read: `size` bytes with this digest. `rejected` counts the pieces that could not be read.
-
-    Of a git repository, `size` is the number of commits and `digest` the name of the last one.
-    """
-
-    size: int
-    digest: bytes
-    rejected: int = 0
 
 
 class FeedStep(Struct, frozen=True, kw_only=True, gc=False):
@@ -58,54 +45,6 @@ class FeedStep(Struct, frozen=True, kw_only=True, gc=False):
     position: FilePosition | None = None
     bytes_read: int = 0  # of the file, up to this piece
     unchanged: FilePosition | None = None
-
-
-class FeedCheckpoint:
-    """What a feed has seen: rows on disk, and what this run has added since the last commit."""
-
-    def __init__(self, feed: str, rows: FeedPositionFile) -> None:
-        self._feed = feed
-        self._rows = rows
-        self._records: dict[str, RecordState] = {}
-        self._files: dict[str, FilePosition] = {}
-
-    def get(self, record: str, /) -> RecordState | None:
-        state = self._records.get(record)
-        if state is None:
-            state = self._stored(f"r:{record}", RecordState)
-        return state
-
-    def file_position(self, name: str) -> FilePosition | None:
-        """Return how far a file was read at the last commit, or `None` if it was not read."""
-        return self._stored(f"f:{name}", FilePosition)
-
-    def _stored(self, name: str, kind: type[T]) -> T | None:
-        row = self._rows.get(self._feed, name)
-        try:
-            return msgspec.msgpack.decode(row, type=kind) if row is not None else None
-        except (msgspec.DecodeError, TypeError) as error:
-            raise self._rows.damaged(f"The row {name!r}") from error
-
-    def add(self, step: FeedStep) -> None:
-        """Add the record states and the position of a step."""
-        if step.conversion is not None:
-            self._records.update(step.conversion.states)
-        if step.position is not None:
-            self._files[step.file.name] = step.position
-
-    @property
-    def uncommitted(self) -> int:
-        """The number of rows that the next commit writes."""
-        return len(self._records) + len(self._files)
-
-    def commit(self, *, reached: int) -> None:
-        """Write what was added; `reached` is the length of the log that contains its documents."""
-        encode = msgspec.msgpack.encode
-        rows = [(f"r:{name}", encode(state)) for name, state in self._records.items()]
-        rows += [(f"f:{name}", encode(position)) for name, position in self._files.items()]
-        self._rows.put(self._feed, rows, reached=reached)
-        self._records.clear()
-        self._files.clear()
 
 
 class _HashingStream:
@@ -150,7 +89,10 @@ class _Reader(Struct, frozen=True, kw_only=True):
         for file in files:
             try:
                 for step in self._steps_of(file):
-                    self.checkpoint.add(step)
+                    if step.conversion is not None:
+                        self.checkpoint.add(step.conversion.states)
+                    if step.position is not None:
+                        self.checkpoint.add_position(file.name, step.position)
                     yield step
             except OSError as error:
                 if self.growing and isinstance(error, FileNotFoundError):

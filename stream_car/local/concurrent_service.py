@@ -77,6 +77,7 @@ class ConcurrentService(LocalService):
         self.changes_kept = changes_kept
         self._timer = timer
         self._replaying = asyncio.Lock()
+        self._reading_feeds = asyncio.Lock()
         self.group_commit = GroupCommit(directory, timer)
         self.spare_time = SpareTime(lambda: self.group_commit.is_busy)
         self.long_queries = LongQueries(self.spare_time)
@@ -118,6 +119,13 @@ class ConcurrentService(LocalService):
 
     async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:
         return await self.group_commit.publish(messages, client)
+
+    async def publish_feed(self, request: r.Publish) -> a.Published:
+        async with self._reading_feeds:  # what a feed has seen is committed after its publication
+            return await super().publish_feed(request)
+
+    async def rest(self) -> None:
+        await asyncio.sleep(0)
 
     @answers(r.Replay)
     async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:

@@ -81,15 +81,14 @@ class Engine(Calls):
     def _carry_out(self, request: r.Request[A]) -> A:
         return run_sync(self._service.call(request))
 
-    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
-        if strict:
+    def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
+        if options.strict or options.format:
             whole = tuple(map(encode_document, iterate_documents(documents)))
-            return run_sync(self._service.call(r.Publish(documents=whole, strict=True)))
+            request = r.Publish(documents=whole, strict=options.strict, format=options.format)
+            return run_sync(self._service.call(request))
         batches = encode_batches(documents, count_max=PUBLISH_MAX, bytes_max=PUBLISH_BYTES_MAX)
         published = [run_sync(self._service.call(r.Publish(documents=batch))) for batch in batches]
-        if len(published) == 1:
-            return published[0]
-        return a.Published.of([receipt for part in published for receipt in part.receipts])
+        return published[0] if len(published) == 1 else a.Published.joined(published)
 
     def settle(self) -> None:
         """Wait until every vector is made; without an encoder there are none."""

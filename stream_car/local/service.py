@@ -5,16 +5,21 @@ directory among many callers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from typing import TypeVar
 
+from stream_car.adapters.sqlite.feed_positions import FILE as FEED_POSITIONS, FeedPositionFile
 from stream_car.adapters.system_clock import CLOCK_CURE, clock_notice
 from stream_car.api import requests as r
 from stream_car.api.base_service import BaseService, Question, View, answers
+from stream_car.api.feed_publishing import publish_feed
 from stream_car.api.replay_plan import ReplayPlan
 from stream_car.core.rules import Ruleset
 from stream_car.errors import Halted, InvalidRequest, NotVisible
+from stream_car.feeds import find_format
 from stream_car.local.change_feed import LocalChangeFeed
 from stream_car.local.data_directory import DataDirectory
+from stream_car.local.feed_checkpoint import FeedCheckpoint
 from stream_car.local.rebuild import NewGeneration, RebuildRun
 from stream_car.ports import Message, Record, ShardId
 from stream_car.processing.quarantine import QUARANTINE, Quarantine
@@ -91,6 +96,25 @@ class LocalService(BaseService):
     async def write(self, messages: Sequence[Message], client: str | None = None) -> Sequence[Receipt]:
         self.directory.require_open()
         return self.directory.publish(messages) if messages else []
+
+    async def publish_feed(self, request: r.Publish) -> a.Published:
+        async def publish(documents: Sequence[bytes]) -> Sequence[Receipt]:
+            return await self.write([Message(value=value) for value in documents], request.client)
+
+        directory = self.directory
+        directory.require_open()
+        form = find_format(request.format)
+        with closing(FeedPositionFile(directory.path / FEED_POSITIONS, end=directory.next_offset)) as rows:
+            memory = FeedCheckpoint(form.name, rows)
+            strict_rules = self.ruleset if request.strict else None
+            published = await publish_feed(
+                form.name, request.documents, memory, publish, strict_rules=strict_rules, rest=self.rest
+            )
+            memory.commit(reached=directory.next_offset)
+        return published
+
+    async def rest(self) -> None:
+        """Give way to others between pieces of work; there are none."""
 
     async def plan_replay(self, corrected: Mapping[int, bytes], offsets: Collection[int]) -> ReplayPlan:
         return self.directory.plan_replay(corrected, offsets)

@@ -16,10 +16,12 @@ from stream_car.core.rule_pack import RulePack
 from stream_car.queries.findings import PackageFindings
 from stream_car.queries.publications import (
     Base64 as Base64,
+    Converted as Converted,
     Published as Published,
     Quarantined as Quarantined,
     Rejected as Rejected,
     Replayed as Replayed,
+    UnreadablePiece as UnreadablePiece,
     text_or_base64 as text_or_base64,
 )
 from stream_car.queries.steps import Incomplete as Incomplete, Step as Step  # part of what is answered

@@ -55,17 +55,55 @@ class Quarantined(Struct, frozen=True, kw_only=True):
     content: str | Base64 | None = field(default=None, name="value")
 
 
+class UnreadablePiece(Struct, frozen=True, kw_only=True):
+    """A piece of a publisher's format that could not be converted, and why. It is not kept."""
+
+    where: str
+    code: str
+    reason: str
+    id: str | None = None
+
+
+class Converted(Struct, frozen=True, kw_only=True):
+    """What was read of a publisher's format: its records, those that are `known` already, and what is unreadable."""
+
+    format: str
+    records: int = 0
+    known: int = 0
+    unreadable: tuple[UnreadablePiece, ...] = ()
+
+
 class Published(Struct, frozen=True, kw_only=True):
-    """What became of a publication: how many documents had which outcome, and a receipt for each, in order."""
+    """What became of a publication: how many documents had which outcome, and a receipt for each, in order.
+
+    `converted` says what was read of a publisher's own format, if a format was given.
+    """
 
     outcomes: Mapping[Outcome, int]
     receipts: tuple[Receipt, ...]
+    converted: Converted | None = None
 
     @classmethod
-    def of(cls, receipts: Sequence[Receipt]) -> "Published":
+    def of(cls, receipts: Sequence[Receipt], converted: Converted | None = None) -> "Published":
         """Return the receipts with their outcomes counted."""
         outcomes = Counter(receipt.outcome for receipt in receipts)
-        return cls(outcomes=dict(sorted(outcomes.items())), receipts=tuple(receipts))
+        return cls(outcomes=dict(sorted(outcomes.items())), receipts=tuple(receipts), converted=converted)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Published"]) -> "Published":
+        """Return several publications as one."""
+        converted = [part.converted for part in parts if part.converted is not None]
+        return cls.of(
+            [receipt for part in parts for receipt in part.receipts],
+            Converted(
+                format=converted[0].format,
+                records=sum(part.records for part in converted),
+                known=sum(part.known for part in converted),
+                unreadable=tuple(piece for part in converted for piece in part.unreadable),
+            )
+            if converted
+            else None,
+        )
 
 
 class Replayed(Struct, frozen=True, kw_only=True):

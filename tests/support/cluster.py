@@ -66,9 +66,9 @@ class ServiceCalls(AsyncCalls):
     async def _carry_out(self, request: r.Request[A]) -> A:
         return await self.service.call(request)
 
-    async def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
+    async def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
         values = tuple(map(encode_document, iterate_documents(documents)))
-        return await self.service.call(r.Publish(documents=values, strict=strict))
+        return await self.service.call(r.Publish(documents=values, strict=options.strict, format=options.format))
 
     async def _events(self, request: r.Subscribe, bookmark: Bookmark) -> AsyncGenerator[Event, None]:
         async for events in await self.service.subscribe(replace(request, after=bookmark.cursor)):
@@ -193,8 +193,8 @@ class SettledCalls(ServiceCalls):
         super().__init__(installation.service)
         self._installation = installation
 
-    async def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
-        published = await super()._publish(documents, strict=strict)
+    async def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
+        published = await super()._publish(documents, options)
         await self._installation.rest()
         return published
 

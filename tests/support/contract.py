@@ -193,8 +193,8 @@ class BlockingCalls(Calls):
     def _carry_out(self, request: r.Request[A]) -> A:
         return self._background.run(self._background.value.call(request))
 
-    def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
-        return self._background.run(self._background.value._publish(documents, strict=strict))
+    def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
+        return self._background.run(self._background.value._publish(documents, options))
 
     def _events(self, request: r.Subscribe, bookmark: Bookmark) -> Generator[Event, None, None]:
         events = self._background.value._events(request, bookmark)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stream_car import Client, Engine
+from stream_car.api.requests import PublishOptions
 from stream_car.codec import Publishables
 from stream_car.core.rules import Ruleset
 from stream_car.queries.answers import Published
@@ -25,9 +26,9 @@ class ServedClient(Client):
         super().__init__(service.value.url, token=token)
         self._service = service
 
-    def _publish(self, documents: Publishables, *, strict: bool) -> Published:
+    def _publish(self, documents: Publishables, options: PublishOptions) -> Published:
         """Publish, and return when the next answer counts it."""
-        published = super()._publish(documents, strict=strict)
+        published = super()._publish(documents, options)
         self._service.run(self._service.value.rest())
         return published
 
