@@ -1,7 +1,8 @@
 // Ask a question: what is in force, what it replaced, and what plain search returns.
 import { amendments, chain, replacedBy } from "./chain.js";
 import {
-  count, details, el, externalLink, fateInWords, fill, holds, reasonsInWords, searchForm, sentence, timeOf, titleOf,
+  count, details, documentLink, el, externalLink, fateInWords, fill, holds, reasonsInWords, searchForm, sentence, textOf,
+  timeOf, titleOf,
 } from "./dom.js";
 import { get, post } from "./service.js";
 
@@ -89,11 +90,11 @@ function pathsTo(item, groups) {
 
 function heading(item) {
   return [
-    el("h3", {}, externalLink(item.url, titleOf(item))),
+    el("h3", {}, externalLink(item.url, textOf(titleOf(item)))),
     el("p", { class: "facts" }, holds(item) ? timeOf(item.time, "In force since ")
       : el("span", { class: "status superseded" }, sentence(fateInWords(item))), item.source ? el("span", {}, item.source) : null,
-      el("span", {}, item.type), el("code", {}, item.id)),
-    item.text ? el("p", { class: "text" }, item.text) : null,
+      el("span", {}, item.type), documentLink(item.id, el("code", {}, item.id))),
+    item.text ? el("p", { class: "text" }, textOf(item.text)) : null,
   ];
 }
 

@@ -60,6 +60,16 @@ export function externalLink(url, text) {
   return /^https?:\/\//i.test(url) ? el("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, text) : text;
 }
 
+/** A publisher's text, with what is between backticks as code. */
+export function textOf(text) {
+  return clean(text).split(/(`[^`]+`)/).map((part) => (/^`.+`$/.test(part) ? el("code", {}, part.slice(1, -1)) : part));
+}
+
+/** A link to the page of a document. */
+export function documentLink(id, children) {
+  return el("a", { href: `#/document?${new URLSearchParams({ id })}` }, children);
+}
+
 /** An RFC 3339 time for people: without fractions of a second, and only the day if it is midnight. */
 function formatTime(time) {
   return time.replace(/\.\d+/, "").replace(/T00:00:00Z$/, "").replace("T", " ").replace(/Z$/, " UTC");

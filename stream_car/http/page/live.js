@@ -1,5 +1,5 @@
 // Changes as they happen: which documents are superseded or in force now, each with its cause.
-import { el, externalLink, fateInWords, fill, holds, ruleName, searchForm, timeOf, titleOf } from "./dom.js";
+import { documentLink, el, fateInWords, fill, holds, ruleName, searchForm, textOf, timeOf, titleOf } from "./dom.js";
 import { follow } from "./service.js";
 import { pairs } from "./timeline.js";
 
@@ -78,7 +78,7 @@ function change(event) {
   return el("li", { class: kind },
     el("span", { class: "dot", "aria-hidden": "true" }),
     el("div", {},
-      el("p", {}, isInForce ? el("b", {}, externalLink(event.url, titleOf(event))) : el("s", {}, titleOf(event)), " ",
+      el("p", {}, el(isInForce ? "b" : "s", {}, documentLink(event.id, textOf(titleOf(event)))), " ",
         became(event), "."),
       el("p", { class: "facts" }, el("code", {}, event.id), el("span", {}, event.type), timeOf(event.time),
         event.rule ? el("span", {}, ruleName(event.rule)) : null, event.scope ? el("span", {}, event.scope) : null)));
@@ -86,7 +86,7 @@ function change(event) {
 
 function became(changed) {
   const { id, status, why, cause, outcome } = changed;
-  const name = el("b", {}, externalLink(cause.url, titleOf(cause)));
+  const name = el("b", {}, documentLink(cause.id, textOf(titleOf(cause))));
   const because = (...words) => (cause.id === id ? "" : words);
   const event = because(": ", name, ` ${CAUSES[cause.kind ?? "placed"]}`);
   if (outcome && (status === "in_force" || why === "voided" || why === "link")) {

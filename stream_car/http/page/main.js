@@ -2,11 +2,12 @@
 import { clean, count, el, fill } from "./dom.js";
 import { forgetToken, get } from "./service.js";
 import * as ask from "./ask.js";
+import * as one from "./document.js";
 import * as live from "./live.js";
 import * as rejected from "./rejected.js";
 import * as timeline from "./timeline.js";
 
-const VIEWS = { ask, timeline, live, rejected };
+const VIEWS = { ask, timeline, live, rejected, document: one };
 const THEMES = ["auto", "light", "dark"];
 const THEME_KEY = "stream-car-theme";
 let leave = () => {};

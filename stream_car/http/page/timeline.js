@@ -1,19 +1,21 @@
 // The timeline of a scope: from when to when each document was in force, and what ended that.
 // Promise: it is a list of text; the bars only repeat it.
 import { amendments } from "./chain.js";
-import { clean, count, el, fill, reasonsInWords, searchForm, timeOf, titleOf } from "./dom.js";
+import { clean, count, documentLink, el, fill, reasonsInWords, searchForm, textOf, timeOf, titleOf } from "./dom.js";
 import { get, post } from "./service.js";
 
 export const TITLE = "Timeline";
 const SCOPES_MAX = 12;
 const AMENDMENTS_MAX = 200; // documents in force whose amendments are requested
 const NARROW = 672; // pixels, as in the style sheet
+const STATES = { "": "all", in_force: "in force", ended: "ended" };
 const DAY_MS = 86_400_000;
 
 export async function show(view, parameters, signal) {
   const text = parameters.get("scope") ?? "";
+  const state = parameters.get("state") ?? "";
   const timelines = el("div", { class: "scopes", "aria-live": "polite" });
-  fill(view, el("h1", { class: text ? "small" : "" }, "What was in force, and when?"), form(text), timelines);
+  fill(view, el("h1", { class: text ? "small" : "" }, "What was in force, and when?"), form(text, state), timelines);
   if (!text) {
     view.querySelector("input").focus();
     fill(timelines, el("p", { class: "empty" }, "Name a scope by one or more of its values, for example ",
@@ -29,10 +31,10 @@ export async function show(view, parameters, signal) {
   const groups = resolutions.flatMap((resolution) => resolution.groups);
   const more = histories.length - shown.length;
   const titles = new Map(histories.flatMap(({ members }) => members.map((member) => [member.id, titleOf(member)])));
-  fill(timelines, shown.map((history) => timeline(history, titles, groups)),
+  fill(timelines, shown.map((history) => timeline(history, titles, groups, state)),
     shown.length ? null : el("p", { class: "empty" }, "No scope has these values."),
     more ? el("p", { class: "note" }, `Not shown: ${count(more, "other scope")}. Add a value.`)
-      : following(text, shown.at(-1)?.next));
+      : following(text, state, shown.at(-1)?.next));
 }
 
 /** The `KEY=VALUE` pairs of a text, separated by commas or spaces; a value with spaces extends to the next key. */
@@ -45,17 +47,26 @@ export function pairs(text) {
 }
 
 /** The way to what a page has no room for. */
-function following(text, next) {
+function following(text, state, next) {
   if (!next) return null;
-  const link = el("a", { href: `#/timeline?${new URLSearchParams({ scope: text, after: next })}` }, "Show the following");
+  const link = el("a", { href: `#/timeline?${new URLSearchParams({ scope: text, state, after: next })}` }, "Show the following");
   return el("p", { class: "note" }, "There are more documents. ", link);
 }
 
-function form(text) {
+/** Whether a member has the state that is chosen: in force, or not. */
+function isWanted(member, state) {
+  const isInForce = !member.ended && !member.outcome;
+  return !state || isInForce === (state === "in_force");
+}
+
+function form(text, state) {
   return searchForm("timeline", { class: "search", role: "search" },
     el("label", { class: "unseen", for: "scope" }, "Scope"),
     el("input", { id: "scope", name: "scope", type: "search", value: text, autocomplete: "off", spellcheck: "false",
       placeholder: "KEY=VALUE, for example package=lodash" }),
+    el("label", { class: "unseen", for: "state" }, "State"),
+    el("select", { id: "state", name: "state" }, Object.entries(STATES).map(([value, label]) =>
+      el("option", { value, selected: value === state }, label))),
     el("button", { type: "submit" }, "Show"));
 }
 
@@ -63,7 +74,7 @@ function inForce(history) {
   return history.members.filter((member) => !member.ended && !member.outcome);
 }
 
-function timeline(history, titles, groups) {
+function timeline(history, titles, groups, state) {
   const { members } = history;
   const times = members.flatMap(({ time, ended }) => [Date.parse(time), Date.parse(ended?.time ?? time)]);
   const first = Math.min(...times);
@@ -76,7 +87,7 @@ function timeline(history, titles, groups) {
     el("div", { class: "timeline" },
       el("div", { class: "ticks", "aria-hidden": "true" }, ticks(first, last).map(({ time, label }) =>
         el("span", { "--start": `${percent(time)}%` }, el("span", {}, label)))),
-      el("ol", {}, members.map((member) => bar(member, titles, percent)))),
+      el("ol", {}, members.filter((member) => isWanted(member, state)).map((member) => bar(member, titles, percent)))),
     inForce(history).map((member) => amendments(member, groups, [titleOf(member), ": "])));
 }
 
@@ -87,12 +98,13 @@ function bar(member, titles, percent) {
   const size = { "--start": `${start}%`, "--length": `${Math.max(end - start, 0)}%` };
   const became = member.outcome && clean(member.outcome_text);
   const next = ended && (titles.get(ended.id) ?? ended.id);
-  const why = ended && (became.includes(next) ? became : `${became}: ${next}`);
+  const cause = ended && documentLink(ended.id, textOf(next));
+  const why = ended && (became.endsWith(next) ? [became.slice(0, -next.length), cause] : [became, ": ", cause]);
   const period = !ended ? [became || "in force since ", became ? "" : timeOf(member.time)]
-    : end > start ? ["in force from ", timeOf(member.time), " to ", timeOf(ended.time), `, ${why}`]
-    : [timeOf(member.time), `, from the start ${why}`];
+    : end > start ? ["in force from ", timeOf(member.time), " to ", timeOf(ended.time), ", ", why]
+    : [timeOf(member.time), ", from the start ", why];
   return el("li", { class: ended || became ? "superseded" : "in-force", ...size },
-    el("p", {}, el("span", {}, el("b", {}, titleOf(member)), " ", el("small", {}, period))),
+    el("p", {}, el("span", {}, el("b", {}, documentLink(member.id, textOf(titleOf(member)))), " ", el("small", {}, period))),
     el("span", { class: "bar", "aria-hidden": "true" }));
 }
 
