@@ -1,4 +1,4 @@
-"""Every bar and event leads to its document, which is shown as it was published, and causes are read without a mouse."""
+"""Every bar and event leads to its document, shown as it was published, and causes are read without a mouse."""
 
 import pytest
 from playwright.async_api import expect
