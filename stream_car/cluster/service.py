@@ -55,9 +55,11 @@ from stream_car.version import __version__
 UNSUPPORTED: Mapping[type[Struct], str] = {
     r.Rebuild: "Workers over Kafka and Redis do not change their rules while they run; start workers and query workers "
     "with other rules under another --namespace.",
-    r.Publish: "Query workers do not remember how far a feed was read. Convert it yourself, with `stream-car publish "
-    "--format NAME FILE --url URL`, which remembers it beside you.",
 }
+NO_FEEDS = (
+    "Query workers do not remember how far a feed was read. Use `stream-car publish --format NAME FILE --url URL`, which "
+    "remembers it on your side."
+)
 EXACT_S = 0.5  # how long an answer is read again before it is given as not exact
 PAUSE_S = 0.005
 PAUSE_MAX_S = 0.04
@@ -336,7 +338,7 @@ class ClusterService(BaseService):
         return await self.rejected_topic.list_from(request.after, request.limit)
 
     async def publish_feed(self, request: r.Publish) -> a.Published:
-        raise Unsupported(UNSUPPORTED[r.Publish])
+        raise Unsupported(NO_FEEDS)
 
     @answers(r.Rebuild)
     async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus:
