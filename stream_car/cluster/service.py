@@ -57,8 +57,8 @@ UNSUPPORTED: Mapping[type[Struct], str] = {
     "with other rules under another --namespace.",
 }
 NO_FEEDS = (
-    "Query workers do not remember how far a feed was read. Use `stream-car publish --format NAME FILE --url URL`, which "
-    "remembers it on your side."
+    "Query workers do not remember how far a feed was read. Use `stream-car publish --format NAME FILE --url URL`, "
+    "which remembers it on your side."
 )
 EXACT_S = 0.5  # how long an answer is read again before it is given as not exact
 PAUSE_S = 0.005
