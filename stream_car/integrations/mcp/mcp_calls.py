@@ -30,9 +30,11 @@ class ServiceCalls(AsyncCalls):
     async def _carry_out(self, request: r.Request[A]) -> A:
         return await self._service.call(request)
 
-    async def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
+    async def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
         encoded = tuple(map(encode_document, iterate_documents(documents)))
-        request = r.Publish(documents=encoded, client=client_of(self._scope), strict=strict)
+        request = r.Publish(
+            documents=encoded, client=client_of(self._scope), strict=options.strict, format=options.format
+        )
         return await call_audited(self._service, request, operation="publish", scope=self._scope)
 
     async def _events(self, request: r.Subscribe, bookmark: Bookmark) -> AsyncGenerator[Event, None]:
@@ -51,8 +53,8 @@ class EngineCalls(AsyncCalls):
     async def _carry_out(self, request: r.Request[A]) -> A:
         return self._engine.call(request)
 
-    async def _publish(self, documents: Publishables, *, strict: bool) -> a.Published:
-        return self._engine.publish(documents, strict=strict, on_rejected="ignore")
+    async def _publish(self, documents: Publishables, options: r.PublishOptions) -> a.Published:
+        return self._engine._publish(documents, options)
 
     async def _events(self, request: r.Subscribe, bookmark: Bookmark) -> AsyncGenerator[Event, None]:
         for event in self._engine._events(request, bookmark):
