@@ -1,5 +1,6 @@
 """The Model Context Protocol: what the tools answer, to whom, and within which budget, by the SDK's own client."""
 
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 import stream_car
 from stream_car.api.operations import ROLES
+from stream_car.http.audit_log import AuditRecord
 from stream_car.http.tokens import TokenFile, make_token
 from stream_car.integrations.mcp.mcp_calls import EngineCalls
 from stream_car.integrations.mcp.mcp_endpoint import McpEndpoint
@@ -33,7 +35,12 @@ CALLS: Mapping[str, Mapping[str, object]] = {
     "explain": {"name": SUPERSEDED},
     "history": {"scope": PAIRS},
     "changes": {"scope": PAIRS},
+    "remember": {"text": "The staging database is db-7", "key": "staging::database", "object": "db-7"},
+    "recall": {"query": "staging database", "include_superseded": True},
+    "forget": {"key": "staging::database"},
 }
+WRITING = {"remember": False, "forget": True}  # and whether it destroys
+NEEDS_PUBLISH = "role: The token does not have the role `publish`, which this needs."
 HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
 
@@ -44,6 +51,11 @@ class Content(msgspec.Struct):
 class Result(msgspec.Struct):
     content: list[Content]
     isError: bool = False
+
+
+class Remembered(msgspec.Struct):
+    object: str
+    superseded: list["Remembered"] = []
 
 
 class Response(msgspec.Struct):
@@ -80,7 +92,8 @@ async def test_every_tool_answers_as_its_schema_says() -> None:
                 jsonschema.validate(answer, tools[name].output_schema or {})
                 hints = tools[name].annotations
                 assert hints is not None
-                assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (True, False, False)
+                assert (hints.read_only_hint, hints.open_world_hint) == (name not in WRITING, False)
+                assert hints.destructive_hint == WRITING.get(name, False)
 
     assert tools.keys() == CALLS.keys()
 
@@ -115,6 +128,25 @@ async def test_changes_continue_after_the_last_position() -> None:
 
     assert nothing == {"answer": []}
     assert [change["cause"]["id"] for change in more["answer"]] == ["policy-2026"]  # type: ignore[attr-defined]
+
+
+async def test_an_agent_remembers_recalls_and_forgets_and_owners_never_mix() -> None:
+    staging = {"key": "staging::database", "user_id": "ada"}
+    with stream_car.open() as engine:
+        async with client_of(engine) as client:
+            await answer_of(client, "remember", text="The staging database is db-3", object="db-3", **staging)
+            later = await answer_of(client, "remember", text="It is db-7 now", object="db-7", **staging)
+            held = await answer_of(client, "recall", query="staging database", user_id="ada", include_superseded=True)
+            other = await answer_of(client, "recall", query="staging database", user_id="bob")
+            forgotten = await answer_of(client, "forget", **staging)
+            nothing = await answer_of(client, "recall", query="staging database", user_id="ada")
+
+    assert later["answer"]["event"] == "SUPERSEDE"  # type: ignore[index]
+    [item] = msgspec.convert(held["answer"], list[Remembered])
+    assert (item.object, [former.object for former in item.superseded]) == ("db-7", ["db-3"])
+    assert (other, nothing) == ({"answer": []}, {"answer": []})
+    assert forgotten["answer"]["count"] == 2  # type: ignore[index]
+    assert "stay in the log" in forgotten["answer"]["message"]  # type: ignore[index]
 
 
 async def test_a_result_fits_into_its_budget_and_says_what_is_left_out() -> None:
@@ -155,6 +187,10 @@ def policy_text(year: int) -> dict[str, object]:
         ("resolve", {"names": ["x"] * 1001}, "names"),
         ("history", {"scope": []}, "scope"),
         ("history", {"scope": ["no pair"]}, "scope"),
+        ("remember", {"text": " "}, "messages"),
+        ("remember", {"text": "x" * 100_001}, "text"),
+        ("remember", {"text": "x", "key": "a\x00b"}, "key"),
+        ("forget", {}, "key"),
         ("changes", {"after": "nowhere"}, "after"),
     ],
 )
@@ -236,19 +272,29 @@ async def post(running: Running, token: str, tool: str, arguments: Mapping[str, 
     return msgspec.json.decode(response.content, type=Response).result
 
 
-async def test_over_http_the_tokens_and_roles_of_the_service_hold(tmp_path: Path) -> None:
+async def test_over_http_the_tokens_and_roles_of_the_service_hold(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     reader, reader_line = make_token("the-reader", ["read"])
     publisher, publisher_line = make_token("the-publisher", ["publish"])
     file = tmp_path / "tokens"
-    file.write_text(f"{reader_line}\n{publisher_line}\n")
+    writer, writer_line = make_token("the-writer", ["read", "publish"])
+    file.write_text(f"{reader_line}\n{publisher_line}\n{writer_line}\n")
+    caplog.set_level(logging.INFO, logger="stream_car.audit")
     with engine_with_policies() as engine:
         async with serving(engine=engine, tokens=TokenFile(file), endpoints={"/mcp": McpEndpoint}) as running:
             allowed = await post(running, reader, "explain", {"name": SUPERSEDED})
             denied = await post(running, publisher, "explain", {"name": SUPERSEDED})
+            reading = await post(running, reader, "remember", {"text": "x"})
+            writing = await post(running, writer, "remember", {"text": "x"})
             stranger = await running.client.post("/mcp", json={}, headers=HEADERS)
             page = await running.client.get("/mcp", headers={"Authorization": f"Bearer {reader}"})
 
+    published = [record.msg for record in caplog.records if isinstance(record.msg, AuditRecord)]
     assert not allowed.isError
+    assert (reading.isError, reading.content[0].text) == (True, NEEDS_PUBLISH)
+    assert not writing.isError
+    assert [record.token for record in published] == ["the-writer"]
     assert (denied.isError, denied.content[0].text[:5]) == (True, "role:")
     assert (stranger.status_code, page.status_code) == (401, 405)
 

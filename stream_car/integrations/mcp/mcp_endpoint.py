@@ -43,5 +43,8 @@ class McpEndpoint:
 
                 is_open = asyncio.get_running_loop().create_future()
                 self._running = asyncio.create_task(open_sessions(self._service, is_open))
+                await asyncio.wait([is_open, self._running], return_when=asyncio.FIRST_COMPLETED)
+                if self._running.done():
+                    await self._running  # its exception
                 self._app = await is_open
         return self._app

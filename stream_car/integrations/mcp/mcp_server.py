@@ -19,6 +19,7 @@ from stream_car.api.operations import Role
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.integrations.mcp.mcp_resources import RULES, TEMPLATES, read_resource
 from stream_car.integrations.mcp.mcp_tools import TOOLS, Tool, ToolResult
+from stream_car.integrations.mcp.memory_tools import MEMORY_TOOLS
 from stream_car.integrations.mcp.token_budget import fitted
 from stream_car.version import __version__
 
@@ -35,8 +36,8 @@ RolesOf = Callable[[Context], Iterable[Role]]
 
 def make_server(calls_of: CallsOf, roles_of: RolesOf) -> Server[object]:
     """Return a server that makes its calls as `calls_of` says, if the roles of the client allow it."""
-    tools = {tool.name: tool for tool in TOOLS}
-    listed = t.ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+    tools = {tool.name: tool for tool in (*TOOLS, *MEMORY_TOOLS)}
+    listed = t.ListToolsResult(tools=[_described(tool) for tool in tools.values()])
 
     def require(context: Context, role: Role) -> None:
         if role not in roles_of(context):
@@ -50,7 +51,8 @@ def make_server(calls_of: CallsOf, roles_of: RolesOf) -> Server[object]:
         if tool is None:
             raise MCPError(t.INVALID_PARAMS, f"Unknown tool: {params.name:.100}")
         try:
-            require(context, tool.role)
+            for role in tool.roles:
+                require(context, role)
             arguments, budget = tool.read(params.arguments or {})
             result = fitted(await tool.call(calls_of(context), arguments), budget)
         except StreamCarError as error:
@@ -100,7 +102,7 @@ async def serve_stdio(calls: AsyncCalls, roles: Iterable[Role]) -> None:
 
 
 def _described(tool: Tool) -> t.Tool:
-    is_read_only = tool.role == "read"
+    is_read_only = tool.roles == ("read",)
     answer = msgspec.convert(_optional(_schema(ToolResult[tool.answer])), dict[str, object])  # type: ignore[name-defined]
     return t.Tool(
         name=tool.name,
@@ -118,7 +120,11 @@ def _described(tool: Tool) -> t.Tool:
 
 def _schema(kind: object) -> dict[str, object]:
     """Return the JSON schema of a type, whose root is an object."""
-    [root], components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    [root], components = msgspec.json.schema_components(
+        [kind],
+        ref_template="#/$defs/{name}",
+        schema_hook=lambda _: {"description": "Any JSON value."},
+    )
     schema: dict[str, object] = components.pop(str(root["$ref"]).rpartition("/")[2])
     return {**schema, "$defs": components} if components else schema
 

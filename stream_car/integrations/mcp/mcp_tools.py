@@ -54,7 +54,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     arguments: type[Struct]
     answer: object
     call: Callable[[AsyncCalls, Struct], Awaitable[object]]
-    role: Role = "read"
+    roles: tuple[Role, ...] = ("read",)  # a client needs all of them
     destructive: bool = False
 
     def read(self, arguments: Mapping[str, object]) -> tuple[Struct, int]:
