@@ -39,7 +39,7 @@ class MemoryArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return AsyncMemoryCalls(calls, owner(self.user_id, self.agent_id, self.run_id))
 
 
-class Remember(MemoryArguments, frozen=True, kw_only=True):
+class RememberArguments(MemoryArguments, frozen=True, kw_only=True):
     """Remember a sentence. With a key, it replaces what held there; its history stays."""
 
     text: Annotated[str, Meta(min_length=1, max_length=100_000, description="A sentence that can stand alone.")]
@@ -49,7 +49,7 @@ class Remember(MemoryArguments, frozen=True, kw_only=True):
     source: Annotated[str, Meta(max_length=4_096, description="Where it is from.")] = ""
 
 
-class Recall(MemoryArguments, frozen=True, kw_only=True):
+class RecallArguments(MemoryArguments, frozen=True, kw_only=True):
     """Find memories that hold, best first. Superseded values are only returned beside what replaced them."""
 
     query: r.Text
@@ -58,24 +58,24 @@ class Recall(MemoryArguments, frozen=True, kw_only=True):
     as_of: r.Time | None = None
 
 
-class Forget(MemoryArguments, frozen=True, kw_only=True):
+class ForgetArguments(MemoryArguments, frozen=True, kw_only=True):
     """Retract all that a key ever was, so that no tool returns it. Its bytes stay in the log until it is erased."""
 
     key: MemoryKeyText
     before: Annotated[datetime, Meta(tz=True, description="Spare what has held only since then.")] | None = None
 
 
-async def _remember(calls: AsyncCalls, given: Remember) -> Memorized:
+async def _remember(calls: AsyncCalls, given: RememberArguments) -> Memorized:
     memory = given.memory(calls)
     return await memory.remember(given.text, given.key, given.object, valid_from=given.valid_from, source=given.source)
 
 
-async def _recall(calls: AsyncCalls, given: Recall) -> list[MemoryItem]:
+async def _recall(calls: AsyncCalls, given: RecallArguments) -> list[MemoryItem]:
     memory = given.memory(calls)
     return await memory.recall(given.query, given.k, include_superseded=given.include_superseded, as_of=given.as_of)
 
 
-async def _forget(calls: AsyncCalls, given: Forget) -> Forgotten:
+async def _forget(calls: AsyncCalls, given: ForgetArguments) -> Forgotten:
     return await given.memory(calls).forget(given.key, before=given.before)
 
 
@@ -94,12 +94,12 @@ def _tool(
         answer=answer,
         call=call_with,
         roles=("read", "publish") if writes else ("read",),
-        destructive=kind is Forget,
+        destructive=kind is ForgetArguments,
     )
 
 
 MEMORY_TOOLS = (
-    _tool("remember", Remember, _remember, Memorized, writes=True),
-    _tool("recall", Recall, _recall, list[MemoryItem], writes=False),
-    _tool("forget", Forget, _forget, Forgotten, writes=True),
+    _tool("remember", RememberArguments, _remember, Memorized, writes=True),
+    _tool("recall", RecallArguments, _recall, list[MemoryItem], writes=False),
+    _tool("forget", ForgetArguments, _forget, Forgotten, writes=True),
 )
