@@ -30,7 +30,7 @@ OF_THE_DOCUMENT = ("id", "type", "time", "order", "revision", "title", "source",
 
 
 class Passage(Struct, frozen=True, kw_only=True):
-    """A document to pass on. If it stands for the hit with the number `hit`, its text is what amends that hit.
+    """A document to pass on, in place of the hit with the number `hit`. If that hit stays, the text is what amends it.
 
     `about` describes the document, and `verdict` says what holds of it.
     """
@@ -39,7 +39,8 @@ class Passage(Struct, frozen=True, kw_only=True):
     about: Metadata
     verdict: Metadata
     score: float = 0.0
-    hit: int | None = None
+    hit: int = 0
+    stays: bool = False
 
     @property
     def id(self) -> str:
@@ -94,15 +95,17 @@ def repair(
     for number, name in enumerate(names):
         resolution = resolutions[name]
         if resolution.status == "unknown" and unknown == "keep":
-            passed[name, ""] = Passage(text="", about={"id": name}, verdict={"status": "unknown"}, hit=number)
+            passed[name, ""] = Passage(
+                text="", about={"id": name}, verdict={"status": "unknown"}, hit=number, stays=True
+            )
         for group, control in _controlling(resolution):
             id = control.document.id
             passage = _document(group, control, _plain(certificate))
             if id == group.anchor.id and resolution.via in ("id", "chunk"):
                 text = "\n\n".join(map(_amendment, control.amendments))
-                passed.setdefault((id, name), msgspec.structs.replace(passage, text=text, hit=number))
+                passed.setdefault((id, name), msgspec.structs.replace(passage, text=text, hit=number, stays=True))
             elif id not in whole:
-                passed.setdefault((id, ""), passage)
+                passed.setdefault((id, ""), msgspec.structs.replace(passage, hit=number))
     _report(resolutions.values(), unknown)
     return list(passed.values())
 

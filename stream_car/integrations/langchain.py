@@ -78,7 +78,7 @@ class CarGuard(BaseDocumentCompressor):
         """
         names = [self._name(document) for document in documents]
         return [
-            _document(passage, documents[passage.hit] if passage.hit is not None else None)
+            _document(passage, documents[passage.hit] if passage.stays else None)
             for passage in repair(self.calls, names, as_of=self.as_of, unknown=self.unknown)
         ]
 
