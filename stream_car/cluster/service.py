@@ -39,6 +39,7 @@ from stream_car.processing.receipts import Receipt
 from stream_car.processing.state import HEADER, decode_value
 from stream_car.queries import answers as a
 from stream_car.queries.cache import ManyShardsCache
+from stream_car.queries.fair_scheduling import YieldingPace
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions, mark_incomplete
 from stream_car.queries.scopes import ScopeQueries
@@ -163,6 +164,7 @@ class ClusterService(BaseService):
             heartbeat_s=settings.heartbeat_s,
         )
         self._shards = shards
+        self._turn = asyncio.Lock()  # of long questions
         self._state = StateCheck(shards, {hop: readers.shared(topic) for hop, topic in TOPICS.items()})
         self._publisher = Publisher(connections, snapshots, self.indexer, shards)
         self._quarantine = ClusterQuarantine(connections, snapshots, readers)
@@ -291,10 +293,11 @@ class ClusterService(BaseService):
     async def _wait_until_indexed(self, min_revisions: Sequence[MinRevision], timeout_ms: int) -> ReadOptions:
         """Wait until the index has these revisions; what remains to be seen, and in which time. Raises `NotVisible`."""
         self._require_answers()
+        pace = YieldingPace(self._turn)
         if not min_revisions:
-            return DEFAULT_OPTIONS
+            return ReadOptions(pace=pace)
         retries = TimedRetries(timeout_ms / 1000)
-        options = ReadOptions(min_revisions, retries)
+        options = ReadOptions(min_revisions, retries, pace)
 
         async def offsets(snapshot: Snapshot) -> dict[int, int]:
             last: dict[int, int] = {}

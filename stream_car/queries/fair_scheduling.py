@@ -2,6 +2,8 @@
 
 Promise: one piece of long work runs at a time, for about `PIECE_S`. After it the loop belongs to others for `RESTS`
 times as long, if there are any. So short work gets most of the time, however much long work there is.
+
+Work that waits for a server between its pieces holds no piece meanwhile: see `YieldingPace`.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ from contextlib import asynccontextmanager
 
 PIECE_S = 0.0005
 RESTS = 3  # times as long as a piece took
+YIELD_S = 0.002  # of work, before a question that reads from servers lets others run
 
 
 class SpareTime:
@@ -61,3 +64,24 @@ class Turns:
         """Wait for the next turn; the context is the time for one piece of work."""
         async with self._turn, self._spare:
             yield
+
+
+class YieldingPace:
+    """Lets other tasks run after `YIELD_S` of work. Implements `queries.read_options.Pace`.
+
+    Of the questions that share a `turn`, at most one continues in each cycle of the event loop. So a short question
+    waits for one piece of work per cycle, however many long questions run.
+    """
+
+    def __init__(self, turn: asyncio.Lock) -> None:
+        self._turn = turn
+        self._begin = asyncio.get_running_loop().time()
+
+    @property
+    def is_due(self) -> bool:
+        return asyncio.get_running_loop().time() - self._begin >= YIELD_S
+
+    async def rest(self) -> None:
+        async with self._turn:
+            await asyncio.sleep(0)
+        self._begin = asyncio.get_running_loop().time()

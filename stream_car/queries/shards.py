@@ -92,7 +92,9 @@ class PinnedState(Protocol):
 
 
 class ValueSource(Protocol):
-    """The values for one question."""
+    """The values for one question. A question that lets other work run reads at most `keys_at_once` before it does."""
+
+    keys_at_once: int
 
     @property
     def pinned(self) -> PinnedState | None:
@@ -172,6 +174,8 @@ class OneShard:
 
 class OneShardSource:
     """Implements `ValueSource` over one shard that must not move between rounds, unless it is pinned."""
+
+    keys_at_once = 64
 
     def __init__(self, peek: Peek, pin: Callable[[], PinnedState] | None = None) -> None:
         self._peek = peek
@@ -270,6 +274,7 @@ class ManyShards:
 class ManyShardsSource:
     """Implements `ValueSource` over many shards, each of which is read at a moment of its own; none is pinned."""
 
+    keys_at_once = 512  # an exchange costs more than the values; and the more there are, the fewer reads are exact
     pinned: PinnedState | None = None
 
     def __init__(self, shards: ManyShards, required: Sequence[int]) -> None:

@@ -25,7 +25,7 @@ from stream_car.queries.shards import Overview, PinnedState, ValueSource
 from stream_car.ranking.anchor_order import Hit
 
 T = TypeVar("T")
-BATCH = 64  # keys or bodies that are read before other work may run
+BATCH = 64  # bodies that are read before other work may run
 VISITS_MAX = 20_000  # documents that the walks of one question visit
 LEVELS_MAX = 500  # levels of documents that they visit, and so about as many rounds of reads
 LEVELS_PER_ANCHOR = 8  # more levels for each of them
@@ -110,7 +110,7 @@ class Snapshot:
         missing = [key for key in dict.fromkeys(keys) if key not in self.values]
         if not missing:
             return
-        step = BATCH if self._pace is not None else len(missing)
+        step = self.source.keys_at_once if self._pace is not None else len(missing)
         for at in range(0, len(missing), step):
             self.values.update(await self.source.read(missing[at : at + step]))
             if self._pace is not None:

@@ -13,7 +13,7 @@ from stream_car.http import app
 from stream_car.http.app import as_json
 from stream_car.local import long_queries
 from stream_car.local.long_queries import LongQueries, RunningQuery
-from stream_car.queries.fair_scheduling import PIECE_S, SpareTime, Turns
+from stream_car.queries.fair_scheduling import PIECE_S, YIELD_S, SpareTime, Turns, YieldingPace
 
 
 def work(seconds: float) -> None:
@@ -190,3 +190,22 @@ async def test_subscribers_and_a_long_question_take_turns() -> None:
     between = "".join(order).split("piece")[1:-1]
     assert len(between) == 3
     assert all(pages in ("page", "pagepage") for pages in between)
+
+
+async def test_of_many_questions_that_wait_for_servers_one_continues_in_each_cycle_of_the_loop() -> None:
+    turn, cycle, continued = asyncio.Lock(), 0, list[int]()
+
+    async def question() -> None:
+        pace = YieldingPace(turn)
+        for _ in range(5):
+            work(YIELD_S)
+            assert pace.is_due
+            await pace.rest()
+            continued.append(cycle)
+
+    questions = [asyncio.create_task(question()) for _ in range(10)]
+    while not all(task.done() for task in questions):
+        cycle += 1
+        await asyncio.sleep(0)
+
+    assert len(continued) == len(set(continued)) == 50

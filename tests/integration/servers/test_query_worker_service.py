@@ -9,10 +9,11 @@ from kafka import KafkaAdminClient, TopicPartition
 from stream_car.cluster import change_feed
 from stream_car.cluster.connections import Connections, Plan
 from stream_car.errors import Halted, InvalidRequest, NotVisible, Unavailable, Unsupported
+from stream_car.queries import fair_scheduling
 from stream_car.queries.answers import RebuildStatus
 from stream_car.subscriptions.events import DocumentChange, Event, Reset, ScopeChange
-from tests.support.cluster import Installed, ServiceCalls, installed, query_worker
-from tests.support.engines import OTHER_RULESET, document
+from tests.support.cluster import Installed, ServiceCalls, installed, query_worker, settled_calls
+from tests.support.engines import OTHER_RULESET, RULESET, document
 from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker(__name__)
@@ -252,3 +253,27 @@ async def test_a_redis_that_lost_everything_sends_nothing_to_subscribers(kafka: 
 
     assert caught.value.code == "catching_up"
     assert sorted(changes) == [("d7", "superseded"), ("end", "in_force")]
+
+
+async def test_short_questions_are_answered_while_a_long_walk_goes_on(
+    kafka: str, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_scheduling, "YIELD_S", 0.0)  # the long question yields wherever it can
+    names = [f"c{n}" for n in range(300)]
+    earlier = [(), *((name,) for name in names)]
+    chain = [document(name, topic=name, supersedes=link) for name, link in zip(names, earlier, strict=False)]
+    answered: list[str] = []
+
+    async def ask(calls: ServiceCalls, label: str, ids: list[str]) -> None:
+        await calls.resolve(ids)
+        answered.append(label)
+
+    async with settled_calls(kafka, redis, RULESET) as calls:
+        assert isinstance(calls, ServiceCalls)
+        await calls.publish(chain)
+        long = asyncio.create_task(ask(calls, "long", names))
+        for _ in range(5):
+            await ask(calls, "short", [names[-1]])
+        await long
+
+    assert answered == [*["short"] * 5, "long"]
