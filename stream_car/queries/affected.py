@@ -3,6 +3,7 @@
 Promise: supersession is not decided here. A record counts if a document of it is in force and does not say that it has
 ended. A document that was superseded by a fix without versions of its own still tells which versions are affected.
 Cost: a look-up in the index per name of a package, then a few rounds of reads for all packages together. No search.
+Documents that do not concern a version are read once, and then known by what they say of versions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from stream_car.queries.findings import PackageFindings, RecordFinding, Successi
 from stream_car.queries.known_history import existed
 from stream_car.queries.outcomes import Fates, reasons_of
 from stream_car.queries.snapshot import Snapshot
+from stream_car.queries.statements_cache import DocumentStatements, StatementsCache
 from stream_car.queries.vulnerability_context import (
     EXPLOITED,
     VULNERABILITY,
@@ -32,9 +34,8 @@ from stream_car.queries.vulnerability_context import (
     read_context,
     with_context,
 )
-from stream_car.versions.judge import has_versions, judge
 from stream_car.versions.packages import Package, lookup_names, parse_package
-from stream_car.versions.verdicts import RANKS, Verdict
+from stream_car.versions.verdicts import NO_RANGES, RANKS, Verdict
 
 RECORDS_MAX = 2_000
 
@@ -81,7 +82,7 @@ class _Candidate(Struct, frozen=True):
     package: Package
     record: _Record
     entry: Entry
-    body: Document
+    statements: DocumentStatements
     verdict: Verdict
     walk: WalkResult | None = None  # of a superseded document
 
@@ -89,10 +90,13 @@ class _Candidate(Struct, frozen=True):
 class AffectedReader:
     """Answers one question over one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, index: AnchorIndex, question: PackageQuestion) -> None:
+    def __init__(
+        self, snapshot: Snapshot, index: AnchorIndex, question: PackageQuestion, cache: StatementsCache
+    ) -> None:
         self.snapshot = snapshot
         self.index = index
         self.question = question
+        self.cache = cache
         self.ruleset = snapshot.ruleset
         self.reasons: dict[Incomplete, None] = {}
         self.bodies: dict[str, Document] = {}
@@ -102,16 +106,18 @@ class AffectedReader:
         """Return what is known of each package."""
         records = await self._records()
         latest = {entry.id: entry for own in records.values() for record in own for entry in record.latest}
-        await self._read_bodies(latest.values())
+        statements = await self._read_statements(latest.values())
         await self._note_unknown_history()
         candidates = [
             candidate
             for package, own in records.items()
             for record in own
             for entry in record.latest
-            if (candidate := self._candidate(package, record, entry)) is not None
+            if (candidate := self._candidate(package, record, entry, statements.get(entry.id))) is not None
         ]
         candidates = self._of_interest(candidates)
+        await self._read_bodies(candidate.entry for candidate in candidates)
+        candidates = [candidate for candidate in candidates if candidate.entry.id in self.bodies]
         names = list(dict.fromkeys(candidate.entry.id for candidate in candidates))
         known = dict(zip(names, await self.snapshot.anchor_statuses(names), strict=True))
         active = [each for each in candidates if (status := known[each.entry.id]) is not None and status[1]]
@@ -126,7 +132,7 @@ class AffectedReader:
         """Leave out what does not concern the version, unless all is wanted or a silent fix may rest on it."""
         if self.question.all:
             return candidates
-        silent = {each.package.text for each in candidates if not has_versions(each.body.attributes)}
+        silent = {each.package.text for each in candidates if not each.statements.versions.has_versions}
         return [each for each in candidates if each.verdict.status != "not_affected" or each.package.text in silent]
 
     # What may concern the packages
@@ -188,21 +194,35 @@ class AffectedReader:
             else:
                 self.reasons["in_flight"] = None
 
-    def _candidate(self, package: Package, record: _Record, entry: Entry) -> _Candidate | None:
-        body = self.bodies.get(entry.id)
-        if body is None:
-            return None
-        if has_versions(body.attributes):
-            verdict = judge(body.attributes, package)
-        elif self.ruleset.states.get(entry.type, EXPLOITED) != EXPLOITED and self._names(body, package):
-            verdict = Verdict(status="unknown", basis="no_ranges")
-        else:
-            verdict = None
-        return _Candidate(package, record, entry, body, verdict) if verdict is not None else None
+    async def _read_statements(self, entries: Iterable[Entry]) -> dict[str, DocumentStatements]:
+        """Return what documents say of versions, by id. Only those that are not in the cache are read."""
+        statements: dict[str, DocumentStatements] = {}
+        unknown: list[Entry] = []
+        for entry in entries:
+            cached = self.cache.find(entry)
+            if cached is not None:
+                statements[entry.id] = cached
+            else:
+                unknown.append(entry)
+        await self._read_bodies(unknown)
+        for entry in unknown:
+            if entry.id in self.bodies:
+                statements[entry.id] = self.cache.read(self.bodies[entry.id])
+        return statements
 
-    def _names(self, body: Document, package: Package) -> bool:
-        spellings = {alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name)}
-        return not spellings.isdisjoint(alias for alias, _ in self.ruleset.aliases(body))
+    def _candidate(
+        self, package: Package, record: _Record, entry: Entry, statements: DocumentStatements | None
+    ) -> _Candidate | None:
+        if statements is None:
+            return None
+        verdict = None
+        if statements.versions.has_versions:
+            verdict = statements.versions.verdict(package)
+        elif self.ruleset.states.get(entry.type, EXPLOITED) != EXPLOITED:
+            spellings = (alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name))
+            if not statements.aliases.isdisjoint(spellings):
+                verdict = NO_RANGES
+        return _Candidate(package, record, entry, statements, verdict) if verdict is not None else None
 
     # What supersession makes of them
 
@@ -217,24 +237,23 @@ class AffectedReader:
         self, active: Sequence[_Candidate], superseded: Sequence[_Candidate]
     ) -> list[_Candidate]:
         """Return documents in force that name no versions with the verdict of what they superseded."""
-        silent = [each for each in active if not has_versions(each.body.attributes)]
+        silent = [each for each in active if not each.statements.versions.has_versions]
         if not silent:
             return list(active)
         earlier = {each.entry.id: [e for e in each.record.editions if e not in each.record.latest] for each in silent}
-        await self._read_bodies(entry for entries in earlier.values() for entry in entries)
+        statements = await self._read_statements({e.id: e for entries in earlier.values() for e in entries}.values())
         judged: list[_Candidate] = []
         for each in active:
             if each not in silent:
                 judged.append(each)
                 continue
             sources = [
-                other.body.attributes
+                other.statements
                 for other in superseded
                 if other.package == each.package and other.walk is not None and each.entry.id in other.walk.via
             ]
-            bodies = [self.bodies[entry.id] for entry in reversed(earlier[each.entry.id]) if entry.id in self.bodies]
-            sources += [body.attributes for body in bodies]
-            verdicts = (judge(attributes, each.package) for attributes in sources if has_versions(attributes))
+            sources += [statements[e.id] for e in reversed(earlier[each.entry.id]) if e.id in statements]
+            verdicts = (source.versions.verdict(each.package) for source in sources)
             inherited = next((verdict for verdict in verdicts if verdict is not None), None)
             judged.append(replace(each, verdict=inherited) if inherited is not None else each)
         return judged
@@ -255,21 +274,22 @@ class AffectedReader:
         chains = await self._chains([each for each in active if each.verdict.status != "not_affected"], superseded)
         findings: dict[str, list[RecordFinding]] = {}
         for each in listed:
+            body = self.bodies[each.entry.id]
             fate = fates.of(each.entry.id, each.entry.type, reasons.get(each.entry.id, ()))
             finding = RecordFinding(
                 document=each.entry.id,
                 record=each.record.name,
                 type=each.entry.type,
                 time=from_micros(each.entry.time),
-                names=self._vulnerability_names(each.body),
+                names=self._vulnerability_names(body),
                 status=each.verdict.status,
                 basis=each.verdict.basis,
                 range=each.verdict.range,
                 fixed_in=each.verdict.fixed_in,
                 justification=each.verdict.justification,
-                title=each.body.title,
-                source=each.body.source,
-                url=each.body.url,
+                title=body.title,
+                source=body.source,
+                url=body.url,
                 state=fate.state,
                 state_text=fate.state_text,
                 outcome=fate.outcome,

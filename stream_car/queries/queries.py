@@ -60,6 +60,7 @@ from stream_car.queries.read_options import (
 from stream_car.queries.retrieval import SEARCHED_MAX, Question, is_within, retrieve, select, with_probabilities
 from stream_car.queries.shards import Overview, ShardMoved, Shards, ValueSource
 from stream_car.queries.snapshot import Snapshot
+from stream_car.queries.statements_cache import StatementsCache
 from stream_car.ranking.analysis import possible_names
 from stream_car.ranking.anchor_order import AnchorPlan, Hit
 from stream_car.ranking.closeness import CLOSE
@@ -93,6 +94,7 @@ class Queries:
         self.ruleset = ruleset
         self.generation = generation
         self.cache = cache
+        self.statements = StatementsCache(ruleset)
         self.superseded_bonus = superseded_bonus  # nats in favour of an anchor that something supersedes
 
     def snapshot(self, as_of: int | None = None) -> Snapshot:
@@ -261,7 +263,7 @@ class Queries:
         if not packages:
             return answer
         about = PackageQuestion(packages=tuple(packages), records_max=RECORDS_PER_QUESTION)
-        affected = await AffectedReader(snapshot, self.index, about).read()
+        affected = await AffectedReader(snapshot, self.index, about, self.statements).read()
         return replace(answer, packages=tuple(only_mentioned(each, question.text) for each in affected))
 
     async def _cached_answer(self, snapshot: Snapshot, question: Question) -> Answer:
@@ -328,7 +330,7 @@ class Queries:
     ) -> tuple[PackageFindings, ...]:
         """Which of these packages are affected by a record in force."""
         return await self.read_consistently(
-            as_of, lambda snapshot: AffectedReader(snapshot, self.index, question).read(), options
+            as_of, lambda snapshot: AffectedReader(snapshot, self.index, question, self.statements).read(), options
         )
 
     async def resolutions(self, snapshot: Snapshot, names: Sequence[str]) -> tuple[Resolution, ...]:

@@ -5,7 +5,8 @@ unknown, unless all affected products are ranges that can be read.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from stream_car.versions import orders
 from stream_car.versions.orders import Order, UnreadableVersion
 from stream_car.versions.packages import ECOSYSTEMS, Package, name_key, parse_package
-from stream_car.versions.verdicts import AffectedStatus, Verdict
+from stream_car.versions.verdicts import NO_RANGES, AffectedStatus, Judge, Verdict
 
 STATUSES: Mapping[str, AffectedStatus] = {
     "known_not_affected": "not_affected",
@@ -33,7 +34,7 @@ _WORDS = re.compile(r"[vV]?([0-9]\S*) (?:and|or) (?:prior|earlier|below|older)(?
 _ALL = ("*", "all", "all versions", "all/*", "any")
 
 
-class CsafProduct(Struct, frozen=True):
+class CsafProduct(Struct, frozen=True, gc=False):
     """A product of an advisory with its status for one vulnerability.
 
     `version` is an exact one, `range` a range in words or as vers; `justification` is the label of a flag.
@@ -48,12 +49,15 @@ class CsafProduct(Struct, frozen=True):
     justification: str = ""
 
 
-def judge_csaf(products: object, package: Package) -> Verdict | None:
-    """Return the verdict of the products of an advisory; `None` if it does not name the package."""
+def csaf_judge(products: object) -> Judge:
+    """Return what gives verdicts by the products of an advisory."""
     try:
-        listed = msgspec.convert(products, list[CsafProduct])
+        return partial(_judge, msgspec.convert(products, list[CsafProduct]))
     except msgspec.ValidationError:
-        return Verdict(status="unknown", basis="no_ranges")
+        return lambda _: NO_RANGES
+
+
+def _judge(listed: Sequence[CsafProduct], package: Package) -> Verdict | None:
     own = [product for product in listed if _is_about(product, package)]
     if not own:
         return None

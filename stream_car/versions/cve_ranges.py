@@ -6,6 +6,7 @@ changed by the last of its `changes` that is not later than the version; any oth
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from stream_car.versions import orders
 from stream_car.versions.orders import Order, UnreadableVersion
 from stream_car.versions.packages import Package, name_key, parse_package
-from stream_car.versions.verdicts import AffectedStatus, Verdict, worst
+from stream_car.versions.verdicts import AffectedStatus, Judge, Verdict, worst
 
 EVERYTHING = "*"  # as the end of a range: no end
 STATUSES: Mapping[str, AffectedStatus] = {"affected": "affected", "unaffected": "not_affected", "unknown": "unknown"}
@@ -52,14 +53,14 @@ COLLECTIONS = {  # what the address of a collection contains, and the ecosystem 
 _HOST = re.compile(r"https?://([^/]+)", re.IGNORECASE)
 
 
-class CveChange(Struct):
+class CveChange(Struct, gc=False):
     """From a version on, another status."""
 
     at: str
     status: str
 
 
-class CveVersion(Struct):
+class CveVersion(Struct, gc=False):
     """The status of a version, or of a range that begins with it."""
 
     version: str = ""
@@ -70,7 +71,7 @@ class CveVersion(Struct):
     changes: list[CveChange] = []
 
 
-class CveProduct(Struct):
+class CveProduct(Struct, gc=False):
     """A product, and which of its versions are affected."""
 
     product: str = ""
@@ -81,18 +82,26 @@ class CveProduct(Struct):
     versions: list[CveVersion] = []
 
 
-def judge_cve(affected: object, package: Package) -> Verdict | None:
-    """Return the verdict of all fields `affected` of a record; `None` if they do not name the package."""
-    verdicts: list[Verdict] = []
+def cve_judge(affected: object) -> Judge:
+    """Return what gives verdicts by all fields `affected` of a record."""
+    products: list[tuple[CveProduct, str]] = []
     for entry in affected if isinstance(affected, list) else ():
         try:
             product = msgspec.convert(entry, CveProduct)
         except msgspec.ValidationError:
             continue
-        ecosystem = _ecosystem(product)
-        if _is_about(product, ecosystem, package):
-            verdicts.append(_judge(product, ecosystem, package))
-    return worst(verdicts)
+        products.append((product, _ecosystem(product)))
+    return partial(_judge_products, products)
+
+
+def _judge_products(products: Sequence[tuple[CveProduct, str]], package: Package) -> Verdict | None:
+    return worst(
+        [
+            _judge(product, ecosystem, package)
+            for product, ecosystem in products
+            if _is_about(product, ecosystem, package)
+        ]
+    )
 
 
 def _ecosystem(product: CveProduct) -> str:

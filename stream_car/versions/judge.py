@@ -5,34 +5,45 @@ Promise: a document that says nothing that can be judged gives `unknown`, never 
 
 from collections.abc import Callable, Mapping
 
-from stream_car.versions.csaf_products import judge_csaf
-from stream_car.versions.cve_ranges import judge_cve
-from stream_car.versions.osv_ranges import judge_osv
-from stream_car.versions.packages import Package
-from stream_car.versions.verdicts import Verdict, worst
+from msgspec import Struct
 
-JUDGES: Mapping[str, Callable[[object, Package], Verdict | None]] = {  # by the attribute that they read
-    "affected": judge_osv,
-    "cve_affected": judge_cve,
-    "csaf_products": judge_csaf,
+from stream_car.versions.csaf_products import csaf_judge
+from stream_car.versions.cve_ranges import cve_judge
+from stream_car.versions.osv_ranges import osv_judge
+from stream_car.versions.packages import Package
+from stream_car.versions.verdicts import Judge, Verdict, worst
+
+JUDGES: Mapping[str, Callable[[object], Judge]] = {  # by the attribute that they read
+    "affected": osv_judge,
+    "cve_affected": cve_judge,
+    "csaf_products": csaf_judge,
 }
 LEFT_OUT = "left_out"  # the attribute that lists what was too large to be kept
 
 
-def has_versions(attributes: Mapping[str, object]) -> bool:
-    """Return whether a document says which versions are affected, or would say so if it were not too large."""
-    return not JUDGES.keys().isdisjoint(attributes) or _is_left_out(attributes)
+class VersionStatements(Struct, frozen=True):
+    """What a document says of versions, decoded."""
+
+    judges: tuple[Judge, ...]
+    is_left_out: bool  # what it says was too large to be kept
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether the document says which versions are affected, or would say so if it were not too large."""
+        return bool(self.judges) or self.is_left_out
+
+    def verdict(self, package: Package) -> Verdict | None:
+        """Return the verdict on a version; `None` if the document does not name the package."""
+        verdicts = [verdict for judge in self.judges if (verdict := judge(package)) is not None]
+        if self.is_left_out:
+            verdicts.append(Verdict(status="unknown", basis="left_out"))
+        return worst(verdicts)
 
 
-def judge(attributes: Mapping[str, object], package: Package) -> Verdict | None:
-    """Return the verdict of a document's attributes on a version; `None` if they do not name the package."""
-    judged = [by(attributes[name], package) for name, by in JUDGES.items() if name in attributes]
-    verdicts = [verdict for verdict in judged if verdict is not None]
-    if _is_left_out(attributes):
-        verdicts.append(Verdict(status="unknown", basis="left_out"))
-    return worst(verdicts)
-
-
-def _is_left_out(attributes: Mapping[str, object]) -> bool:
+def read_statements(attributes: Mapping[str, object]) -> VersionStatements:
+    """Decode what the attributes of a document say of versions."""
     left_out = attributes.get(LEFT_OUT)
-    return isinstance(left_out, list) and not JUDGES.keys().isdisjoint(left_out)
+    return VersionStatements(
+        judges=tuple(read(attributes[name]) for name, read in JUDGES.items() if name in attributes),
+        is_left_out=isinstance(left_out, list) and not JUDGES.keys().isdisjoint(left_out),
+    )

@@ -14,13 +14,13 @@ from msgspec import Struct
 from stream_car.versions import orders
 from stream_car.versions.orders import Order, UnreadableVersion
 from stream_car.versions.packages import ECOSYSTEMS, Package, is_same_release, name_key
-from stream_car.versions.verdicts import Basis, Verdict, worst
+from stream_car.versions.verdicts import NO_RANGES, Basis, Judge, Verdict, worst
 
 START = "0"  # as the version of an `introduced` event: before every version
 RANGES_SHOWN = 3
 
 
-class Range(Struct):
+class Range(Struct, gc=False):
     """Affected versions. An event may be `introduced`, `fixed`, `last_affected` or `limit`."""
 
     type: str = ""
@@ -28,14 +28,14 @@ class Range(Struct):
     events: list[dict[str, str]] | None = None
 
 
-class PackageName(Struct):
+class PackageName(Struct, gc=False):
     """What identifies a package."""
 
     name: str
     ecosystem: str = ""
 
 
-class AffectedPackage(Struct):
+class AffectedPackage(Struct, gc=False):
     """A package, and which of its versions are affected."""
 
     package: PackageName | None = None
@@ -43,12 +43,15 @@ class AffectedPackage(Struct):
     versions: list[str] | None = None
 
 
-def judge_osv(affected: object, package: Package) -> Verdict | None:
-    """Return the verdict of the field `affected` of a record; `None` if it does not name the package."""
+def osv_judge(affected: object) -> Judge:
+    """Return what gives verdicts by the field `affected` of a record."""
     try:
-        entries = msgspec.convert(affected, list[AffectedPackage])
+        return partial(_judge_entries, msgspec.convert(affected, list[AffectedPackage]))
     except msgspec.ValidationError:
-        return Verdict(status="unknown", basis="no_ranges")
+        return lambda _: NO_RANGES
+
+
+def _judge_entries(entries: Sequence[AffectedPackage], package: Package) -> Verdict | None:
     by_ecosystem: dict[str, AffectedPackage] = {}
     for entry in entries:
         if entry.package is not None and _is_about(entry.package, package):

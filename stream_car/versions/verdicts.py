@@ -1,8 +1,11 @@
 """Whether a version is affected, and why."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
+
+from stream_car.versions.packages import Package
 
 AffectedStatus = Literal["affected", "not_affected", "unknown"]
 Basis = Literal[
@@ -38,6 +41,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     justification: str = ""
 
 
+Judge = Callable[[Package], Verdict | None]  # what a document says of a package; `None` if it does not name it
+NO_RANGES = Verdict(status="unknown", basis="no_ranges")
 RANKS: dict[AffectedStatus, int] = {"affected": 0, "unknown": 1, "not_affected": 2}
 
 

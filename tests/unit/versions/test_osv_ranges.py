@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from stream_car.versions.osv_ranges import judge_osv
+from stream_car.versions.osv_ranges import osv_judge
 from stream_car.versions.packages import parse_package
 from stream_car.versions.verdicts import Verdict
 
@@ -21,7 +21,7 @@ def entry(
 
 
 def verdict(package: str, *entries: Entry) -> Verdict:
-    judged = judge_osv(list(entries), parse_package(package))
+    judged = osv_judge(list(entries))(parse_package(package))
     assert judged is not None
     return judged
 
@@ -138,4 +138,4 @@ def test_a_package_is_the_same_by_all_its_names(package: str, named: tuple[str, 
 def test_another_package_is_not_meant(package: str, named: tuple[str, str]) -> None:
     ecosystem, name = named
 
-    assert judge_osv([entry("introduced 0", ecosystem=ecosystem, name=name)], parse_package(package)) is None
+    assert osv_judge([entry("introduced 0", ecosystem=ecosystem, name=name)])(parse_package(package)) is None

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from stream_car.versions.csaf_products import is_within, judge_csaf
-from stream_car.versions.cve_ranges import judge_cve
+from stream_car.versions.csaf_products import csaf_judge, is_within
+from stream_car.versions.cve_ranges import cve_judge
 from stream_car.versions.orders import NUMBERS
 from stream_car.versions.packages import parse_package
 from stream_car.versions.verdicts import Verdict
@@ -25,7 +25,7 @@ BRANCHES = [
 
 def cve(package: str, versions: object = BRANCHES, **fields: object) -> Verdict | None:
     product = {"vendor": "acme", "product": "Anvil", "versions": versions, "defaultStatus": "unaffected", **fields}
-    return judge_cve([product], parse_package(package))
+    return cve_judge([product])(parse_package(package))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_cve_without_an_ecosystem_may_be_about_another_package_of_that_name() 
 
 
 def csaf(version: str, *products: Mapping[str, object]) -> Verdict:
-    judged = judge_csaf([{"product": "Anvil", **product} for product in products], parse_package(f"anvil@{version}"))
+    judged = csaf_judge([{"product": "Anvil", **product} for product in products])(parse_package(f"anvil@{version}"))
     assert judged is not None
     return judged
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_car.versions.osv_ranges import judge_osv
+from stream_car.versions.osv_ranges import osv_judge
 from stream_car.versions.packages import parse_package
 
 JINJA = """2.0 2.0rc1 2.1 2.1.1 2.10 2.2 2.2.1 2.3 2.3.1 2.4 2.4.1 2.5 2.5.1 2.5.2 2.5.3 2.5.4 2.5.5 2.6 2.7 2.7.1 2.7.2
@@ -27,9 +27,9 @@ def test_every_enumerated_version_is_affected_and_the_fixed_one_is_not(
     affected = [{"package": {"name": name, "ecosystem": "PyPI"}, "ranges": ranges, "versions": listed}]
 
     for version in versions.split():
-        verdict = judge_osv(affected, parse_package(f"pkg:pypi/{name}@{version}"))
+        verdict = osv_judge(affected)(parse_package(f"pkg:pypi/{name}@{version}"))
         assert verdict is not None
         assert (verdict.status, verdict.fixed_in) == ("affected", (fixed,)), (record, version)
-    after = judge_osv(affected, parse_package(f"pkg:pypi/{name}@{fixed}"))
+    after = osv_judge(affected)(parse_package(f"pkg:pypi/{name}@{fixed}"))
     assert after is not None
     assert after.status == "not_affected"
