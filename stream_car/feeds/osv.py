@@ -10,7 +10,8 @@ edition's id is `ID@TIME`; if it has both kinds, the fixes are `ID@TIME/fixed`. 
 of a distribution's release (`Debian:12`), and those that one record names in several ecosystems, get the ecosystem as a
 prefix (`Debian:12/curl`), because there the same name means different packages. Material: the aliases, whether the
 record is withdrawn, and the ranges of each package, or its versions if it has no range but those of a repository. An
-edition with another title, text, score or list of references is only `revised`.
+edition with another title, text, score or list of references is only `revised`. A fix that is only known as a commit
+counts as a fix, and is called one: `commit c45d7c49a1b2`; it is no fixed version.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -68,6 +69,8 @@ class OsvRecord(Struct):
         return (self.id, *(self.aliases or ()))
 
 
+COMMIT_SHOWN = 12  # characters of a commit
+
 Fixes = Mapping[str, tuple[str, ...]]  # package -> fixed versions; empty if it is open
 
 
@@ -97,6 +100,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         return Conversion(known=1)
     edition, nth = new.edition, new.nth
     label = str(len(before.editions) + 1) if rank is None else format_time(rank) + (f".{nth + 1}" if nth else "")
+    versions = _fixed_events(record, git=False)
     attributes = {**other_fields(tree, CONVERTED), "material": _material(record), **record_since(record.published)}
     affected = _affected_by_package(tree, record)
     documents = [
@@ -110,7 +114,7 @@ def convert(state: FeedState, data: bytes) -> Conversion:
             attributes={
                 **attributes,
                 "affected": [entry for name in fixes for entry in affected.get(name, ())],
-                "fixed": {name: list(versions) for name, versions in fixes.items() if versions},
+                "fixed": {name: list(versions[name]) for name in fixes if versions.get(name)},
                 **_state(record, kind, fixes),
             },
             title=_title(record, kind, fixes),
@@ -176,13 +180,24 @@ def _state(record: OsvRecord, kind: str, fixes: Fixes) -> dict[str, object]:
 
 
 def _fixes(record: OsvRecord) -> Fixes:
-    """Return the fixed versions of every package."""
+    """Return the fixed versions of every package, or the commits if no version is known."""
+    commits = _fixed_events(record, git=True)
+    return {
+        name: versions or tuple(f"commit {commit[:COMMIT_SHOWN]}" for commit in commits[name])
+        for name, versions in _fixed_events(record, git=False).items()
+        if name
+    }
+
+
+def _fixed_events(record: OsvRecord, *, git: bool) -> Fixes:
+    """Return the fixed versions of every package, or with `git` the commits that fix it."""
     fixes: dict[str, dict[str, None]] = {}
     for entry, name in _named(record):
-        versions = fixes.setdefault(name, {})
+        fixed = fixes.setdefault(name, {})
         for each in entry.ranges or ():
-            versions.update(dict.fromkeys(event["fixed"] for event in each.events or () if event.get("fixed")))
-    return {name: tuple(versions) for name, versions in fixes.items() if name}
+            if (each.type == "GIT") == git:
+                fixed.update(dict.fromkeys(event["fixed"] for event in each.events or () if event.get("fixed")))
+    return {name: tuple(fixed) for name, fixed in fixes.items()}
 
 
 def _affected_by_package(tree: Mapping[str, object], record: OsvRecord) -> Mapping[str, Sequence[object]]:

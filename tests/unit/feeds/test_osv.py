@@ -56,6 +56,28 @@ def test_a_fix_of_one_package_says_nothing_about_another() -> None:
     assert fixed_part.attributes["fixed"] == {"lodash": ["4.17.21"]}
 
 
+COMMIT = "c45d7c49ad75133f0f8f6b4f9f1f2d4a6b1b2c3d"
+FIXED_BY_COMMIT = {"type": "GIT", "repo": "https://example.org/x", "events": [{"introduced": "0"}, {"fixed": COMMIT}]}
+FIXED_IN_VERSION = {"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "4.17.21"}]}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "title", "state_text", "fixed"),
+    [
+        ([FIXED_BY_COMMIT, FIXED_IN_VERSION], "(fixed in 4.17.21)", "fixed in 4.17.21", {"lodash": ["4.17.21"]}),
+        ([FIXED_BY_COMMIT], "(fixed in commit c45d7c49ad75)", "fixed in commit c45d7c49ad75", {}),
+    ],
+)
+def test_a_commit_that_fixes_a_package_is_not_a_version(
+    ranges: list[object], title: str, state_text: str, fixed: dict[str, list[str]]
+) -> None:
+    [document] = read(record(affected=[{"package": {"ecosystem": "npm", "name": "lodash"}, "ranges": ranges}]))
+
+    assert (document.type, document.title) == ("patch_released", f"Prototype pollution {title}")
+    assert (document.attributes["state_text"], document.attributes["fixed"]) == (state_text, fixed)
+    assert COMMIT not in document.text
+
+
 def test_a_withdrawal_is_a_document_of_its_own() -> None:
     [document] = read(record(fixed={"lodash": "4.17.21"}, withdrawn="2024-02-01T00:00:00Z"))
 
