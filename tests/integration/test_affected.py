@@ -5,10 +5,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import stream_car
 from stream_car import DependencyFile, Engine, InvalidRequest, PackageFindings, RecordFinding
-from tests.support.feeds import Reading
+from stream_car.adapters.search.index import TantivyIndex
+from stream_car.core.documents import Document, Retraction
+from tests.support.feeds import Reading, documents
 
 LODASH, APP = "pkg:npm/lodash", "pkg:oci/shop"
 UNREACHABLE = "vulnerable_code_not_in_execute_path"
@@ -97,6 +100,47 @@ def test_the_chain_leads_from_the_first_edition_to_the_document_in_force(car: En
 
     assert chain.start == "GHSA-1@2024-01-01T00:00:00Z"
     assert [(step.id, step.outcome) for step in chain.steps] == [("GHSA-1@2024-02-01T00:00:00Z", "fixed")]
+
+
+def test_a_correction_and_a_retraction_are_never_answered_from_the_cache(car: Engine) -> None:
+    [document] = documents(Reading("osv").read(OPEN))
+    [corrected] = documents(Reading("osv").read(FIXED))
+    car.publish(document)
+    before = [affected(car, f"{LODASH}@4.17.12").status for _ in range(2)]
+    car.publish(replace(document, revision=2, attributes=corrected.attributes))
+    after = [affected(car, f"{LODASH}@{version}").status for version in ("4.17.12", "4.17.4", "4.17.12")]
+    car.publish(Retraction(id=document.id))
+
+    assert before == ["affected", "affected"]
+    assert after == ["not_affected", "affected", "not_affected"]
+    assert affected(car, f"{LODASH}@4.17.4", all=True).findings == ()
+
+
+def test_a_withdrawal_and_a_fix_are_never_answered_from_the_cache(car: Engine) -> None:
+    answers: list[str] = []
+    still_open = record("GHSA-2", "2024-01-01", "lodash", "introduced 0")
+    for piece in (OPEN, still_open, FIXED, WITHDRAWN, LATER_OPEN):
+        publish(car, piece)
+        findings = affected(car, f"{LODASH}@4.17.12").findings
+        answers.append(" ".join(finding.record for finding in findings))
+
+    assert answers == ["GHSA-1", "GHSA-1 GHSA-2", "GHSA-2", "", "GHSA-1"]
+
+
+def test_a_document_that_does_not_concern_a_version_is_read_once(car: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(car, FIXED, OTHER)
+    reads: list[str] = []
+    read_documents = TantivyIndex.documents
+
+    async def count(index: TantivyIndex, ids: Sequence[str]) -> dict[str, Document]:
+        reads.extend(ids)
+        return await read_documents(index, ids)
+
+    monkeypatch.setattr(TantivyIndex, "documents", count)
+    answers = [affected(car, f"{LODASH}@{version}").status for version in ("5.0.0", "6.0.0", "4.17.11")]
+
+    assert answers == ["not_affected", "not_affected", "affected"]
+    assert reads.count("GHSA-3@2024-01-01T00:00:00Z") == 1
 
 
 def test_a_package_that_no_record_names_is_not_affected(car: Engine) -> None:
