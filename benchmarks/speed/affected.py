@@ -1,8 +1,8 @@
 """A lockfile against many records: `python -m benchmarks.speed.affected`.
 
 Promise: 200,000 OSV records about 60,000 packages, and a lockfile of 1,000 packages. Every second one has three or four
-records, one in ten of which is about its version. Another lockfile has records about every package. Measured in processor
-time, the best of three runs: the command from its start, and the call in a process that has answered before.
+records, one in ten of which is about its version. Another lockfile has records about every package. Measured in
+processor time, the best of three runs: the command from its start, and the call in a process that has answered before.
 """
 
 import json
