@@ -22,7 +22,8 @@ from stream_car.local.engine import Engine
 from stream_car.memory.calls import MemoryCalls
 from stream_car.memory.calls_aio import AsyncMemoryCalls
 from stream_car.memory.documents import MEMORY
-from stream_car.memory.extraction import Extractor as Extractor, Fact as Fact
+from stream_car.memory.extraction import Extractor as Extractor, Fact as Fact, QuestionReader as QuestionReader
+from stream_car.memory.frames import FrameExtractor as FrameExtractor
 from stream_car.memory.keys import MemoryKey as MemoryKey, owner
 from stream_car.memory.packing import estimate_tokens as estimate_tokens
 from stream_car.memory.shapes import (
@@ -35,6 +36,7 @@ from stream_car.memory.shapes import (
 )
 
 PACK = "memory"
+FRAMES = FrameExtractor()
 
 
 class Memory(MemoryCalls):
@@ -50,7 +52,7 @@ class Memory(MemoryCalls):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        extractor: Extractor | None = None,
+        extractor: Extractor | None = FRAMES,
     ) -> None:
         """Open a memory.
 
@@ -59,7 +61,8 @@ class Memory(MemoryCalls):
             url, token: use the service there instead.
             engine: use an engine or a client that is open; `close` leaves it open.
             user_id, agent_id, run_id: whose memories these are, for all calls that do not say otherwise.
-            extractor: finds keys in texts that are added without one.
+            extractor: finds keys in texts that are added without one, and in questions; by default, in sentences of
+                known frames. `None` for none.
 
         Raises:
             InvalidRequest: an argument is not valid, or the rules of the data do not include the `memory` pack
@@ -104,7 +107,7 @@ class MemoryAsync(AsyncMemoryCalls):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        extractor: Extractor | None = None,
+        extractor: Extractor | None = FRAMES,
     ) -> None:
         self._client = AsyncClient(url, token=token)
         super().__init__(self._client, owner(user_id, agent_id, run_id), extractor)

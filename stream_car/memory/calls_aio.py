@@ -8,7 +8,7 @@ the timeline of one key twice and publishes once, so it grows with the number of
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ from stream_car.memory.documents import (
     scope_of,
     value_in,
 )
-from stream_car.memory.extraction import Extractor, Fact
+from stream_car.memory.extraction import Extractor, Fact, QuestionReader
 from stream_car.memory.keys import SEPARATOR, Owner, comparable, key_in, note_key, owner, parse_key
 from stream_car.memory.packing import TokenCounter, estimate_tokens, pack
 from stream_car.memory.shapes import (
@@ -57,6 +57,7 @@ Validity = Literal["confirmed", "tentative"]
 Messages = str | Mapping[str, object] | Sequence[Mapping[str, object]]
 When = datetime | str
 NAMES_AT_ONCE = 100  # documents in one request
+LONG_AGO = timedelta(days=36525)  # since when a value holds that a text calls past
 KEPT = "The published bytes stay in the log until it is erased."
 
 
@@ -125,9 +126,9 @@ class AsyncMemoryCalls:
             for fact in self._facts(text, key, object):
                 document = new_memory(
                     fact,
-                    text,
+                    fact.text or text,
                     whose,
-                    since or self._clock.now(),
+                    since or self._clock.now() - (LONG_AGO if fact.is_past else timedelta()),
                     source=source,
                     confidence=confidence,
                     review_after=review,
@@ -199,6 +200,7 @@ class AsyncMemoryCalls:
     ) -> SearchResults:
         """Find memories that hold, best first; with `include_superseded`, each with the values that it replaced.
 
+        If the extractor finds keys in the question, their values come first, and then what the words find.
         `as_of` asks what held at that time.
         """
         whose = owner(user_id, agent_id, run_id, self.owner)
@@ -206,14 +208,15 @@ class AsyncMemoryCalls:
         scores = {
             control.document.id: group.score for group in reversed(answer.groups) for control in group.controlling
         }
+        best = max(scores.values(), default=0.0)
         items: dict[tuple[str, str], MemoryItem] = {}
-        for evidence in answer.results:
+        for evidence in [*await self._in_question(query, whose, as_of), *answer.results]:
             if evidence.type in HELD:
-                item = item_of(evidence, score=scores[evidence.id])
+                item = item_of(evidence, score=scores.get(evidence.id, best))
                 items.setdefault((item["key"], comparable(item["object"])), item)
                 if include_superseded:
                     item["superseded"] = await self._former(scope_of(evidence))
-        return {"results": list(items.values()), "complete": answer.certificate.complete}
+        return {"results": list(items.values())[:limit], "complete": answer.certificate.complete}
 
     async def recall(
         self,
@@ -349,6 +352,13 @@ class AsyncMemoryCalls:
             raise InvalidRequest("key", "An `object` needs a `key`.")
         facts = self.extractor.extract(text) if self.extractor is not None else ()
         return facts or [Fact(note_key(text), text)]
+
+    async def _in_question(self, question: str, whose: Owner, as_of: When | None) -> list[Evidence]:
+        """Return what is in force of the keys that the extractor finds in a question."""
+        reader: object = self.extractor
+        keys = reader.keys_in_question(question) if isinstance(reader, QuestionReader) else ()
+        time = read_time("as_of", as_of)
+        return [held for key in keys for held in await self._frontier(whose.scope | key.scope, time)]
 
     async def _again(self, original: OriginalDocument) -> Memorized:
         """Let a value that was published before hold from now on."""

@@ -449,3 +449,57 @@ def remembered(memory: Memory) -> list[object]:
     results = [(item["memory"], item["status"], item["score"]) for item in memory.search("db-7 db-3")["results"]]
     history = [(entry["event"], entry["created_at"], entry["ended_at"]) for entry in memory.history(KEY)]
     return [first, second, echo, results, history, memory.forget(user_id="ada")["count"]]
+
+
+def test_sentences_without_a_key_get_one_and_questions_lead_to_it() -> None:
+    with Memory() as memory:
+        memory.add("The capital of Norland is Oslo.")
+        memory.add("The capital of Norland is a nice place, and the capital of Norland is far away.")
+        [added] = memory.add("The capital of Norland is Turin.")["results"]
+
+        assert (added["event"], added["key"]) == ("SUPERSEDE", "norland::capital")
+        assert (
+            memory.search("What is the capital of Norland?")["results"][0]["memory"]
+            == "The capital of Norland is Turin."
+        )
+
+
+def test_without_an_extractor_every_sentence_is_kept() -> None:
+    with Memory(extractor=None) as memory:
+        memory.add("The capital of Norland is Oslo.")
+        memory.add("The capital of Norland is Turin.")
+
+        assert len(memory.get_all()["results"]) == 2
+
+
+def test_a_value_that_a_text_calls_past_displaces_nothing() -> None:
+    with Memory() as memory:
+        memory.add("my title is Editor")
+        [added] = memory.add("my title was Reporter")["results"]
+
+        assert (added["event"], added["reason"]) == ("ADD", "older")
+        assert [item["object"] for item in memory.get_all()["results"]] == ["Editor"]
+
+
+@needs_data
+def test_chains_of_corrections_leave_one_memory() -> None:
+    for line in (DATA / "chain_binding" / "chains.jsonl").read_text().splitlines():
+        chain = json.loads(line)
+        with Memory() as memory:
+            for turn in chain["turns"]:
+                memory.add(turn)
+
+            [item] = memory.get_all()["results"]
+            assert chain["final"] in item["memory"]
+
+
+@needs_data
+def test_the_newest_of_conflicting_facts_answers_first() -> None:
+    folder = DATA / "factconsolidation" / "6k"
+    questions = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
+    with Memory() as memory:
+        for line in (folder / "facts.jsonl").read_text().splitlines():
+            memory.add(json.loads(line)["text"], reaffirm=True)
+
+        for question in questions[:50]:
+            assert question["answers"][0].lower() in texts(memory, question["text"])[0].lower()

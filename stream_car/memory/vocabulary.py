@@ -1,0 +1,345 @@
+"""The words and patterns of the frames in which `frames` finds facts."""
+
+import re
+
+SENTENCE_END = re.compile(
+    r"(?<!\b[A-Z])(?<!\bInc)(?<!\bJr)(?<!\bSr)(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bCo)(?<!\bvs)(?<!\bNo)(?<!\bVol)"
+    r"\.\s+(?=[A-Z\"'`(])|(?<=[!?])\s+(?=[A-Z\"'`(])|\n+"
+)
+LEAD = re.compile(
+    r"(?:(?:fyi|so|well|ok|okay|actually|correction|update|updated|note|reminder|heads[ -]up|by the way|btw|sorry|oh|"
+    r"and|wait|hi|hey|hello|no|yes|please note|for the record|just so you know|quick update|scratch that|remember|"
+    r"(?:that|this|it)(?: has|'s)? changed|change of plans?|good news|(?:it )?turns out)"
+    r"\b(?: that\b)?[\s,:;.!–—-]+)+",
+    re.IGNORECASE,
+)
+NOW = re.compile(
+    r",?\s*\b(?:now|nowadays|currently|presently|at present|officially|these days|at the moment|right now|"
+    r"from (?:here|now) on|going forward|as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|instead|"
+    r"again|still|already|just)\b(?!\s+that)",
+    re.IGNORECASE,
+)
+IN_DOUBT = re.compile(
+    r"\b(?:would|could|might|may|should|maybe|perhaps|probably|possibly|likely|plan(?:s|ned|ning)? (?:to|on)|will|"
+    r"going to|about to|consider(?:s|ing|ed)?|think(?:s|ing)?|thought|guess|propos(?:e|es|ed|al)|suggest(?:s|ed)?|"
+    r"want(?:s|ed)? to|hop(?:e|es|ing)|wish(?:es)?|if|unless|whether|"
+    r"not sure|unsure|unclear|tbd|to be decided|"
+    r"tentative|draft|used to|formerly|previous(?:ly)?|former|(?<!years )old|ago|yesterday|no longer|"
+    r"until|till|was|were|had|"
+    r"ran|did|except|sometimes|usually|often|rumou?r|allegedly|say|says|heard|pretend|for example|"
+    r"imagine|suppose|let's|"
+    r"also|as well|too|additionally|in addition|besides|another|either|alternatively|or|other)\b"
+    r"|\blast (?:week|month|year|quarter|time)\b|\bnext (?:week|month|year|quarter)\b"
+)
+PAST = re.compile(r"(?P<np>my .+?) was (?P<v>.+)", re.IGNORECASE)  # before now: it displaces nothing newer
+OPAQUE = re.compile(r"\S*[@/_.]\S*\w")  # words in addresses and names of code mean nothing
+REASON = re.compile(r"(?P<why>.+?),? so (?=(?:the|my|our)\b)")
+AS_BEFORE = re.compile(r",[^,;]* (?:as before|as usual|unchanged)$")
+SCOPED_FIRST = re.compile(r"^(?P<at>In|On|For|Under) (?P<place>[^,]{1,40}), (?P<rest>.+)$")
+SLOT = re.compile(
+    r"\b(?:header|parameter|field|channel|queue|topic|bucket|branch|region|cluster|column|cookie|claim|level|mode|tier|plan|"
+    r"profile|locale|encoding|format|engine|driver|variable)(?: named| called)? (?P<v>['\"A-Z][^ ]*\w['\"]?)"
+    r"|\bthe (?P<w>['\"]?[A-Z][\w-]*['\"]?) (?:header|parameter|field|channel|queue|topic|bucket|branch|region|"
+    r"cookie)\b(?! ['\"A-Z])"
+)
+NEGATION = re.compile(r"\b(?:not|never|without)\b|n't\b", re.IGNORECASE)
+VERBS = (
+    "is are equals has uses runs listens expires takes starts opens closes ends costs holds requires allows sets pins "
+    "depends returns answers responds sends sits lives reads writes filters paginates points defaults serves exposes "
+    "binds stores keeps retains rotates retries caps connects weighs lasts meets begins pays "
+    "charges ships deploys targets logs polls fires mounts resolves redirects routes forwards accepts needs lies stays "
+    "stands amounts measures covers limits refreshes waits stops times falls happens occurs counts belongs goes speaks "
+    "reports signs authenticates sorts groups encodes compresses backs syncs rolls seats serves fits reaches talks "
+    "comes declares specifies locks wants builds compiles emits publishes consumes subscribes signs parses renews"
+)
+THIRD_PERSON = frozenset(VERBS.split())
+PLURAL = frozenset({"are", "have"} | {verb.removesuffix("s") for verb in THIRD_PERSON - {"is", "has", "goes"}} | {"go"})
+ADDING = frozenset(  # verbs of what can be several
+    [
+        "includes",
+        "contains",
+        "supports",
+        "lists",
+        "covers",
+        "likes",
+        "loves",
+        "knows",
+        "works",
+        "plays",
+        "leaves",
+        "arrives",
+        "departs",
+    ]
+)
+CHANGED = (
+    r"(?:moved|changed|switched|shifted|pushed|bumped|raised|lowered|reduced|increased|cut|set|updated|renamed|reassigned|"
+    r"rescheduled|postponed|delayed|extended|upgraded|downgraded|migrated|shortened|doubled|turned|went|dropped|slipped)"
+    r"(?: back| up| down| out| over| forward| ahead)?"
+)
+MOVE = re.compile(
+    rf"(?P<np>.+?) (?:has |have |had |is |are |been |being |got |gets |just )*{CHANGED}(?: from .+?)? to (?P<v>.+)",
+    re.IGNORECASE,
+)
+WE_MOVE = re.compile(
+    rf"(?:we|i)(?: have|'ve)? {CHANGED} (?P<np>(?:the|our|my) .+?)(?: from .+?)? (?:over )?to (?P<v>.+)", re.IGNORECASE
+)
+WE_USE = re.compile(
+    r"(?:we|i) (?:use|run|have) (?P<v>[^ ]+(?: [A-Z0-9][^ ]*)*) (?:for|as) (?P<np>(?:the|our|my) .+)", re.IGNORECASE
+)
+COPULA = re.compile(
+    r"(?P<np>.+?)(?: is| are| equals| stands at| becomes| became| will be| =|:)"
+    r"(?: set| fixed| scheduled| due| planned| named| called)?"
+    r"(?: (?:to|at|on(?! in | for |$)|in|by|for(?: the)?))? (?P<v>.+)"
+)
+HAVE = "(?:'ve| have)?"
+FIRST_PERSON = [
+    (relation, re.compile(form.replace("{v}", "(?P<v>.+)").replace("{am}", "I(?:'m| am)")))
+    for relation, form in (
+        ("home", "I live (?:in|at) {v}"),
+        ("home", "{am} (?:living|based) (?:in|at) {v}"),
+        ("home", f"I{HAVE} (?:moved|relocated) to {{v}}"),
+        ("employer", "(?:I work|{am} working) (?:at|for) {v}"),
+        ("employer", f"I{HAVE} (?:joined|started(?: working)? (?:at|for)) {{v}}"),
+        ("timezone", "{am} (?:in|on) (?:the )?(?P<v>[A-Z][A-Z0-9+-]{1,5}) ?(?:time ?zone|time)"),
+        ("age", "{am} (?P<v>\\d{1,3})(?: years old)?"),
+        ("name", "(?:call me|{am} called|{am} named|I go by) {v}"),
+    )
+]
+ROLES = {
+    "owner": "owns|owned", "reviewer": "reviews|reviewed", "lead": "leads|led", "manager": "manages|managed",
+    "maintainer": "maintains|maintained", "operator": "watches|watched|monitors|monitored", "chair": "chairs|chaired",
+    "host": "hosts|hosted", "approver": "approves|approved", "organizer": "organizes|organized|organises|organised",
+    "responsible": "handles|handled|runs|is responsible for|is in charge of|takes care of|looks after|covers",
+}  # fmt: skip
+WHO = r"(?P<who>[A-Z][\w'-]+(?: [A-Z][\w'-]+)*|My \w+|my \w+|[Tt]he [\w-]+(?: [\w-]+)? team)"
+ROLE = [
+    (role, re.compile(form))
+    for role, verbs in ROLES.items()
+    for form in (
+        rf"{WHO} (?:{verbs}) (?P<np>(?:the|our|my) .+)",
+        rf"(?P<np>.+?) (?:is|are) (?:{verbs}) by (?P<who>[A-Z][\w' -]+)",
+    )
+]
+BELONGS = re.compile(r"(?P<np>.+?) belongs to (?P<who>[A-Z][\w' -]+)")
+KINDS = (
+    "function|class|helper|method|decorator|constant|module|task|exception|command|hook|script|job|component|package|"
+    "library|table|column|struct|interface|macro|type|trait|enum|variable|flag|procedure|subroutine|routine|mixin|middleware|"
+    "handler|worker|service class|query|view|target|fixture|plugin|operator|utility|predicate|factory|event|signal"
+)
+NAMED = re.compile(
+    rf"[Tt]he (?P<kind>(?:[\w-]+ )?(?:{KINDS})) (?P<v>[^ (]+(?:\([^)]*\))?(?: [\w-]+)??) (?P<p>(?:is|[a-z]+s) .*)"
+)
+USE_TO = re.compile(
+    r"(?:[Cc]all|[Uu]se|[Ii]nvoke|[Rr]un|[Ii]mport) (?P<v>[^ (]+(?:\([^)]*\))?) (?P<p>(?:to|for|when|whenever) .+)"
+)
+TO_USE = re.compile(
+    r"(?P<p>(?:[Tt]o|[Ff]or|[Ww]hen) .+?),? (?:please )?(?:you )?(?:call|use|invoke|run|import) "
+    r"(?P<v>[^ (]+(?:\([^)]*\))?)"
+)
+PROPERTY = frozenset(
+    [
+        "is",
+        "are",
+        "has",
+        "needs",
+        "requires",
+        "takes",
+        "accepts",
+        "uses",
+        "calls",
+        "raises",
+        "throws",
+        "fails",
+        "supports",
+        "expects",
+        "imports",
+        "extends",
+        "inherits",
+        "depends",
+        "lives",
+        "belongs",
+        "runs",
+        "costs",
+        "lasts",
+    ]
+)
+CONTEXT = re.compile(
+    r"\b(?:in|of|inside|within|from|under|for|per|every|since|than|by|via|through)(?: the| file)* ?$", re.IGNORECASE
+)
+AFTER_FIRST = re.compile(
+    r"\b(?:in|of|inside|within|from|under|for|per|every|since|than|on|at|after|before|via)(?: \w+)? ?$"
+)
+PLACED = re.compile(r"(?:is|are|lives|sits|stored|kept|located|found|written|saved|logged) (?:in|at|under|to) ?$")
+STRONG = (
+    "version",
+    "url",
+    "network",
+    "email",
+    "endpoint",
+    "quoted",
+    "handle",
+    "number",
+    "clock",
+    "time",
+    "weekday",
+    "level",
+)
+WHEN = ("clock", "time", "weekday")
+FREE = frozenset(
+    [
+        "branch",
+        "mode",
+        "locale",
+        "backend",
+        "engine",
+        "driver",
+        "provider",
+        "region",
+        "environment",
+        "format",
+        "encoding",
+        "strategy",
+        "algorithm",
+        "shell",
+        "code",
+        "password",
+        "passphrase",
+        "title",
+        "role",
+        "position",
+        "job",
+        "occupation",
+        "profession",
+        "language",
+        "color",
+        "colour",
+        "framework",
+        "editor",
+        "database",
+        "browser",
+        "food",
+        "drink",
+        "hobby",
+        "nickname",
+        "name",
+        "username",
+        "status",
+        "priority",
+        "plan",
+        "tier",
+        "theme",
+        "pronouns",
+        "diet",
+        "codename",
+        "handle",
+        "city",
+        "country",
+    ]
+)
+NOT_FREE = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "not",
+        "too",
+        "very",
+        "so",
+        "to",
+        "that",
+        "what",
+        "still",
+        "being",
+        "wrong",
+        "important",
+        "tired",
+        "great",
+        "good",
+        "bad",
+        "late",
+        "early",
+        "fine",
+        "ok",
+        "okay",
+        "done",
+        "ready",
+        "missing",
+        "unclear",
+        "unknown",
+        "boring",
+        "hard",
+        "easy",
+        "new",
+        "old",
+        "same",
+        "different",
+        "in",
+        "on",
+        "at",
+        "for",
+        "with",
+        "about",
+        "like",
+        "going",
+        "getting",
+        "really",
+        "pretty",
+        "quite",
+        "broken",
+        "down",
+        "up",
+        "out",
+        "there",
+        "here",
+        "my",
+        "your",
+        "his",
+        "her",
+        "their",
+        "our",
+        "no",
+        "all",
+        "one",
+        "stale",
+        "slow",
+        "unstable",
+        "empty",
+        "full",
+        "dirty",
+        "clean",
+        "flaky",
+        "high",
+        "low",
+        "long",
+        "short",
+        "fast",
+        "safe",
+        "weak",
+        "strong",
+        "valid",
+        "invalid",
+        "public",
+        "private",
+    ]
+)
+SEVERAL = frozenset(
+    [
+        "friend",
+        "brother",
+        "sister",
+        "son",
+        "daughter",
+        "child",
+        "colleague",
+        "teammate",
+        "neighbour",
+        "neighbor",
+        "pet",
+        "cat",
+        "dog",
+    ]
+)
+PERSONAL = re.compile(r"\b(?:wife|husband|partner|son|daughter|friend|brother|sister|mother|father|mom|dad)$")
+TEXT_MAX = 2_000  # characters of a text in which facts are looked for
+CLAUSE_MAX = 300
+BYTES_MAX = 400
