@@ -29,6 +29,7 @@ from stream_car.queries import answers as a
 from stream_car.queries.affected import PackageQuestion, parse_packages
 from stream_car.queries.findings import PackageFindings
 from stream_car.queries.limits import parse_pairs
+from stream_car.queries.listed_kinds import ListedKinds
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions
 from stream_car.queries.scope_values import split_pairs
@@ -284,11 +285,12 @@ class BaseService(ABC):
         pairs = parse_pairs(request.scope)
         if pairs is None:
             return ()
-        as_of = _micros(request.as_of)
+        as_of, kinds = _micros(request.as_of), self._kinds(request.types, request.states)
         return await self.read(
             lambda view: view.scopes.frontier(
                 pairs,
                 as_of=as_of,
+                kinds=kinds,
                 after=request.after,
                 limit=request.limit,
                 options=view.options.including(request.include),
@@ -300,21 +302,29 @@ class BaseService(ABC):
         pairs = parse_pairs(request.scope)
         if pairs is None:
             return ()
+        kinds = self._kinds(request.types, request.states)
         return await self.read(
-            lambda view: view.scopes.history(pairs, after=request.after, limit=request.limit, options=view.options)
+            lambda view: view.scopes.history(
+                pairs, kinds=kinds, after=request.after, limit=request.limit, options=view.options
+            )
         )
 
     @answers(r.GetChanges)
     async def changes(self, request: r.GetChanges) -> tuple[a.Change, ...]:
+        kinds = self._kinds(request.types)
         return await self.read(
             lambda view: view.scopes.changes(
                 split_pairs(request.scope),
+                kinds=kinds,
                 after=request.after,
                 since=_micros(request.since),
                 limit=request.limit,
                 options=view.options,
             )
         )
+
+    def _kinds(self, types: Sequence[str], states: Sequence[str] = ()) -> ListedKinds:
+        return ListedKinds.of(self.ruleset, types=types, states=states)
 
     @answers(r.Explain)
     async def explain(self, request: r.Explain) -> a.Explanation:

@@ -229,11 +229,16 @@ class AsyncCalls(ABC):
         scope: ScopeArgument,
         *,
         as_of: datetime | str | None = None,
+        types: Sequence[str] = (),
+        states: Sequence[str] = (),
         include: Sequence[r.Part] = (),
         after: str = "",
         limit: int = arguments.ALL,
     ) -> tuple[a.Frontier, ...]:
         """List the active members of every scope that has these `key=value` pairs.
+
+        `types` selects documents by type, and `states` by how they stand: `in_force`, `ended` (also if another scope or
+        the end of their record did that), or a word of a rule pack, such as `open` and `withdrawn`.
 
         With a `limit` of members, the last scope may have in `next` what to pass as `after` for the rest. A service is
         asked for 1,000 members at a time, and each time answers as of that moment.
@@ -242,6 +247,8 @@ class AsyncCalls(ABC):
             r.GetFrontier(
                 scope=arguments.scope(scope),
                 as_of=arguments.time(as_of),
+                types=arguments.names(types, field="types"),
+                states=arguments.names(states, field="states"),
                 include=arguments.parts(include),
                 after=after,
                 limit=limit,
@@ -249,30 +256,46 @@ class AsyncCalls(ABC):
         )
 
     async def history(
-        self, scope: ScopeArgument, *, after: str = "", limit: int = arguments.ALL
+        self,
+        scope: ScopeArgument,
+        *,
+        types: Sequence[str] = (),
+        states: Sequence[str] = (),
+        after: str = "",
+        limit: int = arguments.ALL,
     ) -> tuple[a.History, ...]:
         """List the timeline of every scope that has these pairs: from when to when each member was in force.
 
-        `after` and `limit` are as in `frontier`.
+        The other arguments are as in `frontier`.
         """
-        return await self.call(r.GetHistory(scope=arguments.scope(scope), after=after, limit=limit))
+        return await self.call(
+            r.GetHistory(
+                scope=arguments.scope(scope),
+                types=arguments.names(types, field="types"),
+                states=arguments.names(states, field="states"),
+                after=after,
+                limit=limit,
+            )
+        )
 
     async def changes(
         self,
         scope: ScopesArgument | None = None,
         *,
+        types: Sequence[str] = (),
         after: str = "",
         since: datetime | str | None = None,
         limit: int = 1000,
     ) -> tuple[a.Change, ...]:
         """List frontier changes, oldest first, from the one after the `position` of a change.
 
-        With several values for a key, those of all of them. `since` leaves out what took effect earlier. Shards are
-        listed one after the other.
+        With several values for a key, those of all of them; with `types`, only members of these types. `since` leaves
+        out what took effect earlier. Shards are listed one after the other.
         """
         return await self.call(
             r.GetChanges(
                 scope=arguments.optional_scope(scope),
+                types=arguments.names(types, field="types"),
                 after=after,
                 since=arguments.time(since, "since"),
                 limit=limit,

@@ -134,6 +134,17 @@ QuarantinedName = Annotated[
 ]
 RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: limits.PATH_MAX})]
 Outcome = Annotated[str, Meta(min_length=1, max_length=200, examples=["withdrawn"])]
+Types = Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")]
+States = Annotated[
+    tuple[Outcome, ...],
+    Meta(
+        max_length=100,
+        description="Only documents that stand so: `in_force` (nothing supersedes them, nor has their record ended), "
+        "`ended` (all others), or a word of a rule pack for what became of them, or else for what they say of their "
+        "record. A page may have fewer documents than its limit, or none; `next` says whether it goes on.",
+        examples=["in_force"],
+    ),
+]
 Part = Literal["attributes"]
 Include = Annotated[
     tuple[Part, ...],
@@ -259,6 +270,8 @@ class GetFrontier(Request[tuple[a.Frontier, ...]], frozen=True, kw_only=True):
 
     scope: Scope
     as_of: Time | None = None
+    types: Types = ()
+    states: States = ()
     include: Include = ()
     after: After = ""
     limit: MembersLimit = PAGE_MAX
@@ -268,6 +281,8 @@ class GetHistory(Request[tuple[a.History, ...]], frozen=True, kw_only=True):
     """List the timeline of every scope that has these pairs: from when to when each member was in force."""
 
     scope: Scope
+    types: Types = ()
+    states: States = ()
     after: After = ""
     limit: MembersLimit = PAGE_MAX
 
@@ -279,6 +294,7 @@ class GetChanges(Request[tuple[a.Change, ...]], frozen=True, kw_only=True):
     """
 
     scope: Annotated[tuple[Pair, ...], Meta(max_length=CHANGES_PAIRS_MAX)] = ()
+    types: Types = ()
     since: Since | None = None
     after: Annotated[str, Meta(max_length=200, description="Continue after the change with this `position`.")] = ""
     limit: Limit = 100
@@ -391,7 +407,7 @@ class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     view: Annotated[View, Meta(description="Changes of records, of documents, or of scopes.")] = "document"
     ids: Annotated[tuple[Name, ...], Meta(max_length=NAMES_MAX, description="Only these documents or records.")] = ()
-    types: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")] = ()
+    types: Types = ()
     rules: Annotated[tuple[Name, ...], Meta(max_length=100, description="Only types of these rule packs.")] = ()
     scope: Annotated[
         tuple[Pair, ...],

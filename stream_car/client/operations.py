@@ -56,9 +56,9 @@ def next_page(request: Listing, page: Sequence[Listed]) -> Listing | None:
 
 def joined(items: Sequence[Listed]) -> Sequence[Listed]:
     """Return the items of all pages as those of one."""
-    frontiers = paging.joined(tuple(item for item in items if isinstance(item, a.Frontier)))
-    histories = paging.joined(tuple(item for item in items if isinstance(item, a.History)))
-    return frontiers or histories or items
+    frontiers = tuple(item for item in items if isinstance(item, a.Frontier))
+    histories = tuple(item for item in items if isinstance(item, a.History))
+    return paging.joined(frontiers) if frontiers else paging.joined(histories) if histories else items
 
 
 def _size(item: Listed) -> int:

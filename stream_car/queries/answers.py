@@ -277,7 +277,8 @@ class Ending(Struct, frozen=True, kw_only=True):
 class TimelineMember(Struct, frozen=True, kw_only=True):
     """A member of a scope's timeline: in force from `time` until it `ended`.
 
-    `outcome` is what became of it; a member in force that has one says that its record has ended.
+    `scope` is as it was published. `outcome` is what became of it; a member in force that has one says that its record
+    has ended.
     """
 
     id: str
@@ -289,6 +290,7 @@ class TimelineMember(Struct, frozen=True, kw_only=True):
     ended: Ending | None = None
     offset: int = 0
     title: str = ""
+    scope: tuple[Mapping[str, tuple[str, ...]], ...] = ()
     state: str = ""
     outcome: str = ""
     outcome_text: str = ""

@@ -1,6 +1,7 @@
 """Frontier changes as answers and events show them, and their place among all changes."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
@@ -10,6 +11,7 @@ from stream_car.core.stored import LOWEST, Entry
 from stream_car.errors import InvalidRequest
 from stream_car.ports import MarkedLog
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun
+from stream_car.queries.listed_kinds import ListedKinds
 from stream_car.queries.snapshot import Snapshot
 
 DIGITS_MAX = 16
@@ -100,6 +102,20 @@ def listed_change(position: Position, change: FrontierChange, time: int | None =
         left_runs=tuple(map(_listed_run, change.left_runs)),
         pairs=dict(scope_parts(change.scope)),
     )
+
+
+def of_types(change: Change, kinds: ListedKinds) -> Change | None:
+    """Return a change with only the members of these types; `None` if it has none."""
+    if not kinds.types:
+        return change
+    change = replace(
+        change,
+        entered=tuple(member for member in change.entered if kinds.has_type(member.type)),
+        left=tuple(member for member in change.left if kinds.has_type(member.type)),
+        entered_runs=tuple(run for run in change.entered_runs if kinds.has_type(run.type)),
+        left_runs=tuple(run for run in change.left_runs if kinds.has_type(run.type)),
+    )
+    return change if change.entered or change.left or change.entered_runs or change.left_runs else None
 
 
 def listed_cause(cause: Cause, time: int | None = None) -> ChangeCause:

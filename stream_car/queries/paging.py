@@ -97,11 +97,17 @@ def _join(first: Listed, other: Listed) -> Listed:
 
 
 async def page_of_scopes(
-    names: Sequence[str], room: PageRoom, read: Callable[[str], Awaitable[Listed]], *, has_more: bool
+    names: Sequence[str],
+    room: PageRoom,
+    read: Callable[[str], Awaitable[Listed]],
+    start: ScopePosition,
+    *,
+    has_more: bool,
 ) -> tuple[Listed, ...]:
     """Read scopes one after the other until the room is full. Scopes without members are left out.
 
-    With `has_more`, other scopes follow the last one of these.
+    The rest of the scope in which the page starts is always an item, for it tells whether the scope is complete. With
+    `has_more`, other scopes follow the last one of these.
     """
     items: list[Listed] = []
     for name in names:
@@ -111,7 +117,7 @@ async def page_of_scopes(
             room.take()  # an empty scope takes time, too
         if item.complete and (has_more if name == names[-1] else room.is_full):
             item = replace(item, next=str(ScopePosition(name)))
-        if item.members or item.next:
+        if item.members or item.next or start.within(name) is not None:
             items.append(item)
         if item.next:
             break

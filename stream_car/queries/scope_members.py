@@ -9,6 +9,7 @@ from stream_car.core.stored import LOWEST, Entry, Scope, SortKey
 from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_of
 from stream_car.core.timeline import LAST_PLACE, Place, members_after, members_before, members_between, sort_key, types
 from stream_car.core.walk import pages_of
+from stream_car.queries.listed_kinds import ALL_KINDS, ListedKinds
 from stream_car.queries.snapshot import Snapshot
 
 ALL = 1 << 53
@@ -19,8 +20,10 @@ def active_members(scope: Scope, snapshot: Snapshot) -> list[Entry]:
     return [entry for entry, does_hold in latest_members(scope, snapshot, None, ALL) if does_hold]
 
 
-def latest_members(scope: Scope, snapshot: Snapshot, after: Place | None, limit: int) -> list[tuple[Entry, bool]]:
-    """The `limit` latest members before `after`, latest first, and whether this scope lets each of them hold.
+def latest_members(
+    scope: Scope, snapshot: Snapshot, after: Place | None, limit: int, kinds: ListedKinds = ALL_KINDS
+) -> list[tuple[Entry, bool]]:
+    """The `limit` latest members of these types before `after`, latest first, and whether this scope lets each hold.
 
     Of a type that one rule voids whatever the values, only those that hold are looked at.
     """
@@ -28,7 +31,7 @@ def latest_members(scope: Scope, snapshot: Snapshot, after: Place | None, limit:
     end: Place = (snapshot.as_of + 1, LOWEST[1]) if snapshot.as_of is not None else LAST_PLACE
     place = after if after is not None and after < end else end
     members: list[tuple[Entry, bool]] = []
-    for kind in types(scope):
+    for kind in filter(kinds.has_type, types(scope)):
         type_rules = rules.type_rules(scope.name, kind)
         threshold: Threshold = threshold_of(scope, pages, type_rules, rules, up_to=snapshot.as_of)
         low = LOWEST if threshold.names else threshold.plain
@@ -40,11 +43,13 @@ def latest_members(scope: Scope, snapshot: Snapshot, after: Place | None, limit:
     return members[:limit]
 
 
-def earliest_members(scope: Scope, snapshot: Snapshot, after: SortKey | None, limit: int) -> list[Entry]:
-    """The first `limit` members after `after`, in order of time."""
+def earliest_members(
+    scope: Scope, snapshot: Snapshot, after: SortKey | None, limit: int, kinds: ListedKinds = ALL_KINDS
+) -> list[Entry]:
+    """The first `limit` members of these types after `after`, in order of time."""
     pages = pages_of(snapshot.values)
     place = after if after is not None else LOWEST
-    members = (members_after(scope, pages, kind, place, limit) for kind in types(scope))
+    members = (members_after(scope, pages, kind, place, limit) for kind in filter(kinds.has_type, types(scope)))
     return sorted((entry for of_type in members for entry in of_type), key=sort_key)[:limit]
 
 

@@ -40,7 +40,8 @@ from stream_car.queries.answers import (
     text_or_base64,
 )
 from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
-from stream_car.queries.changes import Position, Positions, listed_change, time_of
+from stream_car.queries.changes import Position, Positions, listed_change, of_types, time_of
+from stream_car.queries.listed_kinds import ALL_KINDS, ListedKinds
 from stream_car.queries.originals import look_up
 from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
 from stream_car.queries.paging import PageRoom, ScopePosition, batches, page_of_scopes
@@ -104,9 +105,12 @@ class ScopeQueries:
         as_of: int | None = None,
         after: str = "",
         limit: int = ALL,
+        kinds: ListedKinds = ALL_KINDS,
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> tuple[Frontier, ...]:
         """The frontier of every scope that has these pairs; members that are void elsewhere are listed separately.
+
+        Only members of these kinds are listed, but a page reads `limit` members of these types at most.
 
         Raises `InvalidRequest` (`scope`, `after`).
         """
@@ -115,7 +119,7 @@ class ScopeQueries:
         async def read(snapshot: Snapshot) -> tuple[Frontier, ...]:
             room = PageRoom.of(limit)
             return await page_of_scopes(
-                names, room, lambda name: self._frontier(snapshot, name, start.within(name), room), has_more=has_more
+                names, room, lambda name: self._frontier(snapshot, name, start, room, kinds), start, has_more=has_more
             )
 
         return await self.queries.read_consistently(as_of, read, options)
@@ -128,9 +132,11 @@ class ScopeQueries:
         names = names[1:] if start.member is None and names[:1] == [start.scope] else names
         return start, names[:SCOPES_MAX], has_more
 
-    async def _frontier(self, snapshot: Snapshot, name: str, after: SortKey | None, room: PageRoom) -> Frontier:
-        scope = await snapshot.scope(name)
-        members = await snapshot.with_pages(partial(latest_members, scope, snapshot, after, room.members + 1))
+    async def _frontier(
+        self, snapshot: Snapshot, name: str, start: ScopePosition, room: PageRoom, kinds: ListedKinds
+    ) -> Frontier:
+        scope, after = await snapshot.scope(name), start.within(name)
+        members = await snapshot.with_pages(partial(latest_members, scope, snapshot, after, room.members + 1, kinds))
         in_force: list[Evidence] = []
         blocked: list[Blocked] = []
         taken = 0
@@ -146,6 +152,10 @@ class ScopeQueries:
                 if does_hold and status is not None:
                     room.take(scopes=len(status.scopes), size=len(body.text) if body is not None else 0)
                     evidence = evidence_of(entry, fates, active=status.is_active, reasons=status.reasons)
+                    if not kinds.has_state(
+                        state=evidence.state, outcome=evidence.outcome, is_superseded=not status.is_active
+                    ):
+                        continue
                     if status.is_active:
                         in_force.append(evidence)
                     else:
@@ -170,9 +180,12 @@ class ScopeQueries:
         *,
         after: str = "",
         limit: int = ALL,
+        kinds: ListedKinds = ALL_KINDS,
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> tuple[History, ...]:
         """The timeline of every scope that has these pairs: when each member took effect, and what ended it.
+
+        `kinds` and `limit` are as in `frontier`. Scopes without such members are left out.
 
         Raises `InvalidRequest` (`scope`, `after`).
         """
@@ -181,31 +194,38 @@ class ScopeQueries:
         async def read(snapshot: Snapshot) -> tuple[History, ...]:
             room = PageRoom.of(limit)
             return await page_of_scopes(
-                names, room, lambda name: self._history(snapshot, name, start.within(name), room), has_more=has_more
+                names, room, lambda name: self._history(snapshot, name, start, room, kinds), start, has_more=has_more
             )
 
         return await self.queries.read_consistently(None, read, options)
 
-    async def _history(self, snapshot: Snapshot, name: str, after: SortKey | None, room: PageRoom) -> History:
-        scope = await snapshot.scope(name)
-        entries = await snapshot.with_pages(partial(earliest_members, scope, snapshot, after, room.members + 1))
+    async def _history(
+        self, snapshot: Snapshot, name: str, start: ScopePosition, room: PageRoom, kinds: ListedKinds
+    ) -> History:
+        scope, after = await snapshot.scope(name), start.within(name)
+        entries = await snapshot.with_pages(partial(earliest_members, scope, snapshot, after, room.members + 1, kinds))
         members: list[TimelineMember] = []
+        taken = 0
         for batch in batches(entries[: room.members]):
             endings = await self._endings(snapshot, scope, batch, room)
             names, reasons = [entry.id for entry in batch], [steps for _, steps in endings]
             fates = await read_fates(snapshot, self.queries.index, names, reasons)
             for entry, ending in zip(batch, endings, strict=True):
-                if room.is_full and members:
+                if room.is_full and taken:
                     break
-                members.append(_timeline_member(entry, ending, fates))
+                taken += 1
                 room.take()
-        is_complete = len(members) == len(entries)
+                member = _timeline_member(entry, ending, fates)
+                is_superseded = member.ended is not None
+                if kinds.has_state(state=member.state, outcome=member.outcome, is_superseded=is_superseded):
+                    members.append(member)
+        is_complete = taken == len(entries)
         return History(
             scope=name,
             members=tuple(members),
             complete=is_complete,
             reasons=() if is_complete else ("limit",),
-            next="" if is_complete else str(ScopePosition(name, sort_key(entries[len(members) - 1]))),
+            next="" if is_complete else str(ScopePosition(name, sort_key(entries[taken - 1]))),
             pairs=dict(scope_parts(name)),
         )
 
@@ -239,12 +259,13 @@ class ScopeQueries:
         after: str = "",
         since: int | None = None,
         limit: int = ALL,
+        kinds: ListedKinds = ALL_KINDS,
         options: ReadOptions = DEFAULT_OPTIONS,
     ) -> tuple[Change, ...]:
         """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-        Only those that took effect at `since` or later. With several shards, one shard follows the other. Raises
-        `InvalidRequest` (`after`, `scope`).
+        Only what took effect at `since` or later, and of that the members of these types. With several shards, one
+        shard follows the other. Raises `InvalidRequest` (`after`, `scope`).
         """
         first = self.positions.parse(after) if after else Position(self.queries.generation, 0, 0)
         keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
@@ -259,11 +280,14 @@ class ScopeQueries:
             async for event, change, time in self._timed_changes(shard, keys[shard], number, limit, options):
                 if since is not None and time is not None and time < since:
                     continue
+                position = self.positions.of(shard, event.oseq, change.offset)
+                listed = of_types(listed_change(position, change, time), kinds)
+                if listed is None:
+                    continue
                 if room.is_full:
                     return tuple(changes)
                 room.take(size=len(event.value))
-                position = self.positions.of(shard, event.oseq, change.offset)
-                changes.append(listed_change(position, change, time))
+                changes.append(listed)
         return tuple(changes)
 
     async def _names_of_any(self, wanted: ValuesByKey) -> list[bytes]:
@@ -455,6 +479,7 @@ def _timeline_member(entry: Entry, ending: tuple[int, Sequence[Step]], fates: Fa
         offset=entry.offset,
         append_time=from_micros(entry.append_time),
         title=body.title if body is not None else "",
+        scope=body.scope if body is not None else (),
         state=fate.state,
         outcome=fate.outcome,
         outcome_text=fate.outcome_text,

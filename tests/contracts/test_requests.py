@@ -14,9 +14,10 @@ from msgspec import Struct
 from stream_car import connect_async
 from stream_car.api.calls import Calls
 from stream_car.api.calls_aio import AsyncCalls
+from stream_car.client.operations import joined
 from tests.support import engines
 from tests.support.background import in_background
-from tests.support.contract import NORMALIZED, RULESET, BlockingCalls, Conversation, converse, request_types
+from tests.support.contract import DOCUMENTS, NORMALIZED, RULESET, BlockingCalls, Conversation, converse, request_types
 from tests.support.either_service import served
 from tests.support.http_service import TOKEN, serving
 
@@ -92,3 +93,49 @@ def test_what_becomes_of_a_record_is_the_same_word_in_every_answer(library: Conv
     audit = json.loads(outcomes["Check: records"])
     assert not audit["holds"]
     assert [(record["name"], record["outcome_text"]) for record in audit["ended"]] == [("gone", "withdrawn 2019-05-01")]
+
+
+def test_a_listing_has_only_the_documents_of_the_states_and_types_that_it_is_for(library: Conversation) -> None:
+    outcomes = library.outcomes
+
+    def listed(name: str) -> list[str]:
+        answers = json.loads(outcomes[name])
+        documents = [item for answer in answers for item in answer.get("members") or () if "GetHistory" in name]
+        documents += [item for answer in answers for item in answer.get("in_force", ())]
+        documents += [item["document"] for answer in answers for item in answer.get("blocked", ())]
+        return [document["id"] for document in documents]
+
+    assert (
+        listed("GetFrontier: in_force frontier of record=gone")
+        == listed("GetHistory: in_force history of record=gone")
+        == []
+    )
+    assert listed("GetFrontier: withdrawn frontier of record=gone") == ["gone@2"]
+    assert set(listed("GetHistory: ended history of record=gone")) == set(listed("GetHistory: history of record=gone"))
+    assert set(listed("GetHistory: in_force history of record=deal")) == set(listed("GetFrontier: record=deal"))
+    every = listed("GetHistory: history of record=deal")
+    assert sorted(
+        listed("GetHistory: in_force history of record=deal") + listed("GetHistory: ended history of record=deal")
+    ) == sorted(every)
+    assert "denial-1" in listed("GetHistory: denials")
+    assert all(name.startswith("denial") for name in listed("GetHistory: denials"))
+    for name in ("GetFrontier: no such type", "GetChanges: no such type of changes"):
+        assert outcomes[name] == "InvalidRequest types"
+    assert outcomes["GetHistory: no such state"] == "InvalidRequest states"
+    changes = json.loads(outcomes["GetChanges: changes of denials"])
+    assert {member["type"] for change in changes for member in change["entered"] + change["left"]} == {"denial"}
+
+
+def test_pages_of_a_listing_of_one_state_have_together_all_of_it() -> None:
+    with engines.engine(ruleset=RULESET) as engine:
+        for published in DOCUMENTS:
+            engine.publish(published)
+        for scope, state in (("topic=tea", "in_force"), ("topic=tea", "ended"), ("record=deal", "revised")):
+            frontiers = list(engine.frontier(scope, states=[state], limit=1))
+            while frontiers[-1].next:
+                frontiers += engine.frontier(scope, states=[state], limit=1, after=frontiers[-1].next)
+            assert joined(frontiers) == engine.frontier(scope, states=[state])
+            histories = list(engine.history(scope, states=[state], limit=1))
+            while histories[-1].next:
+                histories += engine.history(scope, states=[state], limit=1, after=histories[-1].next)
+            assert joined(histories) == engine.history(scope, states=[state])

@@ -299,6 +299,18 @@ REQUESTS: dict[str, r.Request[object]] = {
     "a set for a question": r.Check(ids=("fact-2",), question="healthy tea"),
     "a set, then": r.Check(ids=("claim-1", "denial-1"), question="tea", as_of=AS_OF),
     **{scope: r.GetFrontier(scope=(scope,)) for scope in SCOPES},
+    **{
+        f"{state} {noun} of {scope}": request(scope=(scope,), states=(state,))
+        for scope in ("record=gone", "record=deal", "topic=tea")
+        for state in ("in_force", "ended", "withdrawn", "updated")
+        for noun, request in (("frontier", r.GetFrontier), ("history", r.GetHistory))
+    },
+    "no such type": r.GetFrontier(scope=("topic=tea",), types=("denials",)),
+    "no such state": r.GetHistory(scope=("topic=tea",), states=("endet",)),
+    "no such type of changes": r.GetChanges(types=("denials",)),
+    "denials": r.GetHistory(scope=("topic=tea",), types=("denial",)),
+    "denials in force": r.GetFrontier(scope=("topic=tea",), types=("denial",)),
+    "changes of denials": r.GetChanges(scope=("topic=tea",), types=("denial",)),
     "two pairs": r.GetFrontier(scope=("topic=tea", "place=home")),
     "two values": r.GetFrontier(scope=("topic=tea", "topic=milk")),
     "tea, on a day": r.GetFrontier(scope=("topic=tea",), as_of=AS_OF),
