@@ -59,7 +59,7 @@ def event(event: e.Event) -> RenderableType | None:
             return Text.assemble("= ", words(event.title or event.id, WARN if ended else IN_FORCE), ended, about)
         case e.SnapshotScope(superseded=""):
             members = (Text.assemble("  ", words(f"= {member.id} {member.type}", IN_FORCE)) for member in event.members)
-            return Lines(words(event.scope, "bold"), *members)
+            return Lines(words(f"{event.scope}{' (continued)' if event.continued else ''}", "bold"), *members)
         case e.SnapshotScope():
             return Text.assemble(("- ", BAD), words(event.superseded, VOID), " is superseded by a link")
         case e.Reset():

@@ -118,6 +118,11 @@ class Snapshot:
         self.rounds += 1
         self.lookups += len(missing)
 
+    def forget_pages(self) -> None:
+        """Drop the pages of scopes that were read. They are read again if they are needed."""
+        for key in [key for key in self.values if key[:1] == b"p"]:
+            del self.values[key]
+
     async def yield_control(self) -> None:
         """Let other work run if this question has taken long.
 

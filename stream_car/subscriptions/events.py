@@ -77,11 +77,13 @@ class SnapshotDocument(_Event, frozen=True, kw_only=True, tag="snapshot-document
 class SnapshotScope(_Event, frozen=True, kw_only=True, tag="snapshot-scope"):
     """The members that are in force in a scope. `superseded` is a document that a link supersedes.
 
-    `pairs` are the keys and values of the scope.
+    `pairs` are the keys and values of the scope. A scope of very many members comes in several events. Those that are
+    `continued` have further members as of their own `seq`; changes of the scope may come between them.
     """
 
     scope: str
     seq: int
+    continued: bool = False
     members: tuple[ChangedMember, ...] = ()
     superseded: str = ""
     pairs: Mapping[str, str] = {}

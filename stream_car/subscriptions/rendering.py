@@ -8,6 +8,7 @@ In this package `state` is a `queries.snapshot.Snapshot`; "snapshot" alone is th
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -17,13 +18,13 @@ from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.scope_names import LINK, keys_of, record_scope, scope_parts
 from stream_car.core.stored import Entry, Scope, SortKey, StoredDocument
-from stream_car.core.timeline import all_members, page_entries_between, page_of, size
+from stream_car.core.timeline import all_members, page_entries_between, page_of, size, sort_key
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import DocumentStatus, Step
 from stream_car.queries.changes import Positions, listed_cause, listed_change, listed_entry, time_of
 from stream_car.queries.outcomes import Fate, Fates, reasons_of
-from stream_car.queries.scope_members import active_members
+from stream_car.queries.scope_members import latest_members
 from stream_car.queries.scope_values import has_parts
 from stream_car.queries.shards import Shards
 from stream_car.queries.snapshot import Snapshot
@@ -71,21 +72,43 @@ class Renderer:
             listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, time)
             yield Notice(ScopeChange(change=listed), offset=change.offset)
 
-    async def scope_state(self, state: Snapshot, scope: Scope) -> list[Notice]:
-        """The members that a scope does not void; nothing if none of them is selected."""
+    async def scope_state(
+        self, state: Snapshot, scope: Scope, after: SortKey | None, limit: int
+    ) -> tuple[SnapshotScope | None, SortKey | None]:
+        """The next members that a scope does not void, and the member to continue after if there are more.
+
+        There are at most `limit`. There is no event if no more are in force, or no member of the scope is selected.
+        """
         if not has_parts(scope.name, self.matcher.values):
-            return []
+            return None, None
         if keys_of(scope.name) == LINK:
             [(_, target)] = scope_parts(scope.name)
             if not size(scope) or not self.matcher.matches_any([(target, "")]):
-                return []
-            return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, superseded=target, pairs={LINK: target}))]
-        entries = await state.with_pages(lambda: active_members(scope, state))
-        if not entries or not self.matcher.matches_any((entry.id, entry.type) for entry in entries):
-            return []
-        members = tuple(map(listed_entry, entries))
-        pairs = dict(scope_parts(scope.name))
-        return [Notice(SnapshotScope(scope=scope.name, seq=scope.seq, members=members, pairs=pairs))]
+                return None, None
+            return SnapshotScope(scope=scope.name, seq=scope.seq, superseded=target, pairs={LINK: target}), None
+        if after is None and not await self._selects_scope(state, scope, limit):
+            return None, None
+        members, rest = await _next_members(state, scope, after, limit)
+        if not members:
+            return None, None
+        event = SnapshotScope(
+            scope=scope.name,
+            seq=scope.seq,
+            continued=after is not None,
+            members=tuple(map(listed_entry, members)),
+            pairs=dict(scope_parts(scope.name)),
+        )
+        return event, rest
+
+    async def _selects_scope(self, state: Snapshot, scope: Scope, limit: int) -> bool:
+        """Whether a member that the scope does not void is selected. Keeps at most `limit` members in memory."""
+        rest: SortKey | None = None
+        while True:
+            members, rest = await _next_members(state, scope, rest, limit)
+            if self.matcher.matches_any((entry.id, entry.type) for entry in members):
+                return True
+            if rest is None:
+                return False
 
     # Documents
 
@@ -215,6 +238,22 @@ class Renderer:
 def runs_of(change: FrontierChange, position: str) -> tuple[Expansion, ...]:
     """The runs to emit after the documents that a change names one by one."""
     return tuple(Expansion(change, run, position) for run in (*change.left_runs, *change.entered_runs))
+
+
+async def _next_members(
+    state: Snapshot, scope: Scope, after: SortKey | None, limit: int
+) -> tuple[list[Entry], SortKey | None]:
+    """The next members before `after` that a scope does not void, latest first, and where to go on if there are more.
+
+    Looks at `limit` members at a time, and returns those of the first time that has any.
+    """
+    while True:
+        state.forget_pages()
+        latest = await state.with_pages(partial(latest_members, scope, state, after, limit + 1))
+        after = sort_key(latest[limit - 1][0]) if len(latest) > limit else None
+        members = [entry for entry, does_hold in latest[:limit] if does_hold]
+        if members or after is None:
+            return members, after
 
 
 async def editions_of(state: Snapshot, name: str) -> list[str]:

@@ -6,7 +6,8 @@ the subscription's own cursor when the subscriber wants more, so a slow subscrib
 is one number per shard that emits changes. Scope changes are emitted once each, in the order of their shard. Document
 changes report what holds now; they may repeat, and the last one is right.
 Cost: a step reads at most `EVENTS_AT_ONCE` events per shard or `ITEMS_AT_ONCE` items: a few milliseconds or less.
-Only a small snapshot is read in one step, up to `FEW_MAX` items.
+Only a small snapshot is read in one step, up to `FEW_MAX` items. Of scopes, a step reads at most `MEMBERS_AT_ONCE`
+members: one with more is emitted in several events, between which its changes are emitted.
 
 A snapshot is read page by page, in the order of keys. A page is as of some number `up_to` of each shard. First the
 changes up to these numbers are emitted for the keys that earlier pages have passed, then the page. Shards may move
@@ -41,7 +42,7 @@ from stream_car.core.changes import FrontierChange
 from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
-from stream_car.core.stored import Scope
+from stream_car.core.stored import Scope, SortKey
 from stream_car.core.timeline import scope_key, size
 from stream_car.ports import AnchorIndex, ChangeLogReader, Emission, KeyListing, MarkedLog
 from stream_car.processing.fold import CHANGES
@@ -58,6 +59,7 @@ from stream_car.subscriptions.selection import SelectionMatcher, normalize
 EVENTS_AT_ONCE = 32
 ITEMS_AT_ONCE = 32
 COMBINATIONS_MAX = 100  # of a value for each key, that are looked up in the index one by one
+MEMBERS_AT_ONCE = 1000  # of scopes
 FEW_MAX = 1000  # a snapshot of fewer items is read as one page, if they can be listed without reading all
 
 Numbers = tuple[int, ...]
@@ -99,11 +101,23 @@ class Phase(Enum):
 
 
 class _Page(Struct, frozen=True):
-    """Items of a snapshot as of `up_to`. `boundary` is the last key of the page; `None` if it is the last page."""
+    """Items of a snapshot as of `up_to`. `boundary` is the last key of the page; `None` if it is the last page.
+
+    `member`: the last member on the page, if the scope at `boundary` has more.
+    """
 
     notices: list[Notice]
     up_to: Numbers
     boundary: bytes | None
+    member: SortKey | None = None
+
+
+class _Items(Struct, frozen=True):
+    """What was rendered of some keys. If there was no room for all, `boundary` and `member` are as in `_Page`."""
+
+    notices: list[Notice]
+    boundary: bytes | None = None
+    member: SortKey | None = None
 
 
 class _Progress(Struct, frozen=True):
@@ -111,6 +125,7 @@ class _Progress(Struct, frozen=True):
 
     `cursor`: for each shard, the last change that counts as emitted.
     `boundary`: the last key that the snapshot has emitted, or `b""`; `None` outside of a snapshot.
+    `member`: the last member that it has emitted of the scope at `boundary`, if that has more.
     `runs`: runs of the last change that are still to be emitted.
     `page`: a page that was read and not emitted yet.
     `last_lookup`: whatever is emitted next must be looked up after the lookup of this number.
@@ -119,6 +134,7 @@ class _Progress(Struct, frozen=True):
     cursor: Numbers
     is_new: bool  # the snapshot has not begun
     boundary: bytes | None = None
+    member: SortKey | None = None
     runs: tuple[Expansion, ...] = ()
     page: _Page | None = None
     last_lookup: int = 0
@@ -206,7 +222,7 @@ class SubscriptionReader:
         notices = self._without_cursors(await self._changes(readable))
         if self._progress.runs or self._progress.cursor != page.up_to:  # emitting the page now would skip changes
             return notices
-        self._progress = replace(self._progress, boundary=page.boundary, page=None)
+        self._progress = replace(self._progress, boundary=page.boundary, member=page.member, page=None)
         notices += page.notices
         if page.boundary is None:
             notices.append(Notice(SnapshotEnd(generation=self.generation), self.cursor))
@@ -348,10 +364,12 @@ class SubscriptionReader:
 
     async def _read_page(self) -> None:
         """Read the next page of the snapshot. Raises `ShardMoved` if it must be read again."""
-        boundary, lookups = self._progress.boundary, self._lookups
+        boundary, member, lookups = self._progress.boundary, self._progress.member, self._lookups
         assert boundary is not None
         async with lookups.lock:
             page = None if boundary else await self._small_snapshot()
+            if member is not None:
+                page = await self._rest_of_scope(boundary, member)
             page = page or await self._next_page(boundary)
             self._progress = replace(self._progress, page=page, last_lookup=lookups.number)
 
@@ -365,8 +383,16 @@ class SubscriptionReader:
         state = self._state()
         await state.load(keys)
         await self._require_all_listed(state, keys, list_keys)
-        notices = await self._items(state, keys)
-        return _Page(notices, await self._up_to(state), keys[-1] if len(keys) == self._items_max else None)
+        items = await self._items(state, keys)
+        last = keys[-1] if len(keys) == self._items_max else None
+        return _Page(items.notices, await self._up_to(state), items.boundary or last, items.member)
+
+    async def _rest_of_scope(self, key: bytes, member: SortKey) -> _Page:
+        """The next members of a scope, after those that were emitted."""
+        state = self._state()
+        await state.load([key])
+        items = await self._items(state, [key], member)
+        return _Page(items.notices, await self._up_to(state), key, items.member)
 
     async def _small_snapshot(self) -> _Page | None:
         """The whole snapshot as one page, if the selection leads to few items without reading all; else `None`."""
@@ -401,11 +427,11 @@ class SubscriptionReader:
         if sum(size(scope) for scope in scopes) >= FEW_MAX:
             return None
         if selection.view == "scope":
-            notices = await self._items(state, keys)
+            items = await self._items(state, keys)
         else:
             ids = {entry.id for scope in scopes for entry in await members_of(state, scope)}
-            notices = await self._renderer.snapshot_items(state, sorted(ids))
-        return _Page(notices, await self._up_to(state), None)
+            items = _Items(await self._renderer.snapshot_items(state, sorted(ids)))
+        return _Page(items.notices, await self._up_to(state), items.boundary, items.member)
 
     async def _require_all_listed(
         self, state: Snapshot, keys: Sequence[bytes], list_keys: Callable[[], Awaitable[Sequence[bytes]]]
@@ -425,8 +451,17 @@ class SubscriptionReader:
             raise ShardMoved("The state is older than the changes already emitted. Try again.")
         return up_to
 
-    async def _items(self, state: Snapshot, keys: Sequence[bytes]) -> list[Notice]:
+    async def _items(self, state: Snapshot, keys: Sequence[bytes], member: SortKey | None = None) -> _Items:
+        """Render these keys, the first one after a member of its scope, until there is no room for more members."""
         if self.selection.view != "scope":
-            return await self._renderer.snapshot_items(state, [key[2:].decode() for key in keys])
-        scopes = [scope for key in keys if isinstance(scope := state.values[key], Scope)]
-        return [notice for scope in scopes for notice in await self._renderer.scope_state(state, scope)]
+            return _Items(await self._renderer.snapshot_items(state, [key[2:].decode() for key in keys]))
+        room, notices = MEMBERS_AT_ONCE, list[Notice]()
+        for key in keys:
+            scope, after, member = state.values[key], member, None
+            if isinstance(scope, Scope):
+                event, member = await self._renderer.scope_state(state, scope, after, room)
+                notices += [Notice(event)] if event is not None else []
+                room -= len(event.members) if event is not None else 0
+            if member is not None or room <= 0:
+                return _Items(notices, key, member)
+        return _Items(notices)

@@ -53,6 +53,10 @@ def test_the_contract_sends_every_type_of_request(library: Conversation) -> None
     assert library.types == request_types()
 
 
+def test_the_contract_has_a_scope_that_comes_in_several_events(library: Conversation) -> None:
+    assert '"continued":true' in library.outcomes["Subscribe: scope snapshot"]
+
+
 @pytest.mark.parametrize("back_end", [synchronous_client, asynchronous_client])
 def test_every_request_has_the_answer_of_the_library(
     back_end: Callable[[], AbstractContextManager[Calls]], library: Conversation

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
+from unittest.mock import patch
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +31,7 @@ from stream_car.lockfiles.dependencies import DependencyFile
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
 from stream_car.queries.read_options import MinRevision
+from stream_car.subscriptions import subscription
 from stream_car.subscriptions.events import (
     DocumentChange,
     Event,
@@ -373,7 +375,7 @@ def _send_what_follows(conversation: Conversation) -> None:
 def _subscribe(calls: Calls, start: str) -> Iterator[tuple[str, Sequence[Event]]]:
     """Yield the snapshot of everything in both views, and the changes of one scope, which one shard has, in both."""
     for view in VIEWS:
-        with calls.subscribe(view=view) as events:
+        with patch.object(subscription, "MEMBERS_AT_ONCE", 1), calls.subscribe(view=view) as events:
             yield f"{view} snapshot", _up_to(events, lambda event: isinstance(event, SnapshotEnd))
         with calls.subscribe(view=view, scope="subject=kettle", after=start, include=["attributes"]) as events:
             yield f"{view} changes", _up_to(events, _is_last)

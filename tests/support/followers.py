@@ -49,9 +49,12 @@ class Follower:
             else:
                 self.documents.pop(event.id, None)
         elif isinstance(event, SnapshotScope):
-            assert event.scope not in self.scopes
+            assert event.continued == (event.scope in self.scopes), "only a further part of a scope is continued"
+            assert self.seqs.get(event.scope, event.seq) == event.seq, "a change was left out between two parts"
+            assert len(event.members) <= subscription.MEMBERS_AT_ONCE
             self.seqs[event.scope] = event.seq
-            self.scopes[event.scope] = {(member.id, member.revision) for member in event.members}
+            members = self.scopes.setdefault(event.scope, set())
+            members.update((member.id, member.revision) for member in event.members)
             if event.superseded:
                 self.superseded_by_link.add(event.superseded)
         elif isinstance(event, ScopeChange):
@@ -127,6 +130,7 @@ def take_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscription, "EVENTS_AT_ONCE", 3)
     monkeypatch.setattr(subscription, "ITEMS_AT_ONCE", 2)
     monkeypatch.setattr(subscription, "FEW_MAX", 6)
+    monkeypatch.setattr(subscription, "MEMBERS_AT_ONCE", 2)
 
 
 def use_small_pages(monkeypatch: pytest.MonkeyPatch) -> None:

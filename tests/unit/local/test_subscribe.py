@@ -1,5 +1,6 @@
 """`engine.subscribe`: an iteration ends at the last change, and the next one continues after it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from stream_car import (
     Event,
     InvalidRequest,
     Reset,
+    Retraction,
     ScopeChange,
     SnapshotBegin,
     SnapshotDocument,
@@ -18,6 +20,7 @@ from stream_car import (
 )
 from stream_car.core.revisions import SKEW
 from stream_car.local.backup import copy
+from stream_car.subscriptions import subscription
 from tests.support.engines import DAY, OTHER_RULESET, StoppedClock, document, engine
 
 CLAIM = document("claim", topic="tea")
@@ -123,6 +126,55 @@ def test_the_scope_view_has_each_change_once() -> None:
         [event] = subscription
         assert isinstance(event, ScopeChange)
         assert event.change == car.changes("topic=tea")[-1]
+
+
+def parts_of(events: Iterable[Event]) -> list[SnapshotScope]:
+    return [event for event in events if isinstance(event, SnapshotScope)]
+
+
+def test_a_scope_of_very_many_members_comes_in_parts_of_at_most_a_thousand() -> None:
+    with engine() as car:
+        car.publish(document(f"m{n}", order=n, topic="tea") for n in range(1100))
+        parts = parts_of(car.subscribe(view="scope", scope="topic=tea"))
+
+    assert [(len(part.members), part.continued) for part in parts] == [(1000, False), (100, True)]
+    assert [member.id for part in parts for member in part.members] == [f"m{n}" for n in reversed(range(1100))]
+
+
+def test_a_scope_comes_whole_if_only_the_member_of_its_last_part_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription, "MEMBERS_AT_ONCE", 2)
+    with engine() as car:
+        car.publish(document(f"m{n}", at=n, topic="tea") for n in range(5))
+        parts = parts_of(car.subscribe(view="scope", ids=["m0"]))
+        others = parts_of(car.subscribe(view="scope", ids=["m9"]))
+
+    assert [len(part.members) for part in parts] == [2, 2, 1]
+    assert others == []
+
+
+def test_whoever_adds_parts_and_applies_changes_between_them_has_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription, "MEMBERS_AT_ONCE", 2)
+    kept: set[str] = set()
+    kinds_received: list[type[Event]] = []
+    with engine() as car:
+        car.publish(document(f"m{n}", "fact", at=n, subject="tea", place=str(n)) for n in range(10, 20))
+        feed = car.subscribe(view="scope", scope="subject=tea")
+        for event in feed:
+            kinds_received.append(type(event))
+            if isinstance(event, SnapshotScope):
+                kept |= {member.id for member in event.members}
+                if len(kept) == 4:
+                    car.publish(
+                        [document("late", "fact", at=30, subject="tea"), document("early", "fact", subject="tea")]
+                    )
+                    car.publish([Retraction(id="m19"), Retraction(id="m10")])
+            elif isinstance(event, ScopeChange):
+                kept -= {member.id for member in event.change.left}
+                kept |= {member.id for member in event.change.entered}
+        expected = {held.id for frontier in car.frontier("subject=tea") for held in frontier.in_force}
+
+    assert kept == expected == {"late", "early", *(f"m{n}" for n in range(11, 19))}
+    assert kinds_received.index(ScopeChange) < len(kinds_received) - 1 - kinds_received[::-1].index(SnapshotScope)
 
 
 def test_a_document_that_becomes_due_is_a_change() -> None:
