@@ -104,10 +104,10 @@ def test_a_listing_has_only_the_documents_of_the_states_and_types_that_it_is_for
 
     def listed(name: str) -> list[str]:
         answers = json.loads(outcomes[name])
-        documents = [item for answer in answers for item in answer.get("members") or () if "GetHistory" in name]
-        documents += [item for answer in answers for item in answer.get("in_force", ())]
-        documents += [item["document"] for answer in answers for item in answer.get("blocked", ())]
-        return [document["id"] for document in documents]
+        if "GetHistory" in name:
+            return [member["id"] for answer in answers for member in answer["members"]]
+        blocked = [item["document"]["id"] for answer in answers for item in answer["blocked"]]
+        return blocked + [document["id"] for answer in answers for document in answer["in_force"]]
 
     assert (
         listed("GetFrontier: in_force frontier of record=gone")
