@@ -7,7 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 
-from msgspec.structs import replace
 from rich import box
 from rich.console import Group as Lines, RenderableType
 from rich.rule import Rule
@@ -22,12 +21,11 @@ from stream_car.cli.console import emit, out, words
 from stream_car.cli.options import Session, command
 from stream_car.cli.widgets import FAINT
 from stream_car.demo import DemoQuestion, feed, questions
-from stream_car.queries.answers import Answer, ChangeCause, Evidence
+from stream_car.queries.answers import Answer, Evidence
 
 K = 3
 WIDE = 100  # characters; a narrower terminal shows the two answers one below the other
 SHOWN_MAX = 12  # changes
-TITLE_MAX = 40
 SHOWN = {  # documents that show the most: chains, links, late arrivals, and what no similarity can tell
     "plessy-1896", "label-vioxx-1999", "CVE-2024-3094", "facebook-down-2021", "CVE-2021-44228", "log4j-2.15.0",
     "CVE-2021-45046", "log4j-2.17.0", "roe-1973", "kazakhstan-capital-2019", "exmp-approved", "chevron-1984",
@@ -71,7 +69,7 @@ def _perform(calls: Calls) -> None:
     endings = {(member.id, change.cause.id): (member, change.cause) for change in changes for member in change.left}
     shown = [ending for ending in endings.values() if ending[0].id in SHOWN][:SHOWN_MAX]
     for member, cause in shown:
-        console.print(render_changes.left_line(member, _shorten(cause)), no_wrap=True, overflow="ellipsis")
+        console.print(render_changes.left_line(member, cause), no_wrap=True, overflow="ellipsis")
     console.print(Text(f"... and {len(endings) - len(shown)} more", FAINT))
     console.print(Rule("2. The same questions, asked twice", align="left", style="cyan"))
     for question in questions():
@@ -82,12 +80,6 @@ def _perform(calls: Calls) -> None:
     program = Path(sys.argv[0])
     if program.name == "stream-car" and shutil.which("stream-car") is None:
         console.print(f"This command is {program}. To call it by its name: . {program.parent}/activate")
-
-
-def _shorten(cause: ChangeCause) -> ChangeCause:
-    """Return the cause with a title that leaves room for the rule."""
-    title = cause.title if len(cause.title) <= TITLE_MAX else f"{cause.title[: TITLE_MAX - 1].rstrip()}…"
-    return replace(cause, title=title)
 
 
 def _scene(question: DemoQuestion, relevant: tuple[Evidence, ...], answer: Answer, width: int) -> RenderableType:

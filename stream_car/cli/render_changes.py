@@ -10,8 +10,7 @@ from rich.text import Text
 
 from stream_car.cli.console import words
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day, indented, status_text
-from stream_car.core.changes import Member
-from stream_car.core.rule_pack import PUBLISHED, REVISED
+from stream_car.core.rule_pack import PUBLISHED, REPLACED, REVISED
 from stream_car.core.scope_names import AMENDED, LINK, keys_of
 from stream_car.queries import answers as a
 from stream_car.subscriptions import events as e
@@ -58,8 +57,8 @@ def event(event: e.Event) -> RenderableType | None:
             ended = words(f" is {event.outcome_text}", BAD) if event.outcome else ""
             return Text.assemble("= ", words(event.title or event.id, WARN if ended else IN_FORCE), ended, about)
         case e.SnapshotScope(superseded=""):
-            members = (Text.assemble("  ", words(f"= {member.id} {member.type}", IN_FORCE)) for member in event.members)
-            return Lines(words(f"{event.scope}{' (continued)' if event.continued else ''}", "bold"), *members)
+            head = words(f"{event.scope}{' (continued)' if event.continued else ''}", "bold")
+            return Lines(head, *map(_member_line, event.members))
         case e.SnapshotScope():
             return Text.assemble(("- ", BAD), words(event.superseded, VOID), " is superseded by a link")
         case e.Reset():
@@ -120,14 +119,32 @@ def change_lines(change: a.Change) -> Iterator[Text]:
         yield _line("+ ", IN_FORCE, f"{run.count} × {run.type} {_are(run)} in force here{_because(cause, run.rule)}")
 
 
-def left_line(member: a.ChangedMember | Member, cause: a.ChangeCause) -> Text:
-    """Draw `- CVE-... advisory is superseded, because of TITLE (RULE)`."""
+def _member_line(member: a.ChangedMember) -> Text:
+    """Draw a member that is in force in a scope: `  = CVE-... advisory: open`."""
+    state = member.outcome_text or member.state_text
+    return Text.assemble(
+        "  ",
+        words(f"= {member.id} {member.type}", WARN if member.outcome else IN_FORCE),
+        words(f": {state}" if state else ""),
+    )
+
+
+def left_line(member: a.ChangedMember, cause: a.ChangeCause) -> Text:
+    """Draw `- CVE-... advisory is fixed in 2.0.0, because of TITLE (RULE)`."""
+    if member.outcome == REVISED:
+        text = words(f"{member.id} {member.type}", FAINT)
+        return Text.assemble(("~ ", FAINT), text, words(f" was {member.outcome_text}"))
     if member.why == "link":
         by = ": it says so itself" if member.id == cause.id else f": {_named(cause)} names it in `supersedes`"
+    elif member.id == cause.id:
+        by = ""
     else:
-        by = "" if member.id == cause.id else _because(cause, member.rule)
+        is_named = bool(cause.title) and cause.title in member.outcome_text
+        by = (f" ({member.rule})" if member.rule else "") if is_named else _because(cause, member.rule)
+    is_replaced = member.outcome in ("", REPLACED)  # which says no more than the cause does
+    ended = ENDINGS[member.why] if is_replaced else f"is {member.outcome_text}"
     text = words(f"{member.id} {member.type}".strip(), VOID)
-    return Text.assemble(("- ", BAD), text, words(f" {ENDINGS[member.why]}{by}"))
+    return Text.assemble(("- ", BAD), text, words(f" {ended}{by}"))
 
 
 def document_change(change: e.DocumentChange) -> Text:
@@ -173,7 +190,9 @@ def _entered(member: a.ChangedMember, cause: a.ChangeCause, keys: str) -> str:
         return "amends it by name"
     if keys != LINK:
         is_amending = member.rule and member.id == cause.id
-        return f"is in force here, and amends what is here ({member.rule})" if is_amending else "is in force here"
+        state = member.outcome_text or member.state_text
+        here = f"is in force here: {state}" if state else "is in force here"
+        return f"{here}, and amends what is here ({member.rule})" if is_amending else here
     ended = "retracted" if cause.kind == "retracted" else "corrected"
     if member.id == cause.id:
         return f"is not superseded by a link any more: it was {ended}, and only it said so"

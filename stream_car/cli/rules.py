@@ -215,7 +215,8 @@ def _draw_report(report: Report, rejected: Counter[str]) -> Iterator[Text]:
         subject = counted(len(report.unscoped), "document is", "documents are")
         yield words(f"{subject} in no scope, for example {report.unscoped[0]}", WARN)
     for kind, key, count in report.missing_keys:
-        yield words(f"{counted(count, kind)} without the key {key}", WARN)
+        subject = counted(count, f"document of type {kind}", f"documents of type {kind}")
+        yield words(f"{subject} without the key {key}", WARN)
     for code, count in rejected.most_common():
         yield words(f"{counted(count, 'document of the sample', 'documents of the sample')} rejected ({code})", BAD)
 

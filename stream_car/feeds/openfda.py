@@ -14,13 +14,31 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from stream_car.errors import InvalidDocument
-from stream_car.feeds.editions import EMPTY_STATE, Conversion, FeedState, add_edition, digest_of, next_edition
+from stream_car.feeds.editions import (
+    EMPTY_STATE,
+    Conversion,
+    FeedState,
+    add_edition,
+    digest_of,
+    material_digest,
+    next_edition,
+)
 from stream_car.feeds.fields import decode_fields, make_document, other_fields, parse_object, require_date
 
 DAY = 86_400_000_000  # microseconds
 EDITIONS_PER_DAY = 1000
 LABEL_CONVERTED = ("set_id", "id", "version", "effective_time", "openfda", "indications_and_usage", "boxed_warning")
 RECALL_CONVERTED = ("recall_number", "product_description", "reason_for_recall", "recall_initiation_date", "openfda")
+LABEL_MATERIAL = (
+    "indications_and_usage",
+    "boxed_warning",
+    "contraindications",
+    "warnings",
+    "warnings_and_cautions",
+    "dosage_and_administration",
+    "drug_interactions",
+)
+RECALL_MATERIAL = ("classification", "status", "code_info")
 _NDC = re.compile(r"\bNDC\b[^0-9]{0,12}([0-9]{4,5}-[0-9]{3,4}(?:-[0-9]{1,2})?)", re.IGNORECASE)
 _PACKAGE_NDC = re.compile(r"(?<![0-9-])([0-9]{4,5}-[0-9]{3,4}-[0-9]{1,2})(?![0-9-])")
 _DATE = re.compile(r"([0-9]{4})-?([0-9]{2})-?([0-9]{2})\Z")
@@ -85,14 +103,19 @@ def _convert_label(state: FeedState, tree: dict[str, object], label: Label) -> C
         return Conversion(known=1)
     codes = label.openfda
     names = (*codes.brand_name, *codes.generic_name)
+    scope = {"drug": names, "ndc": (*codes.product_ndc, *codes.package_ndc), "application": codes.application_number}
     document = make_document(
         {"record": (name,)},
-        {"drug": names, "ndc": (*codes.product_ndc, *codes.package_ndc), "application": codes.application_number},
+        scope,
         id=f"{name}@{label.version}" + (f".seen{new.nth + 1}" if new.nth else ""),
         type="drug_label",
         time=new.edition.time,
         order=new.edition.order,
-        attributes={**other_fields(tree, LABEL_CONVERTED), "openfda": tree.get("openfda", {})},
+        attributes={
+            **other_fields(tree, LABEL_CONVERTED),
+            "openfda": tree.get("openfda", {}),
+            "material": _material(tree, LABEL_MATERIAL, scope),
+        },
         title=f"{(codes.brand_name or codes.generic_name or [name])[0]}: drug label",
         text=(f"{', '.join(names)}.", *label.boxed_warning, *label.indications_and_usage),
         source=", ".join(["openFDA", *codes.manufacturer_name]),
@@ -112,19 +135,32 @@ def _convert_recall(state: FeedState, tree: dict[str, object], recall: Recall) -
     if new is None:
         return Conversion(known=1)
     status = f"Status: {recall.status}." if recall.status else ""
+    scope = _recalled_scope(recall)
     document = make_document(
         {"record": (name,)},
-        _recalled_scope(recall),
+        scope,
         id=f"{name}@{_with_dashes(date)}" + (f".{new.nth + 1}" if new.nth else ""),
         type="drug_recall",
         time=new.edition.time,
         order=new.edition.order,
-        attributes=other_fields(tree, RECALL_CONVERTED),
+        attributes={**other_fields(tree, RECALL_CONVERTED), "material": _material(tree, RECALL_MATERIAL, scope)},
         title=f"Recall {name} ({recall.classification or recall.status}): {recall.product_description}",
         text=(recall.product_description, recall.reason_for_recall, status),
         source=f"openFDA, {recall.recalling_firm}" if recall.recalling_firm else "openFDA",
     )
     return Conversion(documents=(document,), states={name: add_edition(before, new.edition)})
+
+
+def _material(tree: Mapping[str, object], fields: Sequence[str], scope: Mapping[str, Sequence[str]]) -> str:
+    """Return the digest of these fields and of the products; spaces, and the case and order of names, do not count."""
+    products = {key: sorted({" ".join(value.casefold().split()) for value in values}) for key, values in scope.items()}
+    return material_digest([products, [_without_extra_spaces(tree.get(field)) for field in fields]])
+
+
+def _without_extra_spaces(value: object) -> object:
+    if isinstance(value, list):
+        return [_without_extra_spaces(item) for item in value]
+    return " ".join(value.split()) if isinstance(value, str) else value
 
 
 def _recalled_scope(recall: Recall) -> Mapping[str, Sequence[str]]:

@@ -371,7 +371,8 @@ class ChangedMember(Struct, frozen=True, kw_only=True):
     """A document revision that entered or left a frontier, and the rule (or `link`) that moved it.
 
     `revision` is 0 and `time` is `None` for the target of a link, of which only the id is known. `rule` of a
-    document that entered may name the rule by which it amends another member.
+    document that entered may name the rule by which it amends another member. `state` is what the document says of its
+    record, and `outcome` what became of it by this change; one that entered with an outcome says that its record ended.
     """
 
     id: str
@@ -381,6 +382,11 @@ class ChangedMember(Struct, frozen=True, kw_only=True):
     order: int = 0
     why: Literal["holds", "voided", "retracted", "corrected", "moved", "link"] = "holds"
     rule: str = ""
+    state: str = ""
+    state_text: str = ""
+    state_since: datetime | None = None
+    outcome: str = ""
+    outcome_text: str = ""
 
 
 class ChangedRun(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,10 @@
-"""Frontier changes as answers and events show them, and their place among all changes."""
+"""Frontier changes as answers and events show them, and their place among all changes.
+
+Promise: the outcome of a member is that of the change alone, however late it is read: what became of it since then does
+not count. The bodies that tell it are those of today.
+"""
+
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -6,15 +12,18 @@ from msgspec.structs import replace
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.documents import Precedence
+from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.errors import InvalidRequest
 from stream_car.ports import MarkedLog
-from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun
+from stream_car.queries.answers import Change, ChangeCause, ChangedMember, ChangedRun, Step
 from stream_car.queries.listed_kinds import ListedKinds
+from stream_car.queries.outcomes import Fate, Fates
 from stream_car.queries.snapshot import Snapshot
 
 DIGITS_MAX = 16
+VOIDED = ("voided", "link")  # why a member left a frontier because of another document
 
 
 class Position(Struct, frozen=True):
@@ -88,23 +97,37 @@ async def time_of(change: FrontierChange, snapshot: Snapshot) -> int | None:
     return stored.time if is_new and stored.type else stored.entry.append_time
 
 
-def listed_change(position: Position, change: FrontierChange, time: int | None = None) -> Change:
-    """Return a change as it is listed; `time` is when it took effect."""
+def decisive_documents(ruleset: Ruleset, changes: Iterable[FrontierChange]) -> list[str]:
+    """Return the ids of the documents whose bodies tell the states and outcomes of the members of these changes."""
+    return list(dict.fromkeys(name for change in changes for name in _decisive(ruleset, change)))
+
+
+def _decisive(ruleset: Ruleset, change: FrontierChange) -> Iterator[str]:
+    for member in (*change.left, *change.entered):
+        rule = ruleset.rules.get(member.rule) if member.why in VOIDED else None
+        if member.type in ruleset.states or (rule is not None and rule.material):
+            yield member.id
+        if member.why in VOIDED:
+            yield change.cause.id
+
+
+def listed_change(position: Position, change: FrontierChange, fates: Fates, time: int | None = None) -> Change:
+    """Return a change as it is listed; `time` is when it took effect. `fates` has the `decisive_documents`."""
     return Change(
         position=str(position),
         scope=change.scope,
         seq=change.seq,
         cause=listed_cause(change.cause, time),
         offset=change.offset,
-        entered=tuple(map(listed_member, change.entered)),
-        left=tuple(map(listed_member, change.left)),
+        entered=tuple(_listed_member(member, change, fates) for member in change.entered),
+        left=tuple(_listed_member(member, change, fates) for member in change.left),
         entered_runs=tuple(map(_listed_run, change.entered_runs)),
         left_runs=tuple(map(_listed_run, change.left_runs)),
         pairs=dict(scope_parts(change.scope)),
     )
 
 
-def of_types(change: Change, kinds: ListedKinds) -> Change | None:
+def of_types(change: FrontierChange, kinds: ListedKinds) -> FrontierChange | None:
     """Return a change with only the members of these types; `None` if it has none."""
     if not kinds.types:
         return change
@@ -131,8 +154,9 @@ def listed_cause(cause: Cause, time: int | None = None) -> ChangeCause:
     )
 
 
-def listed_member(member: Member) -> ChangedMember:
+def _listed_member(member: Member, change: FrontierChange, fates: Fates) -> ChangedMember:
     """Return a member of a change as it is listed."""
+    fate = _fate(member, change, fates)
     return ChangedMember(
         id=member.id,
         revision=member.revision,
@@ -141,13 +165,37 @@ def listed_member(member: Member) -> ChangedMember:
         order=member.order,
         why=member.why,
         rule=member.rule,
+        state=fate.state,
+        state_text=fate.state_text,
+        state_since=fate.state_since,
+        outcome=fate.outcome,
+        outcome_text=fate.outcome_text,
     )
 
 
-def listed_entry(entry: Entry) -> ChangedMember:
+def _fate(member: Member, change: FrontierChange, fates: Fates) -> Fate:
+    """Return what a member says of its record, and what became of it by this change."""
+    if member.why in VOIDED:
+        fate = fates.of(member.id, member.type, [Step(id=change.cause.id, rule=member.rule, scope=change.scope)])
+        return fate if member.id != change.cause.id else replace(fate, outcome_text=fate.outcome)  # it says so itself
+    fate = fates.of(member.id, member.type)
+    return fate if member.why == "holds" else replace(fate, outcome="", outcome_text="")
+
+
+def listed_entry(entry: Entry, fates: Fates) -> ChangedMember:
     """Return a member that is in force in a scope as a snapshot lists it."""
+    fate = fates.of(entry.id, entry.type)
     return ChangedMember(
-        id=entry.id, revision=entry.revision, type=entry.type, time=from_micros(entry.time), order=entry.order
+        id=entry.id,
+        revision=entry.revision,
+        type=entry.type,
+        time=from_micros(entry.time),
+        order=entry.order,
+        state=fate.state,
+        state_text=fate.state_text,
+        state_since=fate.state_since,
+        outcome=fate.outcome,
+        outcome_text=fate.outcome_text,
     )
 
 

@@ -40,7 +40,7 @@ from stream_car.queries.answers import (
     text_or_base64,
 )
 from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
-from stream_car.queries.changes import Position, Positions, listed_change, of_types, time_of
+from stream_car.queries.changes import Position, Positions, decisive_documents, listed_change, of_types, time_of
 from stream_car.queries.listed_kinds import ALL_KINDS, ListedKinds
 from stream_car.queries.originals import look_up
 from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
@@ -273,22 +273,30 @@ class ScopeQueries:
             keys = {}
             for name in await self._names_of_any(values_by_key(scope)):
                 keys.setdefault(self.partitions.of_scope(name), []).append(name)
-        changes: list[Change] = []
+        changes: list[tuple[Position, FrontierChange, int | None]] = []
         room = PageRoom.of(limit)
         for shard in sorted(shard for shard in keys if shard >= first.shard):
             number = first.number if shard == first.shard else 0
             async for event, change, time in self._timed_changes(shard, keys[shard], number, limit, options):
                 if since is not None and time is not None and time < since:
                     continue
-                position = self.positions.of(shard, event.oseq, change.offset)
-                listed = of_types(listed_change(position, change, time), kinds)
+                listed = of_types(change, kinds)
                 if listed is None:
                     continue
                 if room.is_full:
-                    return tuple(changes)
+                    return await self._listed(changes)
                 room.take(size=len(event.value))
-                changes.append(listed)
-        return tuple(changes)
+                changes.append((self.positions.of(shard, event.oseq, change.offset), listed, time))
+        return await self._listed(changes)
+
+    async def _listed(self, changes: Sequence[tuple[Position, FrontierChange, int | None]]) -> tuple[Change, ...]:
+        """These changes with the states and outcomes of their members."""
+        snapshot, listed = self.queries.snapshot(), []
+        for batch in batches(changes):
+            names = decisive_documents(snapshot.ruleset, (change for _, change, _ in batch))
+            fates = await read_fates(snapshot, self.queries.index, names)
+            listed += [listed_change(position, change, fates, time) for position, change, time in batch]
+        return tuple(listed)
 
     async def _names_of_any(self, wanted: ValuesByKey) -> list[bytes]:
         """The names of the scopes that have one of the values of each key. Raises `InvalidRequest` (`scope`)."""

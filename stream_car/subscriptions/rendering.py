@@ -1,7 +1,8 @@
 """Turn the state and its changes into the notices of one subscription.
 
-Promise: scope changes are emitted unchanged. Document changes and snapshots report what holds as of the values read.
-A run of very many members is emitted in pieces, each member with its status at that time.
+Promise: scope changes are emitted as the log has them, with what became of their members. Document changes and
+snapshots report what holds as of the values read. A run of very many members is emitted in pieces, each member with its
+status at that time.
 Cost: one round of reads for all documents of a change, and one search for their titles.
 
 In this package `state` is a `queries.snapshot.Snapshot`; "snapshot" alone is the first part of a subscription.
@@ -22,7 +23,7 @@ from stream_car.core.timeline import all_members, page_entries_between, page_of,
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import DocumentStatus, Step
-from stream_car.queries.changes import Positions, listed_cause, listed_change, listed_entry, time_of
+from stream_car.queries.changes import Positions, decisive_documents, listed_cause, listed_change, listed_entry, time_of
 from stream_car.queries.outcomes import Fate, Fates, reasons_of
 from stream_car.queries.scope_members import latest_members
 from stream_car.queries.scope_values import has_parts
@@ -60,7 +61,7 @@ class Renderer:
     async def scope_change(
         self, state: Snapshot, shard: int, event: Emission, is_ahead: IsAhead
     ) -> AsyncIterator[Notice]:
-        """The change of a scope, unchanged, if the scope and one of its members are selected."""
+        """The change of a scope, with what became of its members, if the scope and one of its members are selected."""
         name = event.key.decode()
         if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.values):
             return
@@ -69,7 +70,8 @@ class Renderer:
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
             time = await time_of(change, state)
-            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, time)
+            fates = await self._fates_of(state, decisive_documents(state.ruleset, [change]))
+            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, fates, time)
             yield Notice(ScopeChange(change=listed), offset=change.offset)
 
     async def scope_state(
@@ -91,11 +93,12 @@ class Renderer:
         members, rest = await _next_members(state, scope, after, limit)
         if not members:
             return None, None
+        fates = await self._fates_of(state, [entry.id for entry in members if entry.type in state.ruleset.states])
         event = SnapshotScope(
             scope=scope.name,
             seq=scope.seq,
             continued=after is not None,
-            members=tuple(map(listed_entry, members)),
+            members=tuple(listed_entry(entry, fates) for entry in members),
             pairs=dict(scope_parts(scope.name)),
         )
         return event, rest
@@ -109,6 +112,9 @@ class Renderer:
                 return True
             if rest is None:
                 return False
+
+    async def _fates_of(self, state: Snapshot, names: Sequence[str]) -> Fates:
+        return Fates(state.ruleset, await self.index.documents(names) if names else {})
 
     # Documents
 

@@ -298,6 +298,8 @@ class SubscriptionReader:
 
     async def _scope_changes(self, shard: int, events: Sequence[Emission]) -> list[Notice]:
         notices: list[Notice] = []
+        if events:
+            await self.sources.settle()
         state = self._state()
         await state.load([document_key(decode_change(event.value).cause.id) for event in events])
         for event in events:

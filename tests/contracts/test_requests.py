@@ -92,6 +92,11 @@ def test_what_becomes_of_a_record_is_the_same_word_in_every_answer(library: Conv
     assert (resolutions["deal"]["status"], resolutions["deal"]["outcome"]) == ("in_force", "")
     [history] = json.loads(outcomes["GetHistory: history of record=deal"])
     assert [member["outcome"] for member in history["members"]] == ["revised", "updated", ""]
+    deal, changes = (json.loads(outcomes[f"GetChanges: changes of record={name}"]) for name in ("deal", "gone"))
+    assert [member["outcome"] for change in deal for member in change["left"]] == ["revised", "updated"]
+    assert [member["outcome"] for change in changes for member in change["left"]] == ["withdrawn"]
+    entered = [member for change in changes for member in change["entered"] if member["id"] == "gone@2"]
+    assert [(member["state"], member["outcome_text"]) for member in entered] == [("withdrawn", "withdrawn 2019-05-01")]
     [frontier] = json.loads(outcomes["GetFrontier: record=gone"])
     assert [document["outcome_text"] for document in frontier["in_force"]] == ["withdrawn 2019-05-01"]
     audit = json.loads(outcomes["Check: records"])

@@ -35,6 +35,24 @@ def test_what_its_publisher_removed_has_no_other_cause(why: Literal["retracted",
     assert "superseded" not in line
 
 
+def test_a_change_says_in_words_what_became_of_each_member() -> None:
+    fixed = Member(id="old", type="advisory", why="voided", rule="r", outcome="fixed", outcome_text="fixed in 2.0.0")
+    revised = Member(
+        id="first", type="advisory", why="voided", rule="r", outcome="revised", outcome_text="revised 2024-01-05"
+    )
+    overruled = Member(
+        id="low", type="ruling", why="voided", rule="r", outcome="overruled", outcome_text="overruled by A title"
+    )
+    came = Member(id="new", type="advisory", state="open", state_text="open")
+
+    assert drawn_lines("package=p", "new", left=(fixed, revised, overruled), entered=(came,)) == [
+        "- old advisory is fixed in 2.0.0, because of A title (r)",
+        "~ first advisory was revised 2024-01-05",
+        "- low ruling is overruled by A title (r)",
+        "+ new advisory is in force here: open",
+    ]
+
+
 def test_a_link_names_its_document() -> None:
     linked = (Member(id="old", why="link", rule="link"),)
 

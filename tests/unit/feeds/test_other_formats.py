@@ -2,6 +2,7 @@
 
 import pytest
 
+import stream_car
 from stream_car.codec.times import EARLIEST
 from stream_car.core.documents import Document
 from tests.support.feeds import Reading, documents
@@ -98,6 +99,25 @@ def test_the_end_of_a_recall_is_a_later_edition_of_it() -> None:
 
 def test_the_answer_of_the_api_is_a_list_of_results() -> None:
     assert len(read("openfda", {"meta": {}, "results": [label(), recall()]}, name="answer.json")) == 2
+
+
+def test_an_edition_of_a_label_or_a_recall_that_changes_only_its_wording_is_revised() -> None:
+    warned = label("3", boxed_warning=["Do not use with alcohol."])
+    reworded = recall(report_date="20240501", reason_for_recall="It does not dissolve")
+    ended = recall(status="Terminated", termination_date="20250101")
+    editions = read("openfda", label("1"), label("2", references=["A study"]), warned, recall(), reworded, ended)
+
+    with stream_car.open(rules="medical") as car:
+        for edition in editions:
+            car.publish(edition, on_rejected="raise")
+        outcomes = {
+            member.id: member.outcome
+            for record in ("0000-label", "D-0001-2024")
+            for scope in car.history({"record": record})
+            for member in scope.members
+        }
+
+    assert [outcomes[edition.id] for edition in editions] == ["revised", "updated", "", "revised", "updated", ""]
 
 
 @pytest.mark.parametrize("broken", [{}, label(version="two"), label(effective_time="2024"), recall(report_date="?")])

@@ -7,7 +7,10 @@ from stream_car import ChangeCause, ChangedMember, InvalidRequest
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.queries.changes import Position, listed_change, listed_entry
-from tests.support.engines import day, on_day
+from stream_car.queries.outcomes import Fates
+from tests.support.engines import RULESET, day, on_day
+
+NO_FATES = Fates(RULESET, {})
 
 generations = st.text("0123456789abcdef-x", min_size=1).filter(lambda text: "/" not in text)
 numbers = st.integers(0, 10**16 - 1)
@@ -45,12 +48,22 @@ def test_a_change_is_listed_with_times_as_datetimes() -> None:
         entered=(Member(id="d", revision=1, type="denial", time=day(2), order=5, rule="r"),),
         left=(Member(id="c", revision=4, type="claim", time=day(1), why="voided", rule="r"),),
     )
-    listed = listed_change(Position("g", 0, 7), change)
+    listed = listed_change(Position("g", 0, 7), change, NO_FATES)
 
     assert (listed.position, listed.scope, listed.seq, listed.offset) == ("g/0/7", "topic=tea", 3, 9)
     assert listed.cause == ChangeCause(id="d", revision=1, kind="corrected")
     assert listed.entered == (ChangedMember(id="d", revision=1, type="denial", time=on_day(2), order=5, rule="r"),)
-    assert listed.left == (ChangedMember(id="c", revision=4, type="claim", time=on_day(1), why="voided", rule="r"),)
+    ended = ChangedMember(
+        id="c",
+        revision=4,
+        type="claim",
+        time=on_day(1),
+        why="voided",
+        rule="r",
+        outcome="replaced",
+        outcome_text="replaced by d",
+    )
+    assert listed.left == (ended,)
     assert (listed.entered_runs, listed.left_runs) == ((), ())
 
 
@@ -58,7 +71,7 @@ def test_the_target_of_a_link_is_listed_without_a_time() -> None:
     change = FrontierChange(
         scope="document=c", seq=1, cause=Cause(id="d", revision=1), offset=0, left=(Member(id="c", why="link"),)
     )
-    [member] = listed_change(Position("g", 0, 1), change).left
+    [member] = listed_change(Position("g", 0, 1), change, NO_FATES).left
 
     assert (member.id, member.revision, member.time, member.why) == ("c", 0, None, "link")
 
@@ -74,7 +87,7 @@ def test_a_run_without_a_bound_is_listed_without_it() -> None:
         entered_runs=(unbounded,),
         left_runs=(bounded,),
     )
-    listed = listed_change(Position("g", 0, 1), change)
+    listed = listed_change(Position("g", 0, 1), change, NO_FATES)
     [entered], [left] = listed.entered_runs, listed.left_runs
 
     assert (entered.start, entered.start_order, entered.end, entered.count) == (None, 0, on_day(3), 400)
@@ -85,4 +98,4 @@ def test_a_run_without_a_bound_is_listed_without_it() -> None:
 def test_a_member_of_a_snapshot_is_listed_like_a_member_of_a_change() -> None:
     entry = Entry(id="c", revision=2, type="claim", time=day(1), order=3, offset=8, append_time=day(1))
 
-    assert listed_entry(entry) == ChangedMember(id="c", revision=2, type="claim", time=on_day(1), order=3)
+    assert listed_entry(entry, NO_FATES) == ChangedMember(id="c", revision=2, type="claim", time=on_day(1), order=3)
