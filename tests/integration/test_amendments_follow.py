@@ -67,11 +67,11 @@ def test_changes_of_scopes_tell_what_became_of_each_member_by_them(tmp_path: Pat
             cursor = [event.cursor for event in before][-1]
         car.publish([DOCUMENTS[2]])
         with car.subscribe(view="scope", after=cursor) as events:
-            told = [event.change for event in events if isinstance(event, stream_car.ScopeChange)]
+            received = [event.change for event in events if isinstance(event, stream_car.ScopeChange)]
         listed = [change for change in car.changes() if change.cause.id == "policy-2025"]
         left = {member.id: member for change in listed for member in change.left}
 
-    assert told == listed
+    assert received == listed
     assert left["amendment-2023"].outcome_text == "ended with what it amended, by Leave 2025"
     assert left["policy-2022"].outcome_text == "replaced by Leave 2025"
 
