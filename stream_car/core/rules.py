@@ -223,7 +223,7 @@ class Ruleset:
         for document in documents:
             keys = self.pack_of[document.type].keys
             for scope_map in self.spelt_scope(document):
-                for key in scope_map.keys() & {key for key, spec in keys.items() if spec.by_name}:
+                for key in sorted(scope_map.keys() & {key for key, spec in keys.items() if spec.by_name}):
                     names[key] = tuple(dict.fromkeys((*names.get(key, ()), *scope_map[key])))
         return names
 
