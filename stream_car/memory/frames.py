@@ -135,7 +135,8 @@ def _clauses(sentence: str) -> Iterator[str]:
             sentence = f"{sentence[: match.end()]}{subject} {rest}"
             yield from _clauses(f"{subject} {rest}")
             return
-        if _OWN_SUBJECT.match(rest) and (_left(head) is not None or _has_role(head)):
+        is_own = _OWN_SUBJECT.match(rest) or match.group().startswith(", and ")
+        if is_own and (_left(head) is not None or _has_role(head)):
             yield before
             start, subject = match.end(), _left(head)
     yield sentence[start:]
@@ -353,7 +354,8 @@ def _chosen(clause: str, verb_end: int, *, is_known: bool) -> list[TypedValue]:
             others = [value for value in others if not AFTER_FIRST.search(clause[: value.start])]
             return [first, *others] if is_known else same if len(same) == 1 else []
     weak = [value for value in after if value.type in ("identifier", "path") and not _is_context(clause, value)]
-    if len(weak) == 1 and not any(value.type in ("identifier", "path") for value in values_in(clause[:verb_end])):
+    before = values_in(clause[:verb_end])
+    if len(weak) == 1 and not any(value.type in (*STRONG, "identifier", "path", "acronym") for value in before):
         return weak
     names = [value for value in after if value.type in ("name", "acronym")]
     rest = clause[verb_end:]

@@ -88,9 +88,9 @@ def subject_words(text: str, *, is_we_allowed: bool = False) -> list[str] | None
         return None
     if first and first[0] == "we":
         return words if is_we_allowed and len(words) == 1 else None
-    if is_we_allowed and first and first[0] in ("a", "an"):
+    if is_we_allowed or not first or first[0] not in ("a", "an"):
         words = [word for word in words if word not in ("a", "an")]
-        first = []
+        first = [] if first and first[0] in ("a", "an") else first
     if _REJECTED.intersection(words) or "we" in words or (first and first[0] in _REJECTED):
         return None
     if len(words) > 1 and words[-1] in _HEADS and re.search(r"[_.\d]", words[-2]):

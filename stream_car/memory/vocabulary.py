@@ -84,7 +84,9 @@ WE_MOVE = re.compile(
     rf"(?:we|i)(?: have|'ve)? {CHANGED} (?P<np>(?:the|our|my) .+?)(?: from .+?)? (?:over )?to (?P<v>.+)", re.IGNORECASE
 )
 WE_USE = re.compile(
-    r"(?:we|i) (?:use|run|have) (?P<v>[^ ]+(?: [A-Z0-9][^ ]*)*) (?:for|as) (?P<np>(?:the|our|my) .+)", re.IGNORECASE
+    r"(?:we|i) (?:use|run|have|are using|am using) "
+    r"(?P<v>[^ ]+(?: [A-Z0-9][^ ]*)*) (?:for|as) (?P<np>(?:the|our|my) .+)",
+    re.IGNORECASE,
 )
 COPULA = re.compile(
     r"(?P<np>.+?)(?: is| are| equals| stands at| becomes| became| will be| =|:)"

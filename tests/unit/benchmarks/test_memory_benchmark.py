@@ -1,6 +1,7 @@
 """The table of memories: what it measures, and what it says that it leaves out."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from benchmarks.memory.__main__ import main
 
 
-def write(path: Path, *lines: dict[str, object]) -> None:
+def write(path: Path, *lines: Mapping[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 

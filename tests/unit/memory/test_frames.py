@@ -79,6 +79,7 @@ def test_the_same_relation_in_other_words_has_the_same_key(earlier: str, later: 
         ("my friend is Ana", "my friend is Bo"),
         ("GET /users returns 200.", "DELETE /users returns 204."),
         ("/health needs no token.", "/metrics needs no token."),
+        ("INFO is the value of LOG_LEVEL in app.yaml.", "INFO is the value of SQL_LEVEL in app.yaml."),
         ("My son is 4.", "My daughter is 6."),
         ("The build took 4 minutes.", "The build took 5 minutes."),
         ("It is 4.", "It is 5."),
