@@ -20,7 +20,7 @@ from stream_car.adapters.redis.views import RedisViews
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.index_faults import find_index_fault
 from stream_car.adapters.sqlite.journal import SqliteJournal
-from stream_car.adapters.sqlite.key_list import SqliteKeys
+from stream_car.adapters.sqlite.key_list import SqliteKeys, find_keys_fault
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.adapters.system_clock import CLOCK_CURE, clock_notice
@@ -28,6 +28,7 @@ from stream_car.cluster.connections import TOPICS, Connections, Plan
 from stream_car.core.revisions import document_key
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, StreamCarError
+from stream_car.files.seals import compare_with_seal
 from stream_car.ports import Emission, ShardId
 from stream_car.processing.effects import Effects
 from stream_car.processing.findings import Finding, damaged, notice, ok
@@ -272,8 +273,13 @@ class ClusterDoctor:
 
     async def check_index(self, folder: Path) -> Finding:
         """Compare a copy of a query worker's index with the replayed state: every document that it should have."""
-        if not folder.is_dir() or (fault := find_index_fault(folder)):
-            return damaged("index", fault if folder.is_dir() else f"There is nothing in {folder}.", REMOVE_INDEX)
+        if not folder.is_dir():
+            return damaged("index", f"There is nothing in {folder}.", REMOVE_INDEX)
+        listed = folder / "keys.sqlite"
+        if fault := find_keys_fault(listed, compare_with_seal(listed)):
+            fault = f"The file {listed.name} {fault}."
+        if fault := find_index_fault(folder) or fault:
+            return damaged("index", fault, REMOVE_INDEX)
         copied = self._folder / "index"
         shutil.copytree(folder, copied)
         index = TantivyIndex(copied)

@@ -88,6 +88,21 @@ async def test_a_stored_index_is_continued(kafka: str, redis: str, tmp_path: Pat
             assert [result.id for result in (await again.query("late")).results] == ["late"]
 
 
+async def test_an_index_whose_list_of_keys_is_damaged_is_built_again(kafka: str, redis: str, tmp_path: Path) -> None:
+    async with installed(kafka, redis) as cluster:
+        await cluster.calls.publish(DOCUMENTS)
+        async with query_worker(cluster.connections, tmp_path):
+            pass
+        damaged = bytearray((tmp_path / "keys.sqlite").read_bytes())
+        damaged[damaged.index(b"d:d7")] ^= 1
+        (tmp_path / "keys.sqlite").write_bytes(damaged)
+        async with query_worker(cluster.connections, tmp_path) as service:
+            listed = await service.indexer._keys.keys(b"d:", b"d;", 100)
+
+        assert service.began_at == [0, 0]
+        assert sorted(listed) == sorted(b"d:" + item.id.encode() for item in DOCUMENTS)
+
+
 async def test_a_query_worker_with_other_rules_than_the_workers_does_not_start(
     kafka: str, redis: str, tmp_path: Path
 ) -> None:
