@@ -47,7 +47,7 @@ AUTHOR = "unknown"  # of an OpenVEX document whose author was not named
     help="Count VEX statements of this author, also those about a package alone, and of no other; repeatable.",
 )
 @click.option("--all", "lists_all", is_flag=True, help="List also what does not concern the version, or holds no more.")
-@click.option("--strict", is_flag=True, help="Exit with 1 also if it is unknown whether a package is affected.")
+@click.option("--strict", is_flag=True, help="Exit with 1 also if a package is unknown, or no record names it.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings to this file, as SARIF 2.1.0.")
 @click.option("--openvex", "openvex_file", type=FILE, help="Also write the findings to this file, as OpenVEX.")
 @click.option("--author", metavar="NAME", default=AUTHOR, help="The author of the OpenVEX document.")
@@ -70,7 +70,10 @@ def affected(
 
     PACKAGE is `name@version`, a purl, or `name==version` as Python writes it. For each record in force, the range that
     decides is shown, and the versions in which it is fixed, the nearest first. Exploited vulnerabilities come first.
-    Exit code 0 if nothing is affected, 1 if something is, 2 if that could not be found out.
+    A package that no record names is not called clean: its name may be wrong.
+
+    Exit code 0 if no package is affected, 1 if one is, 2 if the command failed, such as for a file that cannot be read.
+    A package that is unknown, or that no record names, counts as 0, and with --strict as 1.
 
     Examples:
       stream-car affected lodash@4.17.4
@@ -98,6 +101,6 @@ def affected(
     if session.as_json:
         session.report_all(answer, lambda answer: "")
     else:
-        session.report(answer, lambda answer: render_affected.packages(answer, lists_all=lists_all))
-    failing = ("affected", "unknown") if strict else ("affected",)
+        session.report(answer, lambda answer: render_affected.packages(answer, lists_all=lists_all, arguments=packages))
+    failing = ("affected", "unknown", "no_record") if strict else ("affected",)
     require(not any(each.status in failing for each in answer))

@@ -1,6 +1,6 @@
 """Which packages are affected, for people: a line per package, and below it what concerns its version."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.console import Group as Lines, RenderableType
 from rich.text import Text
@@ -8,9 +8,10 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted, day, indented, path_line
 from stream_car.queries.findings import PackageFindings, RecordFinding, by_vulnerability
-from stream_car.versions.verdicts import AffectedStatus
+from stream_car.versions.verdicts import PackageStatus
 
-STYLES: dict[AffectedStatus, str] = {"affected": BAD, "unknown": WARN, "not_affected": IN_FORCE}
+STYLES: dict[PackageStatus, str] = {"affected": BAD, "unknown": WARN, "not_affected": IN_FORCE, "no_record": WARN}
+CLEAN = ("not_affected", "no_record")  # nothing to show
 BRIEF_MAX = 5  # vulnerabilities
 BASES = {  # why a verdict is what it is, where the range does not tell
     "no_version": "give a version to tell",
@@ -26,10 +27,19 @@ BASES = {  # why a verdict is what it is, where the range does not tell
 }
 
 
-def packages(answer: Sequence[PackageFindings], *, lists_all: bool = False) -> RenderableType:
-    """Draw packages, those without a finding last and together."""
+def packages(
+    answer: Sequence[PackageFindings], *, lists_all: bool = False, arguments: Collection[str] = ()
+) -> RenderableType:
+    """Draw packages, those without a finding together in the last line. No record for one of `arguments` is shown."""
     lines: list[RenderableType] = []
-    shown = [each for each in answer if lists_all or each.status != "not_affected" or len(answer) == 1]
+    shown = [
+        each
+        for each in answer
+        if lists_all
+        or each.status not in CLEAN
+        or len(answer) == 1
+        or (each.status == "no_record" and each.package in arguments)
+    ]
     for each in shown:
         lines += [_head(each), *(indented(finding) for finding in _findings(each, lists_all=lists_all))]
     return Lines(*lines, _summary(answer))
@@ -59,8 +69,9 @@ def _head(package: PackageFindings) -> Text:
     return Text.assemble(words(package.package, "bold"), "  ", _status(package.status))
 
 
-def _status(status: AffectedStatus) -> Text:
-    return Text(status.replace("_", " "), STYLES[status])
+def _status(status: PackageStatus) -> Text:
+    words_of = "no record names it; check the name and the ecosystem" if status == "no_record" else status
+    return Text(words_of.replace("_", " "), STYLES[status])
 
 
 def _findings(package: PackageFindings, *, lists_all: bool) -> Iterator[RenderableType]:
@@ -113,6 +124,10 @@ def _summary(answer: Sequence[PackageFindings]) -> Text:
     affected = [each for each in answer if each.status == "affected"]
     unknown = sum(each.status == "unknown" for each in answer)
     more = f" Of {counted(unknown, 'package')} it is unknown." if unknown else ""
+    unnamed = sum(each.status == "no_record" for each in answer)
+    more += f" No record names {unnamed:,} of them." if unnamed else ""
+    if unnamed == len(answer):
+        return Text(f"No record names {'it' if unnamed == 1 else 'any of them'}: nothing is known of {total}.", WARN)
     if not affected:
         return Text(f"None of {total} is affected.{more}", WARN if unknown else IN_FORCE)
     vulnerabilities = [

@@ -35,7 +35,7 @@ from stream_car.queries.vulnerability_context import (
     with_context,
 )
 from stream_car.versions.packages import Package, lookup_names, parse_package
-from stream_car.versions.verdicts import NO_RANGES, RANKS, Verdict
+from stream_car.versions.verdicts import NO_RANGES, RANKS, PackageStatus, Verdict
 
 RECORDS_MAX = 2_000
 
@@ -100,14 +100,14 @@ class AffectedReader:
         self.ruleset = snapshot.ruleset
         self.reasons: dict[Incomplete, None] = {}
         self.bodies: dict[str, Document] = {}
-        self.later: list[Entry] = []  # the first editions of records that have none as of the snapshot
+        self.later: dict[str, Entry] = {}  # by scope, the first editions of records that have none as of the snapshot
+        self.without_history: set[Package] = set()  # named by a record of which it is unknown what it said
 
     async def read(self) -> tuple[PackageFindings, ...]:
         """Return what is known of each package."""
         records = await self._records()
         latest = {entry.id: entry for own in records.values() for record in own for entry in record.latest}
         statements = await self._read_statements(latest.values())
-        await self._note_unknown_history()
         candidates = [
             candidate
             for package, own in records.items()
@@ -115,6 +115,7 @@ class AffectedReader:
             for entry in record.latest
             if (candidate := self._candidate(package, record, entry, statements.get(entry.id))) is not None
         ]
+        named = {candidate.package for candidate in candidates}
         candidates = self._of_interest(candidates)
         await self._read_bodies(candidate.entry for candidate in candidates)
         candidates = [candidate for candidate in candidates if candidate.entry.id in self.bodies]
@@ -125,8 +126,10 @@ class AffectedReader:
         superseded = await self._with_walks(superseded)
         active = await self._with_inherited_verdicts(active, superseded)
         findings = await self._findings(active, superseded)
-        reasons = tuple(self.reasons)
-        return tuple(_summary(package, findings.get(package.text, []), reasons) for package in self.question.packages)
+        return tuple(
+            self._summary(package, findings.get(package.text, []), is_named=package in named)
+            for package in self.question.packages
+        )
 
     def _of_interest(self, candidates: list[_Candidate]) -> list[_Candidate]:
         """Leave out what does not concern the version, unless all is wanted or a silent fix may rest on it."""
@@ -152,6 +155,7 @@ class AffectedReader:
         wanted = dict.fromkeys(target for own in targets.values() for target in own)
         await self.snapshot.load([scope_key(target) for target in wanted])
         records = {target: await self._record(target) for target in wanted}
+        await self._note_unknown_history(targets)
         return {
             package: [record for target in own if (record := records[target]) is not None]
             for package, own in targets.items()
@@ -171,17 +175,21 @@ class AffectedReader:
             (entry for entry in members if as_of is None or entry.time <= as_of), key=lambda entry: entry.precedence
         )
         if members and not editions:
-            self.later.append(min(members, key=lambda entry: entry.precedence))
+            self.later[target] = min(members, key=lambda entry: entry.precedence)
         return _Record(value, tuple(editions)) if editions else None
 
-    async def _note_unknown_history(self) -> None:
-        """Note if a record existed at the time of the snapshot, but its first edition here is later."""
+    async def _note_unknown_history(self, targets: Mapping[Package, Sequence[str]]) -> None:
+        """Note packages that have a record from before the snapshot whose first edition here is later."""
         as_of = self.snapshot.as_of
         if as_of is None or not self.later:
             return
-        bodies = await self.snapshot.bodies(self.index, [entry.id for entry in self.later])
-        if any(existed(body, as_of) for body in bodies.values()):
-            self.reasons["history_unknown"] = None
+        bodies = await self.snapshot.bodies(self.index, [entry.id for entry in self.later.values()])
+        statements = {name: self.cache.read(body) for name, body in bodies.items() if existed(body, as_of)}
+        for package, own in targets.items():
+            entries = [self.later[target] for target in own if target in self.later]
+            records = [(_Record(entry.id, (entry,)), entry) for entry in entries]
+            if any(self._candidate(package, record, entry, statements.get(entry.id)) for record, entry in records):
+                self.without_history.add(package)
 
     async def _read_bodies(self, entries: Iterable[Entry]) -> None:
         """Read documents from the index. One that it has in another revision than the state counts as missing."""
@@ -351,6 +359,22 @@ class AffectedReader:
             for key, own in steps.items()
         }
 
+    def _summary(self, package: Package, findings: Sequence[RecordFinding], *, is_named: bool) -> PackageFindings:
+        statuses: list[PackageStatus] = [finding.status for finding in findings if not finding.outcome]
+        reasons = dict(self.reasons)
+        if package in self.without_history:
+            statuses.append("unknown")
+            reasons["history_unknown"] = None
+        return PackageFindings(
+            package=package.text,
+            name=package.name,
+            version=package.version,
+            ecosystem=package.ecosystem,
+            status=min(statuses, key=RANKS.__getitem__, default="not_affected" if is_named else "no_record"),
+            findings=tuple(findings),
+            reasons=tuple(reasons),
+        )
+
 
 def _without_shadows(findings: Sequence[RecordFinding]) -> list[RecordFinding]:
     """Leave out records that name no ecosystem if one that does is about the same vulnerability."""
@@ -369,17 +393,4 @@ def _sorted(findings: Iterable[RecordFinding]) -> list[RecordFinding]:
             each.record,
             each.document,
         ),
-    )
-
-
-def _summary(package: Package, findings: Sequence[RecordFinding], reasons: tuple[Incomplete, ...]) -> PackageFindings:
-    statuses = [finding.status for finding in findings if not finding.outcome]
-    return PackageFindings(
-        package=package.text,
-        name=package.name,
-        version=package.version,
-        ecosystem=package.ecosystem,
-        status=min(statuses, key=lambda status: RANKS[status], default="not_affected"),
-        findings=tuple(findings),
-        reasons=reasons,
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from stream_car.queries.steps import Incomplete, Step
-from stream_car.versions.verdicts import AffectedStatus, Basis
+from stream_car.versions.verdicts import AffectedStatus, Basis, PackageStatus
 
 
 class Exploitation(Struct, frozen=True, kw_only=True):
@@ -76,14 +76,16 @@ class PackageFindings(Struct, frozen=True, kw_only=True):
     """What is known of one package and version. `status` is the worst of its findings in force.
 
     Exploited vulnerabilities come first, then affected, unknown and not affected. Without a finding, the package is
-    `not_affected`: no record in force concerns it. `reasons` tell why these may not be all.
+    `not_affected` if records name it, and none in force concerns its version. It is `no_record` if none names it: it
+    may be clean, or its name is wrong. It is `unknown` if records about it exist, but not what they said at the time
+    (`history_unknown`). `reasons` tell why these may not be all.
     """
 
     package: str
     name: str
     version: str
     ecosystem: str
-    status: AffectedStatus
+    status: PackageStatus
     findings: tuple[RecordFinding, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from stream_car.versions.packages import Package
 
 AffectedStatus = Literal["affected", "not_affected", "unknown"]
+PackageStatus = AffectedStatus | Literal["no_record"]  # no record names the package: a wrong name looks the same
 Basis = Literal[
     "range",  # the version is in an affected range
     "enumerated",  # it is in a list of affected versions
@@ -43,7 +44,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 Judge = Callable[[Package], Verdict | None]  # what a document says of a package; `None` if it does not name it
 NO_RANGES = Verdict(status="unknown", basis="no_ranges")
-RANKS: dict[AffectedStatus, int] = {"affected": 0, "unknown": 1, "not_affected": 2}
+RANKS: dict[PackageStatus, int] = {"affected": 0, "unknown": 1, "not_affected": 2, "no_record": 3}
 
 
 def worst(verdicts: list[Verdict]) -> Verdict | None:

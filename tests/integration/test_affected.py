@@ -143,13 +143,14 @@ def test_a_document_that_does_not_concern_a_version_is_read_once(car: Engine, mo
     assert reads.count("GHSA-3@2024-01-01T00:00:00Z") == 1
 
 
-def test_a_package_that_no_record_names_is_not_affected(car: Engine) -> None:
+def test_a_package_that_no_record_names_is_told_apart_from_a_clean_one(car: Engine) -> None:
     publish(car, FIXED)
 
     assert affected(car, "left-pad@1.0.0") == PackageFindings(
-        package="left-pad@1.0.0", name="left-pad", version="1.0.0", ecosystem="", status="not_affected"
+        package="left-pad@1.0.0", name="left-pad", version="1.0.0", ecosystem="", status="no_record"
     )
-    assert affected(car, "pkg:pypi/lodash@1").findings == ()
+    assert affected(car, "pkg:pypi/lodash@1").status == "no_record"
+    assert affected(car, "pkg:npm/lodash@5").status == "not_affected"
 
 
 def test_without_a_version_it_depends_and_the_range_says_on_which(car: Engine) -> None:
@@ -291,7 +292,7 @@ def test_the_packages_of_files_follow_those_that_are_named(car: Engine, tmp_path
     answer = car.affected(["left-pad@1"], files=[lockfile, bill])
 
     assert [(each.package, each.status) for each in answer] == [
-        ("left-pad@1", "not_affected"),
+        ("left-pad@1", "no_record"),
         (f"{LODASH}@4.17.4", "affected"),
         (f"{LODASH}@5.0.0", "not_affected"),
     ]

@@ -46,7 +46,7 @@ def test_an_affected_version_is_told_with_its_fix_and_fails(data: Path) -> None:
 
 
 def test_a_version_that_is_not_affected_passes(data: Path) -> None:
-    result = affected(data, "lodash@4.17.12", "left-pad@1.0.0")
+    result = affected(data, "lodash@4.17.12", "lodash@4.18.0")
 
     assert (result.exit_code, result.output) == (0, "None of 2 packages is affected.\n")
     assert "4.17.12" in affected(data, "lodash@4.17.12", "--all").output
@@ -56,6 +56,41 @@ def test_what_is_unknown_fails_only_if_that_is_wanted(data: Path) -> None:
     assert affected(data, "lodash").exit_code == 0
     assert "give a version to tell" in affected(data, "lodash").output
     assert affected(data, "lodash", "--strict").exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["lodahs@4.17.4", "pkg:pypi/lodash@4.17.4", "org:lodash@4.17.4"])
+def test_a_package_that_no_record_names_is_not_called_clean(data: Path, name: str) -> None:
+    result = affected(data, name)
+
+    assert result.exit_code == 0
+    assert f"{name}  no record names it" in result.output
+    assert "not affected" not in result.output
+    assert json.loads(affected(data, name, "--json").output)["status"] == "no_record"
+    assert affected(data, name, "--strict").exit_code == 1
+
+
+def test_packages_of_a_lockfile_that_no_record_names_are_counted_in_one_line(data: Path, tmp_path: Path) -> None:
+    lockfile = tmp_path / "requirements.txt"
+    lockfile.write_text("\n".join(f"clean{number}==1.0" for number in range(9)))
+    result = affected(data, "lodash@4.18.0", "--lockfile", lockfile)
+
+    assert (result.exit_code, result.output) == (0, "None of 10 packages is affected. No record names 9 of them.\n")
+    alone = affected(data, "--lockfile", lockfile, "--strict")
+    assert (alone.exit_code, alone.output) == (1, "No record names any of them: nothing is known of 9 packages.\n")
+
+
+def test_a_package_whose_records_have_no_history_is_unknown_as_of_then(data: Path, tmp_path: Path) -> None:
+    feed = tmp_path / "later.json"
+    feed.write_text(json.dumps({**RECORD, "id": "GHSA-2", "published": "2020-01-01T00:00:00Z"}))
+    arguments = ["publish", "--format", "osv", "--data", str(data), str(feed)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    then = affected(data, "lodash@4.17.4", "--as-of", "2021-01-01")
+
+    assert (then.exit_code, "history_unknown" in then.output) == (0, True)
+    assert "lodash@4.17.4  unknown" in then.output
+    assert affected(data, "lodash@4.17.4", "--as-of", "2021-01-01", "--strict").exit_code == 1
+    other = json.loads(affected(data, "left-pad@1.0", "--as-of", "2021-01-01", "--json").output)
+    assert (other["status"], other.get("reasons", [])) == ("no_record", [])
 
 
 @pytest.mark.parametrize("arguments", [(), ("pkg:",), ("--lockfile", "nowhere.lock")])
@@ -73,7 +108,7 @@ def test_a_lockfile_is_read_and_reported_as_json_sarif_and_openvex(data: Path, t
     assert result.exit_code == 1
     assert [(line["package"], line["status"]) for line in lines] == [
         ("pkg:npm/lodash@4.17.4", "affected"),
-        ("pkg:npm/left-pad@1.0.0", "not_affected"),
+        ("pkg:npm/left-pad@1.0.0", "no_record"),
     ]
     [log] = json.loads(findings.read_text())["runs"]
     assert [each["ruleId"] for each in log["results"]] == ["CVE-2024-1111"]
