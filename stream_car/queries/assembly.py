@@ -124,7 +124,8 @@ async def groups_of(snapshot: Snapshot, index: AnchorIndex, walks: Sequence[Walk
     """The group of each walk, with the amendments in force and the texts of everything that it shows."""
     amendments = await amendments_of(snapshot, walks)
     paths = [{entry.id: steps_of(walk, entry.id) for entry in walk.controlling} for walk in walks]
-    names = dict.fromkeys(entry.id for amending in amendments.values() for entry, _ in amending.listed)
+    ways = (path for amending in amendments.values() for _, path in amending.listed)  # each ends with the amendment
+    names = dict.fromkeys(step.id for path in ways for step in path)
     for walk, path_to in zip(walks, paths, strict=True):
         names[walk.anchor] = None
         names |= dict.fromkeys((*path_to, *(step.id for path in path_to.values() for step in path)))
