@@ -16,7 +16,7 @@ RECORDS = ("r0", "r1")
 NAMES = tuple(f"{record}@{number}" for record in RECORDS for number in range(4))
 ALONE = ("d0", "d1", "d2")
 LATER = NOW // DAY + 1  # the day after today
-ASKED = (*RECORDS, *NAMES, *ALONE, "r0@1#2", "d0#1", "r1#3", "nothing", "cup")
+QUESTIONS = (*RECORDS, *NAMES, *ALONE, "r0@1#2", "d0#1", "r1#3", "nothing", "cup")
 WORDS = ("status", "via", "state", "state_text", "state_since", "outcome", "outcome_text")
 
 
@@ -44,9 +44,9 @@ def statement(random: Random, number: int) -> Publishable:
 
 
 def assert_agreement(car: Engine, as_of: datetime | None) -> None:
-    resolutions = car.resolve(ASKED, as_of=as_of)
-    lookups = car.get(ASKED) if as_of is None else resolutions
-    for name, resolution, lookup in zip(ASKED, resolutions, lookups, strict=True):
+    resolutions = car.resolve(QUESTIONS, as_of=as_of)
+    lookups = car.get(QUESTIONS) if as_of is None else resolutions
+    for name, resolution, lookup in zip(QUESTIONS, resolutions, lookups, strict=True):
         explanation = car.explain(name, as_of=as_of)
         expected = [getattr(resolution, word) for word in WORDS]
         assert [getattr(explanation, word) for word in WORDS] == expected, (name, as_of)
