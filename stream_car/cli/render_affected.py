@@ -74,11 +74,18 @@ def _status(status: PackageStatus) -> Text:
     return Text(words_of.replace("_", " "), STYLES[status])
 
 
+def _ending(outcome: str) -> Text | None:
+    """Return how a record has ended, `None` if it holds. That a fix superseded it does not say that this is fixed."""
+    return Text("superseded" if outcome == "fixed" else outcome.replace("_", " "), FAINT) if outcome else None
+
+
 def _findings(package: PackageFindings, *, lists_all: bool) -> Iterator[RenderableType]:
     """Yield what is known of a package: one item for each vulnerability, with all its records."""
     listed = [each for each in package.findings if lists_all or each.status != "not_affected" or each.statements]
     for same in by_vulnerability(listed):
         yield Lines(*_vulnerability(same))
+    if not package.name:
+        yield words("It names no package that records could name, so it was not judged.", FAINT)
     if package.reasons:
         yield Text(f"These may not be all ({', '.join(package.reasons)}).", WARN)
 
@@ -86,7 +93,7 @@ def _findings(package: PackageFindings, *, lists_all: bool) -> Iterator[Renderab
 def _vulnerability(findings: Sequence[RecordFinding]) -> Iterator[RenderableType]:
     first = findings[0]
     names = list(dict.fromkeys(name for each in findings for name in each.names)) or [first.record]
-    head = Text.assemble(_status(first.status), "  ", words(", ".join(names), "bold"))
+    head = Text.assemble(_ending(first.outcome) or _status(first.status), "  ", words(", ".join(names), "bold"))
     if first.exploited:
         head.append(f"  exploited, known since {day(min(each.time for each in first.exploited))}", BAD)
     yield head

@@ -9,22 +9,29 @@ from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, purl
 _CONTINUED = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"(^|\s)#.*")
 _OPTIONS = re.compile(r"\s--?[a-z].*", re.DOTALL)  # of a requirement, such as --hash
+_PLACE = re.compile(r"(?:-e|--editable)[\s=].+|(?:(?:git|hg|svn|bzr)\+|https?://|file:).+|\.{1,2}(?:[/\\].*)?")
+_EGG = re.compile(r"#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)")
+PLACE_MAX = 1_000
 _INCLUDE = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)")
 _SUM = re.compile(r"(\S+) (v[^\s/]+)(/go\.mod)? h1:\S+")
 
 
 def read_requirements(file: DependencyFile) -> Dependencies:
-    """Return the requirements, with a version if it is pinned. Other options than included files are passed over."""
+    """Return the requirements, with a version if it is pinned. Other options than included files are passed over.
+
+    A folder or an address is listed by the name of its package if the line has one, and otherwise as it is.
+    """
     packages: dict[str, None] = {}
     includes: list[str] = []
     for number, raw in enumerate(_CONTINUED.sub(" ", file.text).splitlines(), 1):
         line = _COMMENT.sub("", raw).strip()
         if (include := _INCLUDE.match(line)) is not None:
             includes.append(include[1])
+        elif (place := _PLACE.fullmatch(_OPTIONS.sub("", line))) is not None:
+            egg = _EGG.search(place[0])
+            packages[purl("pypi", egg[1]) if egg is not None else line[:PLACE_MAX]] = None
         elif line and not line.startswith("-"):
             packages[_requirement(file, _OPTIONS.sub("", line), number)] = None
-        elif line.startswith(("-e", "--editable")):
-            raise unreadable(file, f"line {number} names a folder, {line[:80]!r}; list what it requires instead.")
     return Dependencies(packages=tuple(packages), includes=tuple(includes))
 
 

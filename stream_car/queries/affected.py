@@ -34,7 +34,7 @@ from stream_car.queries.vulnerability_context import (
     read_context,
     with_context,
 )
-from stream_car.versions.packages import Package, lookup_names, parse_package
+from stream_car.versions.packages import Package, check_form, lookup_names, parse_package
 from stream_car.versions.verdicts import NO_RANGES, RANKS, PackageStatus, Verdict
 
 RECORDS_MAX = 2_000
@@ -54,11 +54,16 @@ class PackageQuestion(Struct, frozen=True, kw_only=True):
 
 
 def parse_packages(texts: Iterable[str], *, field: str = "packages") -> tuple[Package, ...]:
-    """Read packages, each once. Raises `InvalidRequest` with the name of the field."""
+    """Read packages, each once. Raises `InvalidRequest` with the name of the field.
+
+    In a file, a name may be anything: what its author wrote is taken as it is.
+    """
     packages = []
     for text in dict.fromkeys(texts):
         try:
             packages.append(parse_package(text))
+            if field != "files":
+                check_form(packages[-1])
         except ValueError as error:
             raise InvalidRequest(field, f"{text[:100]!r} is not a package: {error}") from None
     return tuple(packages)
@@ -362,6 +367,8 @@ class AffectedReader:
     def _summary(self, package: Package, findings: Sequence[RecordFinding], *, is_named: bool) -> PackageFindings:
         statuses: list[PackageStatus] = [finding.status for finding in findings if not finding.outcome]
         reasons = dict(self.reasons)
+        if not package.name:
+            statuses.append("unknown")
         if package in self.without_history:
             statuses.append("unknown")
             reasons["history_unknown"] = None

@@ -10,7 +10,7 @@ from stream_car.versions.verdicts import AffectedStatus, Basis, PackageStatus
 
 
 class Exploitation(Struct, frozen=True, kw_only=True):
-    """A report in force that a vulnerability is exploited."""
+    """A report in force that a vulnerability is exploited, and since when it is listed."""
 
     id: str
     title: str

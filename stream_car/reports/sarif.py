@@ -73,6 +73,8 @@ def _result(package: PackageFindings, findings: Sequence[RecordFinding], files: 
 def _location(package: PackageFindings, files: Sequence[DependencyFile]) -> Fields:
     """Return the first line that names a package, or else the first line of the first file."""
     own_name = re.escape(re.split(r"[/:]", package.name)[-1])
+    if package.ecosystem == "PyPI":
+        own_name = re.sub(r"(\\[-.]|_)+", "[-_.]+", own_name)
     pattern = re.compile(rf"(?<![\w.-]){own_name}(?![\w.-])", re.IGNORECASE)
     for file in files:
         if (match := pattern.search(file.text)) is not None:

@@ -15,6 +15,8 @@ from stream_car.versions.orders import Order
 PURL = "pkg:"
 _PYTHON_SEPARATORS = re.compile(r"[-_.]+")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?\s*={2,3}\s*([^\s;,]+)")
+_UNNAMED = re.compile(r"\.|\.\.|(\.\.?[/\\]|-e\b|--editable\b|(git|hg|svn|bzr)\+|https?://|file:).*", re.DOTALL)
+_RANGE = re.compile(r"[<>=~^]|!=")
 _PLAIN_PURL = re.compile(r"pkg:(npm|cargo|gem)/([a-z0-9._-]+)(?:@([A-Za-z0-9._-]+))?")  # most of them; read fast
 _RELEASE_NAMES = {
     "buster": "10",
@@ -78,7 +80,8 @@ _SEPARATORS = {"maven": ":"}  # between the namespace and the name of a purl; ot
 class Package(Struct, frozen=True, kw_only=True):
     """A package, and its version if one is meant.
 
-    `text` is as it was given. `ecosystem` is its name in OSV, or empty if unknown; `release` is that of a distribution.
+    `text` is as it was given. `name` is empty for a folder or an address, which names no package. `ecosystem` is its
+    name in OSV, or empty if unknown; `release` is that of a distribution.
     """
 
     text: str
@@ -107,10 +110,19 @@ def parse_package(text: str) -> Package:
     requirement = _REQUIREMENT.fullmatch(text)
     if requirement is not None:
         return Package(text=text, name=requirement[1], version=requirement[2], ecosystem="PyPI")
+    if _UNNAMED.fullmatch(text):
+        return Package(text=text, name="")
     name, at, version = text.rpartition("@")
     if not name or not at or "/" in version:
         return Package(text=text, name=text)
     return Package(text=text, name=name, version=version)
+
+
+def check_form(package: Package) -> None:
+    """Raise `ValueError` if what somebody gave as a package is a range of versions, or names none."""
+    name = package.name.strip()
+    if not name.strip("@") or package.text.endswith("@") or _RANGE.search(name) or _RANGE.match(package.version):
+        raise ValueError("give NAME@VERSION, NAME==VERSION, or a purl such as pkg:pypi/requests@2.19.0, not a range.")
 
 
 def _parse_purl(text: str) -> Package:
@@ -156,6 +168,8 @@ def name_key(name: str, ecosystem: str) -> str:
 
 def lookup_names(package: Package) -> Iterator[str]:
     """Yield the names under which documents about a package may be listed."""
+    if not package.name:
+        return
     yield package.name
     ecosystems = [package.ecosystem] if package.ecosystem else [each.name for each in ECOSYSTEMS.values()]
     if package.ecosystem in ("PyPI", ""):

@@ -46,8 +46,8 @@ def vex(day: str, status: str, product: str, component: str = "") -> bytes:
     return msgspec.json.encode({**document, "timestamp": f"{day}T00:00:00Z", "statements": [statement]})
 
 
-def exploited(cve: str) -> bytes:
-    entry = {"cveID": cve, "vendorProject": "-", "product": "-", "vulnerabilityName": "In use"}
+def exploited(cve: str, **fields: str) -> bytes:
+    entry = {"cveID": cve, "vendorProject": "-", "product": "-", "vulnerabilityName": "In use", **fields}
     return msgspec.json.encode(
         {"catalogVersion": "1", "dateReleased": "2024-06-01T00:00:00Z", "count": 1, "vulnerabilities": [entry]}
     )
@@ -220,6 +220,30 @@ def test_known_exploitation_comes_first(car: Engine) -> None:
 
     assert (first.record, [report.title for report in first.exploited]) == ("GHSA-3", ["Exploited: In use"])
     assert (second.record, second.exploited) == ("GHSA-1", ())
+
+
+def test_exploitation_is_known_since_the_day_of_the_entry_not_that_of_the_catalogue(car: Engine) -> None:
+    publish(car, OTHER)
+    publish(car, exploited("CVE-2024-3333", dateAdded="2022-03-03"), form="kev")
+    [report] = only(affected(car, "lodash@4.4.0")).exploited
+
+    assert str(report.time) == "2022-03-03 00:00:00+00:00"
+
+
+@pytest.mark.parametrize("text", ["requests>=2.0", "requests~=2.0", "@", "@@", "lodash@^4.17.0", "x@", "./folder"])
+def test_what_is_not_a_package_is_an_error_that_says_what_is_expected(car: Engine, text: str) -> None:
+    with pytest.raises(InvalidRequest, match="NAME@VERSION"):
+        car.affected([text])
+
+
+def test_a_requirement_without_a_name_is_unknown_and_the_others_are_judged(car: Engine) -> None:
+    publish(car, FIXED)
+    text = "-e .\ngit+https://example.org/y#egg=y\nlodash==1.0"
+    answer = car.affected(files=[DependencyFile(name="requirements.txt", text=text)])
+
+    assert [(each.package, each.status) for each in answer] == [
+        *(("-e .", "unknown"), ("pkg:pypi/y", "no_record"), ("pkg:pypi/lodash@1.0", "no_record"))
+    ]
 
 
 def test_a_statement_about_the_product_that_is_asked_about_overrules_a_record(car: Engine) -> None:

@@ -52,6 +52,16 @@ def test_a_version_that_is_not_affected_passes(data: Path) -> None:
     assert "4.17.12" in affected(data, "lodash@4.17.12", "--all").output
 
 
+def test_a_withdrawn_record_is_not_labelled_affected(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_text(json.dumps({**RECORD, "id": "GHSA-9", "withdrawn": "2024-03-01T00:00:00Z"}))
+    arguments = ["publish", "--format", "osv", "--data", str(data), str(tmp_path / "w.json")]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    lines = affected(data, "lodash@4.17.4", "--all").output.splitlines()
+
+    [head] = [line for line in lines if "GHSA-9" in line and "CVE-2024-1111" in line]
+    assert head.split()[0] == "withdrawn"
+
+
 def test_what_is_unknown_fails_only_if_that_is_wanted(data: Path) -> None:
     assert affected(data, "lodash").exit_code == 0
     assert "give a version to tell" in affected(data, "lodash").output

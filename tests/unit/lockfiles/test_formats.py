@@ -201,7 +201,6 @@ def test_several_files_are_read_as_one() -> None:
         ("poetry.lock", "[[package]", "poetry.lock cannot be read"),
         ("uv.lock", "[[package]]\nversion = '1'", "missing required field `name`"),
         ("requirements.txt", "not a requirement!", "line 1 is not a requirement"),
-        ("requirements.txt", "-e .", "line 1 names a folder"),
         ("requirements.txt", "-r base.txt", "it includes base.txt"),
         ("go.sum", "github.com/x", "line 1 is not"),
         ("bom.xml", "<html/>", "not a CycloneDX"),
@@ -217,6 +216,21 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(name: str, text: s
     assert error.value.code == "files"
     assert str(error.value).startswith(f"{name} cannot be read")
     assert reason in str(error.value)
+
+
+def test_folders_and_addresses_are_listed_by_their_name_or_as_they_are() -> None:
+    lines = (
+        *(
+            "jinja2==2.10",
+            "git+https://example.org/y.git@v1#egg=y[extra]",
+            "-e git+ssh://example.org/z#subdirectory=a&egg=z",
+        ),
+        *("-e .", "./local", "git+https://example.org/unnamed", "flask==1.0"),
+    )
+    assert read("requirements.txt", "\n".join(lines)).packages == (
+        *("pkg:pypi/jinja2@2.10", "pkg:pypi/y", "pkg:pypi/z", "-e .", "./local"),
+        *("git+https://example.org/unnamed", "pkg:pypi/flask@1.0"),
+    )
 
 
 def test_an_included_file_may_be_given_beside_it() -> None:

@@ -93,6 +93,17 @@ def test_sarif_points_at_the_line_of_a_lockfile_that_names_the_package() -> None
     assert location == {"artifactLocation": {"uri": "web/package-lock.json"}, "region": {"startLine": 3}}
 
 
+def test_sarif_finds_a_python_package_however_its_name_is_spelt() -> None:
+    jose = PackageFindings(
+        package="pkg:pypi/python-jose@3.3.0", name="python-jose", version="3.3.0", ecosystem="PyPI", status="affected",
+        findings=(finding("GHSA-1", "GHSA-1"),),
+    )  # fmt: skip
+    for spelling in ("python_jose[cryptography]==3.3.0", "Python.Jose==3.3.0", "python-jose==3.3.0"):
+        file = DependencyFile(name="requirements.txt", text=f"flask==1.0\npython-jose-x==1\n{spelling}")
+        location = dig(sarif([jose], [file]), "runs", 0, "results", 0, "locations", 0, "physicalLocation")
+        assert dig(location, "region", "startLine") == 3
+
+
 def test_openvex_has_a_statement_per_vulnerability_of_a_package() -> None:
     statements = dig(openvex(ANSWER, author="Shop", time=DAY), "statements")
 
