@@ -346,6 +346,19 @@ since = click.option(
 )
 
 
+types = click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only documents of this type; may be repeated."
+)
+states = click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    help="Only documents that stand so: in_force, ended, or a word of a rule pack, such as open, fixed or withdrawn; "
+    "may be repeated. A document is in force if nothing supersedes it in any scope and its record has not ended.",
+)
+
+
 def limit(default: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """`--limit N`"""
     count = click.IntRange(min=1)

@@ -99,16 +99,24 @@ class Rows:
     """Rows under the names of their columns: a table if it fits, otherwise a list.
 
     In a list, each row begins with its first `heads` cells, and every other cell that is not empty has a line of its
-    own. Columns in `whole` (dates, numbers) are never wrapped.
+    own. Columns in `whole` (dates, numbers) are never wrapped. Those in `shortened` have one line in a table: they end
+    after the last word that fits.
     """
 
     def __init__(
-        self, names: Sequence[str], rows: Iterable[Sequence[Text]], *, heads: int = 1, whole: Sequence[int] = ()
+        self,
+        names: Sequence[str],
+        rows: Iterable[Sequence[Text]],
+        *,
+        heads: int = 1,
+        whole: Sequence[int] = (),
+        shortened: Sequence[int] = (),
     ) -> None:
         self._names = names
         self._rows = list(rows)
         self._heads = heads
         self._whole = whole
+        self._shortened = shortened
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = self._widths(options.max_width - COLUMN_GAP * len(self._names))
@@ -117,7 +125,7 @@ class Rows:
             for column, width in zip(self._names, widths, strict=True):
                 table.add_column(column, overflow="fold", width=width)
             for row in self._rows:
-                table.add_row(*row)
+                table.add_row(*(_fitted(c, widths[at]) if at in self._shortened else c for at, c in enumerate(row)))
             yield table
             return
         for row in self._rows:
@@ -141,3 +149,15 @@ class Rows:
                 return []
             widths[widest] -= 1
         return widths
+
+
+def _fitted(cell: Text, width: int) -> Text:
+    """Return as many words of a cell as fit into one line of this width, and an ellipsis if these are not all."""
+    if cell.cell_len <= width:
+        return cell
+    kept = ""
+    for word in cell.plain.split(" "):
+        if cell_len(longer := f"{kept} {word}".strip()) + 2 > width:
+            break
+        kept = longer
+    return Text(f"{kept} …".strip(), style=cell.style)
