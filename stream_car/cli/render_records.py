@@ -147,4 +147,4 @@ def _row(line: RecordLine, records: Mapping[str, str]) -> Sequence[Text]:
 
 
 def _day(time: datetime) -> Text:
-    return Text(f"{time:%Y-%m-%d}")
+    return Text(time.date().isoformat())
