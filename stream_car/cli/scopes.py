@@ -29,11 +29,11 @@ def frontier(
     types: Sequence[str],
     states: Sequence[str],
 ) -> None:
-    """Show what is in force in a scope, one line a record, latest first.
+    """Show what is in force in a scope.
 
-    Reads every scope that has these values. A record that another scope or a link supersedes is listed with what
-    replaced it; `--state in_force` leaves it out. --verbose shows scope by scope, with every edition. Exit code 1 if
-    nothing is found.
+    One line a record, latest first, of every scope that has these values. A record that another scope or a link
+    supersedes is listed with what replaced it; `--state in_force` leaves it out. --verbose shows scope by scope, with
+    every edition. Exit code 1 if nothing is found.
 
     Examples:
       stream-car frontier package=lodash
@@ -62,10 +62,11 @@ def frontier(
 def history(
     session: Session, scope: Mapping[str, str], types: Sequence[str], states: Sequence[str], svg: Path | None
 ) -> None:
-    """Show the timeline of a scope, one line a record, oldest first.
+    """Show the timeline of a scope.
 
-    Reads every scope that has these values: since when each record is there, until when it was in force, and what
-    replaced it. --verbose shows scope by scope, with every edition. Exit code 1 if nothing is found.
+    One line a record, oldest first, of every scope that has these values: since when each record is there, until when
+    it was in force, and what replaced it. --verbose shows scope by scope, with every edition. Exit code 1 if nothing
+    is found.
 
     Examples:
       stream-car history package=lodash --state ended

@@ -159,62 +159,6 @@ def test_a_history_tells_what_ended_each_member(filled: Run) -> None:
     assert "fixed by Log4j 2.15.0 log4j-2.15.0" in text
 
 
-def table_of(result: Result) -> list[list[str]]:
-    lines = result.stdout.splitlines()
-    return [[cell for cell in line.strip().split("  ") if cell.strip()] for line in lines if line.strip()[:2] == "20"]
-
-
-def test_a_frontier_and_a_timeline_are_tables_with_one_line_a_record_by_time(run: Run) -> None:
-    record = {"scope": [{"record": "R1"}, *[{"package": ["tea"], "cve": [f"CVE-{n}"]} for n in ("2021-1", "2021-2")]]}
-    editions = [
-        {"id": f"R1@{day}", "type": "advisory", "time": f"2021-12-0{day}T07:08:09Z", "title": "Tea leaks", **record}
-        for day in (1, 2)
-    ]
-    later = {
-        **editions[0],
-        "id": "R2",
-        "time": "2021-12-05T00:00:00Z",
-        "title": "Tea burns",
-        "scope": {"package": ["tea"], "cve": ["CVE-2021-3"]},
-    }
-    assert run("publish", "-", text=lines(*editions, later)).exit_code == 0
-
-    rows = [[cell.strip() for cell in row] for row in table_of(run("frontier", "package=tea"))]
-    assert rows == [
-        ["2021-12-05", "in force, open", "R2", "Tea burns", "tea"],
-        ["2021-12-02", "in force, open", "R1", "Tea leaks", "tea"],
-    ]
-    rows = [[cell.strip() for cell in row] for row in table_of(run("history", "package=tea"))]
-    assert rows == [
-        ["2021-12-01", "in force, open", "R1", "Tea leaks", "tea"],
-        ["2021-12-05", "in force, open", "R2", "Tea burns", "tea"],
-    ]
-    assert "1 superseded edition is not shown" in run("history", "package=tea").stdout
-
-
-def test_a_table_has_only_the_types_and_states_that_it_is_for(filled: Run) -> None:
-    [ended] = table_of(filled("history", "package=log4j-core", "--state", "ended"))
-    assert [cell.strip() for cell in ended] == [
-        "2021-12-10",
-        "2021-12-13",
-        "fixed",
-        "CVE-2021-44228",
-        "Log4Shell: remote code execution",
-        "log4j-core",
-        "log4j-2.15.0",
-    ]
-    [notes] = table_of(filled("frontier", "package=log4j-core", "--type", "release_note", "--state", "in_force"))
-    assert "Log4j 2.15.0" in " ".join(notes)
-    assert "CVE-2021-44228 advisory" not in filled("changes", "--type", "release_note").stdout
-    for command in ("frontier", "history"):
-        nothing = filled(command, "package=log4j-core", "--state", "withdrawn")
-        assert nothing.exit_code == 1
-        assert "Omit --type or --state" in nothing.stdout
-        unknown = filled(command, "package=log4j-core", "--state", "withdrwn")
-        assert unknown.exit_code == 2
-        assert "Did you mean 'withdrawn'?" in unknown.stderr
-
-
 AMENDING = [
     ADVISORY,
     {
