@@ -1,10 +1,42 @@
 """`frontier` and `history` as tables of records, limited to types and states."""
 
-from click.testing import Result
+from collections.abc import Callable
+from pathlib import Path
 
-from tests.integration.test_cli import Run, filled, lines, run
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
 
-__all__ = ["filled", "run"]  # fixtures
+from stream_car.cli import main
+
+SCOPE = {"cve": ["CVE-2021-44228"], "package": ["log4j-core"]}
+ADVISORY = {
+    "id": "CVE-2021-44228",
+    "type": "advisory",
+    "time": "2021-12-10T00:00:00Z",
+    "scope": SCOPE,
+    "title": "Log4Shell: remote code execution",
+}
+RELEASE = {
+    "id": "log4j-2.15.0",
+    "type": "release_note",
+    "time": "2021-12-13T00:00:00Z",
+    "scope": SCOPE,
+    "title": "Log4j 2.15.0",
+}
+Run = Callable[..., Result]
+
+
+def lines(*documents: object) -> str:
+    return "".join(msgspec.json.encode(document).decode() + "\n" for document in documents)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def invoke(*arguments: str, text: str | None = None) -> Result:
+        return CliRunner(env={"STREAM_CAR_DATA": str(tmp_path / "data")}).invoke(main, arguments, input=text)
+
+    return invoke
 
 
 def table_of(result: Result) -> list[list[str]]:
@@ -40,8 +72,9 @@ def test_a_frontier_and_a_timeline_are_tables_with_one_line_a_record_by_time(run
     assert "1 superseded edition is not shown" in run("history", "package=tea").stdout
 
 
-def test_a_table_has_only_the_types_and_states_that_it_is_for(filled: Run) -> None:
-    [ended] = table_of(filled("history", "package=log4j-core", "--state", "ended"))
+def test_a_table_has_only_the_types_and_states_that_it_is_for(run: Run) -> None:
+    assert run("publish", "-", text=lines(ADVISORY, RELEASE)).exit_code == 0
+    [ended] = table_of(run("history", "package=log4j-core", "--state", "ended"))
     assert [cell.strip() for cell in ended] == [
         "2021-12-10",
         "2021-12-13",
@@ -51,13 +84,13 @@ def test_a_table_has_only_the_types_and_states_that_it_is_for(filled: Run) -> No
         "log4j-core",
         "log4j-2.15.0",
     ]
-    [notes] = table_of(filled("frontier", "package=log4j-core", "--type", "release_note", "--state", "in_force"))
+    [notes] = table_of(run("frontier", "package=log4j-core", "--type", "release_note", "--state", "in_force"))
     assert "Log4j 2.15.0" in " ".join(notes)
-    assert "CVE-2021-44228 advisory" not in filled("changes", "--type", "release_note").stdout
+    assert "CVE-2021-44228 advisory" not in run("changes", "--type", "release_note").stdout
     for command in ("frontier", "history"):
-        nothing = filled(command, "package=log4j-core", "--state", "withdrawn")
+        nothing = run(command, "package=log4j-core", "--state", "withdrawn")
         assert nothing.exit_code == 1
         assert "Omit --type or --state" in nothing.stdout
-        unknown = filled(command, "package=log4j-core", "--state", "withdrwn")
+        unknown = run(command, "package=log4j-core", "--state", "withdrwn")
         assert unknown.exit_code == 2
         assert "Did you mean 'withdrawn'?" in unknown.stderr
