@@ -1,7 +1,7 @@
 """`frontier` and `history` as tables of records, limited to types and states."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import pytest
@@ -24,7 +24,12 @@ RELEASE = {
     "scope": SCOPE,
     "title": "Log4j 2.15.0",
 }
-Run = Callable[..., Result]
+
+
+class Run(Protocol):
+    """Calls `stream-car` on one directory of data."""
+
+    def __call__(self, *arguments: str, text: str | None = None) -> Result: ...
 
 
 def lines(*documents: object) -> str:
