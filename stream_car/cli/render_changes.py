@@ -89,8 +89,11 @@ def record_change(event: e.RecordChange) -> Text:
 
 
 def _with_package(record: str, names: Mapping[str, Sequence[str]]) -> str:
-    """Return a record with what it is about: its names of the key that has the fewest, without its own name."""
-    others = [[name for name in values if name.casefold() != record.casefold()] for values in names.values()]
+    """Return a record with what it is about: its names of the key that has the fewest, without its own name.
+
+    Of keys that have as many, the first in the alphabet counts: a package rather than a vulnerability.
+    """
+    others = [[name for name in names[key] if name.casefold() != record.casefold()] for key in sorted(names)]
     shown = min((values for values in others if values), key=len, default=[])
     more = f" and {len(shown) - NAMED_MAX} more" if len(shown) > NAMED_MAX else ""
     return f"{record} ({', '.join(shown[:NAMED_MAX])}{more})" if shown else record

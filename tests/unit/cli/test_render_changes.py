@@ -1,12 +1,14 @@
 """Changes in words: what happened to a document, and because of which other one."""
 
+from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
+from rich.text import Text
 
-from stream_car.cli.render_changes import change_lines, document_change
+from stream_car.cli.render_changes import change_lines, document_change, event
 from stream_car.queries.answers import Change, ChangeCause, ChangedMember as Member, DocumentStatus
-from stream_car.subscriptions.events import DocumentChange
+from stream_car.subscriptions.events import DocumentChange, RecordDocument, SnapshotRecord
 
 Kind = Literal["placed", "corrected", "moved", "retracted", "released"]
 
@@ -141,3 +143,14 @@ def test_what_became_of_a_document_is_told_in_the_word_of_its_domain() -> None:
     assert document_line("holds", "superseded", itself, "", "fixed", "fixed in 2.0.0") == (
         f"+ An advisory was published; it is fixed in 2.0.0 now{end}"
     )
+
+
+@pytest.mark.parametrize("keys", [("package", "vulnerability"), ("vulnerability", "package")])
+def test_of_keys_with_as_many_names_the_first_in_the_alphabet_is_shown(keys: tuple[str, str]) -> None:
+    values = {"package": ("tea",), "vulnerability": ("CVE-2026-1",)}
+    document = RecordDocument(id="OSV-1@1", revision=1, type="advisory", time=datetime(2026, 1, 1, tzinfo=UTC), order=0)
+    names = {key: values[key] for key in keys}
+    line = event(SnapshotRecord(record="OSV-1", status="in_force", state="open", names=names, document=document))
+
+    assert isinstance(line, Text)
+    assert line.plain.startswith("= OSV-1 (tea) is")
