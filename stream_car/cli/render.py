@@ -34,6 +34,7 @@ from stream_car.core.rules import Ruleset
 from stream_car.queries import answers as a
 
 REPLACED_MAX = 3  # documents that a document replaces
+OTHERS_MAX = 3  # records that have the same name
 SCOPES_MAX = 3  # scopes not covered that are named
 EXCERPT_MAX = 400  # characters of a text
 PROBLEMS = {  # why a name is not part of a safe set
@@ -207,6 +208,9 @@ def certificate_line(certificate: a.Certificate, *, verbose: bool = False, advis
     """
     count = sum(certificate.cut)
     messages = f"none of the {count:,} messages published so far" if count > 1 else "nothing published so far"
+    if certificate.pending and certificate.as_of is not None:
+        waiting = counted(certificate.pending, "document that waits for its time", "documents that wait for their time")
+        messages += f", not counting {waiting},"
     time = f" by {day(certificate.as_of)}" if certificate.as_of is not None else ""
     if certificate.complete:
         line = Text.assemble(("✔ Complete", IN_FORCE), f": {messages} supersedes what is shown{time}.")
@@ -284,6 +288,11 @@ def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> R
         lines.append(indented(Text(f"It waits for {day(explanation.due)}.", WARN)))
     if explanation.document is not None:
         lines += [indented(words(explanation.document.title)), indented(facts(explanation.document))]
+    if explanation.others:
+        more = len(explanation.others) - OTHERS_MAX
+        rest = f" and {more} more" if more > 0 else ""
+        others = words(f"It is also another name of {', '.join(explanation.others[:OTHERS_MAX])}{rest}.", WARN)
+        lines.append(indented(others))
     if explanation.memberships:
         rows = map(_membership, explanation.memberships)
         lines.append(Rows(("scope or link", "in force", "superseded by"), rows, whole=(1,)))

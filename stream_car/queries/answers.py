@@ -106,7 +106,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
     """What the answer guarantees: Theorem 4 for the `covered` anchors, as of the input before `cut`.
 
     `cut` has one offset per intake shard. `phi` is scope identifiability, `kappa` the scope ambiguity ratio
-    (Definition 5). `rounds` and `lookups` count the reads of Stage 2 and the keys that they read.
+    (Definition 5). `rounds` and `lookups` count the reads of Stage 2 and the keys that they read. `pending` counts
+    documents that wait for their time: they supersede nothing yet, not even as of a time in the future.
     """
 
     covered: tuple[str, ...]
@@ -119,6 +120,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
     generation: str = ""
     cut: tuple[int, ...] = ()
     as_of: datetime | None = None
+    pending: int = 0
     rounds: int = 0
     lookups: int = 0
 
@@ -348,8 +350,9 @@ class Membership(Struct, frozen=True, kw_only=True):
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why a document is or is not in force, scope by scope and link by link, and what controls it.
 
-    Of a record, `document` is the edition in force, or else the latest. `status`, `outcome` and `state` are those of a
-    `Resolution`. `due` is the time that a pending document waits for.
+    Of a record, `document` is the edition in force, or else the latest. If a name is that of several records, it is of
+    one that holds, and `others` names the other records. `status`, `outcome` and `state` are those of a `Resolution`.
+    `due` is the time that a pending document waits for.
     """
 
     name: str
@@ -363,6 +366,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     document: Evidence | None = None
     memberships: tuple[Membership, ...] = ()
     group: Group | None = None
+    others: tuple[str, ...] = ()
     due: datetime | None = None
     reasons: tuple[Incomplete, ...] = ()
 

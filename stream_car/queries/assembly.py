@@ -195,6 +195,7 @@ def certificate_of(
     generation: str,
     cut: tuple[int, ...],
     as_of: int | None,
+    pending: int,
     rounds: int,
     lookups: int,
     reasons: Sequence[Incomplete] = (),
@@ -214,6 +215,7 @@ def certificate_of(
         generation=generation,
         cut=cut,
         as_of=from_micros(as_of) if as_of is not None else None,
+        pending=pending,
         rounds=rounds,
         lookups=lookups,
     )

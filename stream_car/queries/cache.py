@@ -207,7 +207,7 @@ def _with_current_cut(cached: CachedAnswer, overview: Overview, snapshot: Snapsh
     """The same answer with the present cut and the present number of pending documents."""
     answer = cached.answer
     if snapshot.cut != cached.cut or answer.pending != overview.pending:
-        certificate = replace(answer.certificate, cut=snapshot.cut)
+        certificate = replace(answer.certificate, cut=snapshot.cut, pending=overview.pending)
         cached.answer = answer = replace(answer, certificate=certificate, pending=overview.pending)
         cached.cut = snapshot.cut
     return answer

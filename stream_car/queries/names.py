@@ -34,7 +34,10 @@ class ResolvedName(Struct, frozen=True):
 
 
 async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> ResolvedName:
-    """The latest editions of the records, and the documents without a record, that have a name as an alias."""
+    """The latest editions of the records, and the documents without a record, that have a name as an alias.
+
+    The latest are those by the time of the snapshot. It suffices that some edition of a record has the name.
+    """
     aliases = [alias for spelling in spellings(name) for alias in snapshot.ruleset.aliases_spelt(spelling)]
     scopes = {scope: None for alias in aliases for scope in await index.scopes([(ALIAS, alias)], EDITIONS_MAX + 1)}
     entries: list[Entry] = []
@@ -55,8 +58,14 @@ async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> Re
 
 
 def latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
-    """Return the latest editions in the scope of a record, oldest first. Raises `MissingPages`."""
-    return sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)[-EDITIONS_MAX:]
+    """Return the latest editions by the time of the snapshot in the scope of a record, oldest first.
+
+    If all are later, return the latest of those. Raises `MissingPages`.
+    """
+    editions = sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)
+    as_of = snapshot.as_of
+    by_then = editions if as_of is None else [entry for entry in editions if entry.time <= as_of]
+    return (by_then or editions)[-EDITIONS_MAX:]
 
 
 def spellings(name: str) -> Iterator[str]:

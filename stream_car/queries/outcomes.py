@@ -155,14 +155,17 @@ class NameStatus(Struct, frozen=True):
 def status_of_name(ruleset: Ruleset, groups: Sequence[Group], *, is_record: bool) -> NameStatus:
     """Return how the document or the record of these groups stands; its editions come oldest first.
 
-    A record is in force if one of its editions is, unless all that are say that the record has ended.
+    A record is in force if one of its editions is, unless all that are say that the record has ended. Of those in
+    force, the group is of the latest whose state its pack names first, and that does not say that it has ended.
     """
     if not groups:
         return NameStatus("pending")
-    editions = [group for group in groups if group.anchor.status == "in_force"]
-    group = editions[-1] if editions else groups[-1]
-    speaking = [edition.anchor for edition in editions] or [control.document for control in group.controlling]
     ranks = ruleset.state_ranks
+    editions = [group for group in reversed(groups) if group.anchor.status == "in_force"]
+    holding = [group for group in editions if not group.anchor.outcome]
+    latest = editions[0] if editions else groups[-1]
+    group = min(holding, key=lambda edition: ranks.get(edition.anchor.type, len(ranks)), default=latest)
+    speaking = [edition.anchor for edition in editions] or [control.document for control in group.controlling]
     speaker = min(speaking, key=lambda document: ranks.get(document.type, len(ranks)), default=group.anchor)
     has_ended = is_record and all(edition.anchor.outcome for edition in editions)
     anchor, is_in_force = group.anchor, bool(editions) and not has_ended

@@ -296,12 +296,12 @@ class Queries:
             question=question.text,
             results=tuple(documents[name] for name in selection.results),
             groups=groups,
-            certificate=self._certificate(snapshot, selection.covered, not_covered, reasons),
+            certificate=await self._certificate(snapshot, selection.covered, not_covered, reasons),
             pending=(await snapshot.overview()).pending,
         )
         return await self._with_history(snapshot, with_probabilities(answer, plan)), plan
 
-    def _certificate(
+    async def _certificate(
         self,
         snapshot: Snapshot,
         walks: Sequence[WalkResult],
@@ -314,6 +314,7 @@ class Queries:
             generation=self.generation,
             cut=snapshot.cut,
             as_of=snapshot.as_of,
+            pending=(await snapshot.overview()).pending,
             rounds=snapshot.rounds,
             lookups=snapshot.lookups,
             reasons=reasons,
@@ -408,7 +409,7 @@ class Queries:
             walk.next for walk in walks.values()
         )
         # before texts are read, which may take more look-ups
-        certificate = self._certificate(snapshot, anchors, (), ["limit"] if has_unlisted else [])
+        certificate = await self._certificate(snapshot, anchors, (), ["limit"] if has_unlisted else [])
         records = {name: resolved.ids for name, resolved in by_name.items() if resolved.via in RECORD_NAMES}
         ended = await ended_records(snapshot, self.index, records, walks)
         return Audit(

@@ -442,6 +442,8 @@ class ScopeQueries:
             document=group.anchor,
             memberships=await self._memberships(snapshot, group.anchor.id, walks[group.anchor.id]),
             group=group,
+            others=_other_records(group.anchor.id, walks),
+            reasons=("limit",) if resolved.has_more else (),
         )
 
     async def _memberships(self, snapshot: Snapshot, document_id: str, walk: WalkResult) -> tuple[Membership, ...]:
@@ -461,6 +463,13 @@ class ScopeQueries:
         names = dict.fromkeys([document_id, *(step.id for membership in memberships for step in membership.by)])
         fates = await read_fates(snapshot, self.queries.index, names)
         return tuple(replace(m, by=tuple(fates.step(document_id, step) for step in m.by)) for m in memberships)
+
+
+def _other_records(document_id: str, walks: Mapping[str, WalkResult]) -> tuple[str, ...]:
+    """Return the records of these documents without those of one of them. What has no record is named by its id."""
+    names = {name: walk.document.records or (name,) for name, walk in walks.items()}
+    others = dict.fromkeys(record for records in names.values() for record in records)
+    return tuple(record for record in others if record not in names[document_id])
 
 
 async def _pending_in_shard(snapshot: Snapshot, after: SortKey | None, limit: int) -> list[Entry]:

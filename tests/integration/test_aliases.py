@@ -76,6 +76,56 @@ def test_a_name_finds_the_latest_editions_of_what_has_it(car: Engine, name: str,
     assert car.check([name]).unknown == ()
 
 
+@pytest.mark.parametrize(
+    ("as_of", "documents"),
+    [
+        ("2023-01-15", ["RUSTSEC-2023-1@2023-01-01T00:00:00Z"]),
+        ("2023-02-15", [RUST]),
+        ("2023-03-15", [PYTHON, RUST]),
+    ],
+)
+def test_a_name_as_of_a_time_finds_the_editions_that_were_the_latest_then(
+    car: Engine, as_of: str, documents: list[str]
+) -> None:
+    name = "CVE-2023-53159"
+    [resolution] = car.resolve([name], as_of=as_of)
+    explanation, audit = car.explain(name, as_of=as_of), car.check([name], as_of=as_of)
+
+    assert resolution.status == "in_force"
+    assert sorted(group.anchor.id for group in resolution.groups) == documents
+    assert explanation.document is not None and explanation.document.id == documents[0]
+    assert audit.holds
+
+
+def test_a_name_before_its_first_edition_waits(car: Engine) -> None:
+    assert [resolution.status for resolution in car.resolve(["GHSA-1"], as_of="2022-06-01")] == ["pending"]
+
+
+def test_a_record_of_very_many_editions_is_found_as_of_the_first(car: Engine) -> None:
+    edition = {"type": "advisory", "scope": {"record": "GO-1", "vulnerability": "CVE-2020-7", "package": "tea"}}
+    days = [f"2020-{1 + n // 28:02}-{1 + n % 28:02}" for n in range(EDITIONS_MAX + 2)]
+    car.publish([dict(edition, id=f"GO-1@{day}", time=day) for day in days])
+
+    resolutions = car.resolve(["GO-1", "CVE-2020-7"], as_of=days[0])
+    assert [[group.anchor.id for group in each.groups] for each in resolutions] == [[f"GO-1@{days[0]}"]] * 2
+
+
+def test_of_several_records_the_one_that_is_open_is_explained_and_the_others_are_named(car: Engine) -> None:
+    reading = Reading("osv")
+    withdrawn, days = "2023-05-01T00:00:00Z", ("2023-04-01T00:00:00Z", "2023-06-01T00:00:00Z")
+    car.publish(reading.read(advisory("GHSA-7", withdrawn, "CVE-2023-7", package="pot", withdrawn=withdrawn)))
+    car.publish(reading.read(advisory("PYSEC-7", days[0], "CVE-2023-7", package="cup")))
+    fixed = {"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "2.0"}]}]}
+    affected = [{"package": {"ecosystem": "crates.io", "name": "tea"}, **fixed}]
+    car.publish(reading.read(advisory("RUSTSEC-7", days[1], "CVE-2023-7", affected=affected)))
+    explanation = car.explain("CVE-2023-7")
+
+    assert (explanation.status, explanation.state) == ("in_force", "open")
+    assert explanation.document is not None and explanation.document.id == f"PYSEC-7@{days[0]}"
+    assert explanation.others == ("GHSA-7", "RUSTSEC-7")
+    assert car.explain("PYSEC-7").others == ()
+
+
 def test_an_id_comes_before_an_alias(car: Engine) -> None:
     car.publish(dict(RELEASE, id="CVE-2022-1", scope={"cve": "CVE-2030-1", "package": "other"}))
     [resolution] = car.resolve(["CVE-2022-1"])

@@ -220,7 +220,7 @@ def test_a_watch_of_past_changes_says_what_became_of_each_record_and_when(filled
     assert " ".join(filled("watch").stdout.split()) == (
         "2021-12-10 + CVE-2021-44228 (log4j-core) published (open); it is fixed now Log4Shell: remote code execution "
         "2021-12-13 - CVE-2021-44228 (log4j-core) fixed by Log4j 2.15.0 (open → fixed) "
-        "2021-12-13 + log4j-2.15.0 (CVE-2021-44228) published (fixed) Log4j 2.15.0"
+        "2021-12-13 + log4j-2.15.0 (log4j-core) published (fixed) Log4j 2.15.0"
     )
 
 
@@ -297,6 +297,18 @@ def test_a_document_ahead_of_its_time_is_pending(run: Run) -> None:
     assert waiting.pop("position")
     assert waiting == {"id": "later", "revision": 1, "time": "2199-01-01T00:00:00Z"}
     assert "2199-01-01  later (revision 1)" in run("pending").stdout
+
+
+def test_a_certificate_for_a_later_time_says_that_what_waits_does_not_count(filled: Run) -> None:
+    later = {**RELEASE, "id": "log4j-3", "title": "Log4j 3", "time": "2199-01-01T00:00:00Z"}
+    filled("publish", "-", text=lines(later))
+    query = filled("query", "remote code execution", "--as-of", "2199-06-01")
+    check = filled("check", "log4j-2.15.0", "--as-of", "2199-06-01")
+
+    for stdout in (query.stdout, check.stdout):
+        assert "3 messages published so far, not counting 1 document that waits for its time, supersedes" in (
+            " ".join(stdout.split())
+        )
 
 
 def test_asking_before_anything_was_published_says_what_to_do(run: Run, tmp_path: Path) -> None:

@@ -148,8 +148,11 @@ function notes({ pending, vectors_pending: unencoded, ignored_terms: ignored }) 
 
 function certificate({ certificate: proof, groups, scopes }) {
   const messages = proof.cut.reduce((sum, offset) => sum + offset, 0);
+  const waiting = count(proof.pending, "document that waits for its time", "documents that wait for their time");
+  const but = proof.pending && proof.as_of ? `, not counting ${waiting},` : "";
+  const published = `none of the ${count(messages, "message")} published so far${but}`;
   const summary = proof.complete
-    ? [el("b", {}, "✔ Complete"), `: none of the ${count(messages, "message")} published so far supersedes what is shown.`]
+    ? [el("b", {}, "✔ Complete"), `: ${published} supersedes what is shown.`]
     : [el("b", {}, "✘ Not complete"), `: ${reasonsInWords(proof.reasons)}.`];
   return details({ class: `certificate ${proof.complete ? "complete" : "incomplete"}` }, summary, figures([
     ["Matches followed", `${proof.covered.length} of ${proof.covered.length + proof.not_covered.length}`],

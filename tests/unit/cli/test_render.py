@@ -65,6 +65,17 @@ def test_the_last_line_of_an_answer_is_its_certificate() -> None:
     assert "supersedes what is shown. Anchors covered: 1. phi 0.50, kappa 2.00" in details
 
 
+def test_a_certificate_for_a_later_time_does_not_count_what_waits() -> None:
+    waiting = replace(an.ANSWER.certificate, as_of=an.RELEASE.time, pending=2)
+
+    assert (
+        "messages published so far, not counting 2 documents that wait for their time, supersedes what is shown by"
+        in (str(render.certificate_line(waiting)))
+    )
+    assert "not counting" not in str(render.certificate_line(replace(waiting, as_of=None)))
+    assert "not counting" not in str(render.certificate_line(replace(waiting, pending=0)))
+
+
 def test_an_answer_that_shares_little_with_the_question_says_so_first_and_last() -> None:
     lines = drawn(render.answer(replace(an.ANSWER, is_close=False)), width=200).rstrip().splitlines()
 
@@ -225,6 +236,13 @@ def test_an_explanation_goes_through_scopes_and_links() -> None:
     assert "GHSA-jf85 is superseded" in text
     assert "lodash-4.17.12 (release_voids_advisory)" in text
     assert "What controls it now:" in text
+
+
+def test_an_explanation_names_other_records_of_the_same_name() -> None:
+    others = ("RUSTSEC-1", "PYSEC-1", "GO-1", "OSV-1", "OSV-2")
+    text = drawn(render.explanation(replace(an.EXPLANATION, others=others)), width=160)
+
+    assert "It is also another name of RUSTSEC-1, PYSEC-1, GO-1 and 2 more." in text
 
 
 def test_an_explanation_of_a_waiting_document_says_for_when() -> None:
