@@ -1,7 +1,8 @@
 """Affected versions as CSAF advisories give them: products with a status, by version or by a range of versions.
 
-Promise: a product that an advisory calls fixed or not affected is not affected. A version that is in no status is
-unknown, unless all affected products are ranges that can be read.
+Promise: each vulnerability is judged by itself, and the worst verdict decides. A product that is called fixed or not
+affected is not affected by that vulnerability. A version that is in no status is unknown, unless all affected products
+are ranges that can be read.
 """
 
 import re
@@ -14,7 +15,7 @@ from msgspec import Struct
 from stream_car.versions import orders
 from stream_car.versions.orders import Order, UnreadableVersion
 from stream_car.versions.packages import ECOSYSTEMS, Package, name_key, parse_package
-from stream_car.versions.verdicts import NO_RANGES, AffectedStatus, Judge, Verdict
+from stream_car.versions.verdicts import NO_RANGES, AffectedStatus, Judge, Verdict, worst
 
 STATUSES: Mapping[str, AffectedStatus] = {
     "known_not_affected": "not_affected",
@@ -58,9 +59,14 @@ def csaf_judge(products: object) -> Judge:
 
 
 def _judge(listed: Sequence[CsafProduct], package: Package) -> Verdict | None:
-    own = [product for product in listed if _is_about(product, package)]
-    if not own:
-        return None
+    by_vulnerability: dict[tuple[str, ...], list[CsafProduct]] = {}
+    for product in listed:
+        if _is_about(product, package):
+            by_vulnerability.setdefault(product.vulnerability, []).append(product)
+    return worst([_judge_vulnerability(own, package) for own in by_vulnerability.values()])
+
+
+def _judge_vulnerability(own: Sequence[CsafProduct], package: Package) -> Verdict:
     affected = [product for product in own if STATUSES.get(product.status) == "affected"]
     shown = " or ".join(dict.fromkeys(product.range or f"version {product.version or '?'}" for product in affected))
     fixed = tuple(dict.fromkeys(product.version for product in own if product.status in FIXED and product.version))

@@ -98,6 +98,17 @@ def test_the_status_of_a_product_of_an_advisory_is_that_of_its_version() -> None
     assert csaf("2.0", *products).basis == "outside"
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_version_is_affected_by_an_advisory_if_one_of_its_vulnerabilities_affects_it(turn: int) -> None:
+    products: list[Mapping[str, object]] = [
+        {"status": "known_affected", "version": "1.0", "vulnerability": ["CVE-2026-8"]},
+        {"status": "known_not_affected", "version": "1.0", "vulnerability": ["CVE-2026-9"]},
+    ]
+
+    assert csaf("1.0", *products[::turn]).status == "affected"
+    assert csaf("1.0", *products[1:]).status == "not_affected"
+
+
 def test_a_version_that_an_advisory_does_not_list_is_unknown() -> None:
     assert csaf("1.1", {"status": "known_affected", "version": "1.0"}).basis == "no_ranges"
     assert csaf("1.1", {"status": "known_affected", "range": "some"}).basis == "unreadable"
