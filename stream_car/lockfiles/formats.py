@@ -25,13 +25,20 @@ def read_dependencies(files: Sequence[DependencyFile]) -> Dependencies:
     Raises:
         InvalidRequest: a file cannot be read, or refers to another one that is not among them (`files`).
     """
-    parts = [_read(file) for file in files]
+    parts = [_read_whole(file) for file in files]
     names = {_base(file.name) for file in files}
     for file, part in zip(files, parts, strict=True):
         for include in part.includes:
             if _base(include) not in names:
                 raise unreadable(file, f"it includes {include}. Give that file as well, or the output of `pip freeze`.")
     return joined(parts)
+
+
+def _read_whole(file: DependencyFile) -> Dependencies:
+    try:
+        return _read(file)
+    except ValueError as error:  # a package without a name has no purl
+        raise unreadable(file, str(error)) from None
 
 
 def _read(file: DependencyFile) -> Dependencies:

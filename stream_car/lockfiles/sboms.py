@@ -13,6 +13,7 @@ import msgspec
 from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, unreadable
 
 DEPTH_MAX = 100  # of components in components
+XML_DEPTH_MAX = 2 * DEPTH_MAX + 20  # of elements: two for each component, and what surrounds them
 SOFTWARE = ("", "application", "container", "firmware", "framework", "library", "operating-system", "platform")
 
 Fields = Mapping[str, object]
@@ -55,12 +56,26 @@ def _parse_xml(file: DependencyFile) -> ElementTree.Element:
     def reject(*_: object) -> NoReturn:
         raise unreadable(file, "it declares a document type or an entity, which is not allowed.")
 
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > XML_DEPTH_MAX:
+            raise unreadable(file, f"its elements are nested more than {XML_DEPTH_MAX} deep.")
+        builder.start(_tag(name), attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(_tag(name))
+
     builder = ElementTree.TreeBuilder()
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartDoctypeDeclHandler = reject
     parser.EntityDeclHandler = reject
-    parser.StartElementHandler = lambda name, attributes: builder.start(_tag(name), attributes)
-    parser.EndElementHandler = lambda name: builder.end(_tag(name))
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = builder.data
     try:
         parser.Parse(file.text.encode(), True)  # noqa: FBT003  # expat takes it by position only

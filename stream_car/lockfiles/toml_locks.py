@@ -3,6 +3,7 @@
 What is part of the project itself is left out: it is no dependency.
 """
 
+import re
 import tomllib
 
 import msgspec
@@ -11,6 +12,9 @@ from msgspec import Struct
 from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, purl, unreadable
 
 LOCAL = ("directory", "file", "editable", "virtual", "path", "workspace")  # sources of a package of the project itself
+DOTS_MAX = 50  # in one key: the parser takes time by their square
+_KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w\\-])(?:{_KEY_PART}){{{DOTS_MAX + 1}}}")
 
 
 class TomlPackage(Struct):
@@ -29,6 +33,8 @@ class TomlLock(Struct):
 
 def read_toml_lock(file: DependencyFile, kind: str) -> Dependencies:
     """Return the packages of a lockfile, as purls of this type."""
+    if _LONG_KEY.search(file.text) is not None:
+        raise unreadable(file, f"a key in it has more than {DOTS_MAX} dots.")
     try:
         lock = msgspec.convert(tomllib.loads(file.text), TomlLock)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:

@@ -32,6 +32,7 @@ LOG = logging.getLogger(__name__)
 PAUSES_S = (5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)  # between tries
 AT_ONCE = 8  # messages, of different records
 TIMEOUT_S = 15.0
+RETRY_AFTER_MAX_S = 86_400.0  # that a receiver may ask for
 GONE = 410
 RECONNECT_S = 1.0
 RESTART_S = 30.0
@@ -167,7 +168,7 @@ class WebhookSender:
                 )
                 async with response as answer:
                     status = answer.status
-                    retry_after = dict(answer.headers).get(b"retry-after", b"").decode("ascii", "replace")
+                    pause_s = _retry_after_s(answer.headers)
         except AddressDenied as error:
             return str(error), 0.0
         except TimeoutError:
@@ -178,7 +179,13 @@ class WebhookSender:
             return None, 0.0
         if status == GONE:
             return "it answers 410: it wants no more messages.", None
-        return f"it answers {status}.", float(retry_after) if retry_after.isdecimal() else 0.0
+        return f"it answers {status}.", pause_s
+
+
+def _retry_after_s(headers: Sequence[tuple[bytes, bytes]]) -> float:
+    """Return for how many seconds a receiver wants to be left alone, at most `RETRY_AFTER_MAX_S`."""
+    values = [value.strip() for name, value in headers if name.lower() == b"retry-after"]
+    return max((min(float(value), RETRY_AFTER_MAX_S) for value in values if value.isdigit()), default=0.0)
 
 
 async def run_webhook(webhook: Webhook, outbox: Outbox, source: EventSource) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -130,6 +131,25 @@ def test_a_receiver_that_is_gone_gets_no_message_twice(tmp_path: Path) -> None:
         assert receiver.messages.empty()
     [letter] = dead(tmp_path / "o")
     assert letter.error == "it answers 410: it wants no more messages."
+
+
+@pytest.mark.parametrize(("retry_after", "pause_s"), [("3600", 3600), ("9" * 400, 86_400)])
+def test_a_receiver_may_ask_for_a_pause_of_a_day_at_most(tmp_path: Path, retry_after: str, pause_s: int) -> None:
+    async def fail_once(sender: WebhookSender) -> None:
+        await sender.receive(batches(events_of("a")))
+        task = asyncio.create_task(sender.deliver())
+        while not sender.outbox.heads(1)[0].tries:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    with receiving(lambda _: 503, retry_after=retry_after) as receiver, closing(Outbox(tmp_path / "outbox")) as outbox:
+        before = time.time()
+        webhook = Webhook(url=receiver.url, secret=SECRET, allow=ALLOWED, pauses_s=(0.0,))
+        asyncio.run(fail_once(WebhookSender(webhook, outbox)))
+        due = outbox.heads(1)[0].due
+
+    assert before + pause_s <= due <= time.time() + pause_s
 
 
 def test_a_redirect_is_not_followed(tmp_path: Path) -> None:

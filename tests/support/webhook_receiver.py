@@ -53,7 +53,7 @@ class Receiver(Struct, frozen=True):
 
 
 @contextmanager
-def receiving(answer: Answer = lambda content: 204) -> Iterator[Receiver]:
+def receiving(answer: Answer = lambda content: 204, *, retry_after: str = "0") -> Iterator[Receiver]:
     """Listen on a free port of this machine. `answer` returns the status for a message."""
     messages: Queue[ReceivedMessage] = Queue()
 
@@ -68,6 +68,7 @@ def receiving(answer: Answer = lambda content: 204) -> Iterator[Receiver]:
             self.send_response(status)
             if status // 100 == 3:
                 self.send_header("location", "/elsewhere")
+            self.send_header("Retry-After", retry_after)
             self.send_header("content-length", "0")
             self.end_headers()
             messages.put(ReceivedMessage(name, self.path, status, content))
