@@ -2,10 +2,12 @@
 
 Promise: the evaluation of the OSV schema. A version is affected if it is enumerated, or in one of the ranges. Where
 the schema cannot decide (commits, unreadable versions, an unknown order), the verdict is `unknown`.
-Cost: a comparison per event; an enumerated list is searched as text first.
+Cost: the events of a range are sorted once, and a version or a fix is found among them by bisection; an enumerated list
+is searched as text first.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from functools import cmp_to_key, partial
 
 import msgspec
@@ -94,7 +96,7 @@ def judge_entry(entry: AffectedPackage, version: str, order: Order | None) -> Ve
     for each in ranges:
         own_order = orders.SEMVER if each.type == "SEMVER" and order is None else order
         try:
-            span = deciding_span(each, version, own_order)
+            span = span_finder(each, own_order)(version)
         except UnreadableVersion:
             unread = True
             continue
@@ -119,21 +121,19 @@ def _without_version(ranges: Sequence[Range], listed: Sequence[str], order: Orde
 
 def _affected(entry: AffectedPackage, version: str, order: Order | None, *, basis: Basis, range: str) -> Verdict:
     """Return the verdict with the fixed versions that are later, and not affected themselves, nearest first."""
+    if order is None:
+        return Verdict(status="affected", basis=basis, range=range)
     fixed: list[str] = []
+    listed = frozenset(entry.versions or ())
+    finders = [span_finder(each, order) for each in entry.ranges or () if each.type != "GIT"]
     for fix in _fixes(entry):
         try:
-            if order is not None and order.is_less(version, fix) and not _is_affected(entry, fix, order):
+            is_later = fix not in listed and order.is_less(version, fix)
+            if is_later and not any(find(fix) for find in finders):
                 fixed.append(fix)
         except UnreadableVersion:
             continue
-    nearest = order.sorted(fixed) if order is not None else ()
-    return Verdict(status="affected", basis=basis, range=range, fixed_in=tuple(nearest))
-
-
-def _is_affected(entry: AffectedPackage, version: str, order: Order) -> bool:
-    if version in (entry.versions or ()):
-        return True
-    return any(deciding_span(each, version, order) for each in entry.ranges or () if each.type != "GIT")
+    return Verdict(status="affected", basis=basis, range=range, fixed_in=tuple(order.sorted(fixed)))
 
 
 def _fixes(entry: AffectedPackage) -> tuple[str, ...]:
@@ -182,25 +182,34 @@ def _compare(order: Order, bound: tuple[str, str], other: tuple[str, str]) -> in
     return ranks[bound[1]] - ranks[other[1]]
 
 
-def deciding_span(version_range: Range, version: str, order: Order | None) -> str | None:
-    """Return the span of a range that contains a version, as text; `None` if none does.
+def span_finder(version_range: Range, order: Order | None) -> Callable[[str], str | None]:
+    """Return what gives the span of a range that contains a version, as text; `None` if none does.
 
-    Raises:
-        UnreadableVersion: the version or a bound cannot be read, or the order is not known.
+    It raises `UnreadableVersion` if the version or a bound cannot be read, or the order is not known.
     """
+    limits = [event["limit"] for event in version_range.events or () if event.get("limit")]
+    try:
+        spans = spans_of(version_range, order)
+    except UnreadableVersion:
+        spans = None  # matters only for versions within the limits
+    return partial(_find_span, spans, limits, order)
+
+
+def _find_span(spans: Sequence[Span] | None, limits: Sequence[str], order: Order | None, version: str) -> str | None:
     if order is None:
         raise UnreadableVersion(version)
     order.key(version)
-    limits = [event["limit"] for event in version_range.events or () if event.get("limit")]
     if limits and not any(limit == "*" or order.is_less(version, limit) for limit in limits):
         return None
-    for span in spans_of(version_range, order):
-        first, how, end = span
-        starts = first == START or not order.is_less(version, first)
-        ends = not how or order.is_less(version, end) or (how == "<=" and order.is_equal(version, end))
-        if starts and ends:
-            return show_span(span)
-    return None
+    if spans is None:
+        raise UnreadableVersion(version)
+    later = bisect_left(spans, x=True, key=lambda span: span[0] != START and order.is_less(version, span[0]))
+    if later == 0:
+        return None
+    span = spans[later - 1]  # spans are sorted and do not overlap, so no other can contain the version
+    _, how, end = span
+    ends = not how or order.is_less(version, end) or (how == "<=" and order.is_equal(version, end))
+    return show_span(span) if ends else None
 
 
 def show_span(span: Span) -> str:

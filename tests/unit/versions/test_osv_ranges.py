@@ -1,9 +1,11 @@
 """Whether a version is affected by what an OSV record says of its package."""
 
+import random
 from collections.abc import Mapping, Sequence
 
 import pytest
 
+from stream_car.versions.orders import Order
 from stream_car.versions.osv_ranges import osv_judge
 from stream_car.versions.packages import parse_package
 from stream_car.versions.verdicts import Verdict
@@ -71,6 +73,24 @@ def test_the_nearest_fix_comes_first_and_one_that_is_affected_itself_is_none() -
     ]
 
     assert verdict("pkg:pypi/jinja2@0.5", *affected).fixed_in == ("2.10", "3.2")
+
+
+def test_a_range_of_many_spans_is_judged_by_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = 200
+    events = [event for nth in range(spans) for event in (f"introduced {nth}.1", f"fixed {nth}.5")]
+    random.Random(1).shuffle(events)
+    compared = []
+    is_less = Order.is_less
+
+    def count(order: Order, version: str, other: str) -> bool:
+        compared.append(version)
+        return is_less(order, version, other)
+
+    monkeypatch.setattr(Order, "is_less", count)
+    judged = verdict("pkg:pypi/jinja2@3.2", entry(*events))
+
+    assert (judged.range, len(judged.fixed_in), judged.fixed_in[0]) == (">= 3.1, < 3.5", spans - 3, "3.5")
+    assert len(compared) < spans * 200
 
 
 @pytest.mark.parametrize(
