@@ -121,9 +121,10 @@ def _plain(version: str) -> str:
 
 
 def is_within(text: str, version: str, order: Order) -> bool | None:
-    """Return whether a version is in a range: vers, comparators such as `<1.2`, or `1.2 and prior`.
+    """Return whether a version is in a range: vers, comparators such as `>=1.0, <1.2`, or `1.2 and prior`.
 
-    `None` if the range or a version cannot be read.
+    A version must meet all comparators, but those between bars are read as vers. `None` if the range or a version
+    cannot be read, or no version can meet all comparators.
     """
     text = text.strip()
     vers = _VERS.fullmatch(text)
@@ -140,13 +141,14 @@ def is_within(text: str, version: str, order: Order) -> bool | None:
     if not constraints or any(match is None for match in matches):
         return None
     try:
-        return _contains([(match[1] or "=", match[2]) for match in matches if match is not None], version, order)
+        pairs = [(match[1] or "=", match[2]) for match in matches if match is not None]
+        return _contains(pairs, version, order, is_vers=vers is not None or "|" in text)
     except UnreadableVersion:
         return None
 
 
-def _contains(constraints: list[tuple[str, str]], version: str, order: Order) -> bool:
-    """Return whether a version meets sorted constraints as vers defines it: pairs of bounds are intervals."""
+def _contains(constraints: list[tuple[str, str]], version: str, order: Order, *, is_vers: bool) -> bool | None:
+    """Return whether a version meets constraints: all bounds, or sorted ones as vers defines it."""
     version = _plain(version)
     order.key(version)
     bounds: list[tuple[str, str]] = []
@@ -157,6 +159,26 @@ def _contains(constraints: list[tuple[str, str]], version: str, order: Order) ->
             bounds.append((sign, other))
     if not bounds:
         return all(sign == "!=" for sign, _ in constraints)
+    return _is_in_intervals(bounds, version, order) if is_vers else _meets_all(bounds, version, order)
+
+
+def _meets_all(bounds: list[tuple[str, str]], version: str, order: Order) -> bool | None:
+    """Return whether a version meets all bounds; `None` if no version can."""
+    lowest = order.sorted(other for sign, other in bounds if sign in (">", ">="))[-1:]
+    highest = order.sorted(other for sign, other in bounds if sign in ("<", "<="))[:1]
+    is_crossed = bool(lowest and highest) and not order.is_less(lowest[0], highest[0])
+    if is_crossed and not all(_meets(bound, lowest[0], order) for bound in bounds):
+        return None
+    return all(_meets(bound, version, order) for bound in bounds)
+
+
+def _meets(bound: tuple[str, str], version: str, order: Order) -> bool:
+    sign, other = bound
+    return _is_above(bound, version, order) if sign in (">", ">=") else _is_below(sign, other, version, order)
+
+
+def _is_in_intervals(bounds: list[tuple[str, str]], version: str, order: Order) -> bool:
+    """Return whether a version is in one of the intervals that pairs of sorted bounds are."""
     lower: tuple[str, str] | None = None
     for sign, other in bounds:
         if sign in (">", ">="):
