@@ -40,6 +40,8 @@ from stream_car.feeds.fields import (
 )
 
 PAIRS_MAX = 1000
+REPEATED_MAX = 1 << 20  # characters of a list that repeats names; a document has room for less
+NAME_MAX = 1000  # characters; a digest stands for a longer name in `material`
 PART_MAX = 1000  # per part of a version: three parts and the editions of one version share one integer, the order
 TYPES = {"csaf_withdrawn": "advisory_withdrawn", "csaf_superseded": "advisory_superseded"}
 CONVERTED = ("document", "product_tree", "vulnerabilities", "$schema")
@@ -191,21 +193,20 @@ def convert(state: FeedState, data: bytes) -> Conversion:
         return Conversion(known=1)
     edition, kind = new.edition, TYPES.get(metadata.category, "advisory")
     pairs, is_complete = _vulnerable_products(advisory)
+    products, remediations = _products(advisory), _remediations(advisory)
+    lacking = {"csaf_products": products is None, "products": not is_complete, "remediations": remediations is None}
+    left_out = [what for what, is_lacking in lacking.items() if is_lacking]
     attributes = {
         **other_fields(tree, CONVERTED),
         "category": metadata.category,
         "version": tracking.version,
         "status": tracking.status,
         "released": tracking.current_release_date,
-        "remediations": [
-            {"vulnerability": _names(vulnerability)[:1], "category": remedy.category, "details": remedy.details}
-            for vulnerability in advisory.vulnerabilities or ()
-            for remedy in vulnerability.remediations
-        ],
+        "remediations": remediations or [],
         "material": _material(advisory),
-        **({"csaf_products": products} if (products := _products(advisory)) else {}),
+        **({"csaf_products": products} if products else {}),
         **record_since(tracking.initial_release_date),
-        **({} if is_complete else {LEFT_OUT: ["products"]}),
+        **({LEFT_OUT: left_out} if left_out else {}),
     }
     label = tracking.version + (f".seen{new.nth + 1}" if new.nth else "")
     document = make_document(
@@ -231,7 +232,7 @@ def _material(advisory: Advisory) -> str:
     vulnerabilities = []
     for vulnerability in advisory.vulnerabilities or ():
         products = {
-            status: sorted([names.get(product, ""), product] for product in listed)
+            status: sorted([_short(names.get(product, "")), product] for product in listed)
             for status, listed in vulnerability.product_status.items()
         }
         remedies = [
@@ -240,6 +241,10 @@ def _material(advisory: Advisory) -> str:
         ]
         vulnerabilities.append(material_digest([sorted(_names(vulnerability)), products, sorted(remedies)]))
     return material_digest([advisory.document.category, sorted(vulnerabilities)])
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_MAX else material_digest(name)
 
 
 def file_name_of(tracking_id: str) -> str:
@@ -296,23 +301,46 @@ def _product_names(tree: ProductTree) -> dict[str, str]:
     return {product: name for product, name in names.items() if name}
 
 
-def _products(advisory: Advisory) -> list[dict[str, object]]:
-    """Return the products with their status for each vulnerability, as `versions.csaf_products` reads them."""
-    identities = _identities(advisory.product_tree or ProductTree())
-    products = []
+def _remediations(advisory: Advisory) -> list[dict[str, object]] | None:
+    """Return the remediations of each vulnerability; `None` if they are too large for a document."""
+    remediations: list[dict[str, object]] = []
+    size = 0
     for vulnerability in advisory.vulnerabilities or ():
+        names = _names(vulnerability)[:1]
+        for remedy in vulnerability.remediations:
+            size += sum(map(len, names)) + len(remedy.details)
+            if size > REPEATED_MAX:
+                return None
+            remediations.append({"vulnerability": names, "category": remedy.category, "details": remedy.details})
+    return remediations
+
+
+def _products(advisory: Advisory) -> list[dict[str, object]] | None:
+    """Return the products with their status for each vulnerability, as `versions.csaf_products` reads them.
+
+    `None` if they are too large for a document: every reference to a product repeats its name.
+    """
+    identities = _identities(advisory.product_tree or ProductTree())
+    products: list[dict[str, object]] = []
+    size = 0
+    for vulnerability in advisory.vulnerabilities or ():
+        names = _names(vulnerability)
+        size_of_names = sum(map(len, names))
         labels = {product: flag.label for flag in vulnerability.flags for product in flag.product_ids}
         for status, listed in vulnerability.product_status.items():
             for product in listed:
                 identity = identities.get(product, {"product": product})
                 justification = {"justification": labels[product]} if product in labels else {}
-                products.append({**identity, "status": status, "vulnerability": _names(vulnerability), **justification})
+                size += size_of_names + len(status) + sum(map(len, (*identity.values(), *justification.values())))
+                if size > REPEATED_MAX:
+                    return None
+                products.append({**identity, "status": status, "vulnerability": names, **justification})
     return products
 
 
-def _identities(tree: ProductTree) -> dict[str, dict[str, object]]:
+def _identities(tree: ProductTree) -> dict[str, dict[str, str]]:
     """Return for each product id its name, its version or range of versions, and its purl."""
-    identities: dict[str, dict[str, object]] = {}
+    identities: dict[str, dict[str, str]] = {}
     products = [(product, dict[str, str]()) for product in tree.full_product_names]
     waiting = [(branch, dict[str, str]()) for branch in tree.branches]
     while waiting:

@@ -14,7 +14,7 @@ from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, purl
 LOCAL = ("directory", "file", "editable", "virtual", "path", "workspace")  # sources of a package of the project itself
 DOTS_MAX = 50  # in one key: the parser takes time by their square
 _KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?<![\w\\-])(?:{_KEY_PART}){{{DOTS_MAX + 1}}}")
+_LONG_KEY = re.compile(rf"(?<![\w\\.-])(?:{_KEY_PART}){{{DOTS_MAX + 1}}}")
 
 
 class TomlPackage(Struct):

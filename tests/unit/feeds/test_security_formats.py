@@ -1,5 +1,7 @@
 """CSAF, OpenVEX, CVE records and the catalogue of exploited vulnerabilities, on documents of a few lines."""
 
+import tracemalloc
+
 import pytest
 
 from stream_car.core.documents import Document, Retraction
@@ -114,6 +116,25 @@ def test_pairs_beyond_what_a_document_may_join_are_left_out_and_said() -> None:
 
     assert document.attributes["left_out"] == ["products"]
     assert document.scope[1] == {"vulnerability": ("CVE-2024-0",)}
+
+
+def test_a_long_name_that_many_products_share_takes_no_room_for_each() -> None:
+    many = csaf()
+    name, ids = "x" * 200_000, [f"P{number}" for number in range(8000)]
+    products = [{"category": "product_version", "name": "1", "product": {"product_id": product}} for product in ids]
+    many["product_tree"] = {"branches": [{"category": "product_name", "name": name, "branches": products}]}
+    remediations = [{"category": "mitigation", "details": "Unplug it."}] * 1000
+    status = {"known_affected": ids}
+    many["vulnerabilities"] = [{"ids": [{"text": name}], "product_status": status, "remediations": remediations}]
+    tracemalloc.start()
+    try:
+        [document] = read("csaf", many)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert document.attributes["left_out"] == ["csaf_products", "remediations"]
+    assert peak < 64 << 20
 
 
 def test_another_publisher_cannot_speak_under_a_tracking_id() -> None:
