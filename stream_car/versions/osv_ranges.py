@@ -8,6 +8,7 @@ is searched as text first.
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cmp_to_key, partial
 
 import msgspec
@@ -112,7 +113,10 @@ def judge_entry(entry: AffectedPackage, version: str, order: Order | None) -> Ve
 
 def _without_version(ranges: Sequence[Range], listed: Sequence[str], order: Order | None) -> Verdict:
     """Return what a record says of a package without a version: that it depends on it, unless all are affected."""
-    spans = [span for each in ranges for span in spans_of(each, order)]
+    spans: list[Span] = []
+    for each in ranges:
+        with suppress(UnreadableVersion):
+            spans += spans_of(each, order)
     if any(first == START and end == "" for first, _, end in spans):
         return Verdict(status="affected", basis="every_version", range="all versions")
     entry = AffectedPackage(ranges=list(ranges))

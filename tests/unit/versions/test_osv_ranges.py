@@ -99,6 +99,7 @@ def test_a_range_of_many_spans_is_judged_by_few_comparisons(monkeypatch: pytest.
         ("pkg:pypi/jinja2@2004d-x", entry("introduced 0", "fixed 1.0"), "unreadable"),
         ("pkg:pypi/jinja2@1.0", entry("introduced abc"), "unreadable"),
         ("pkg:pypi/jinja2", entry("introduced 0", "fixed 1.0"), "no_version"),
+        ("pkg:pypi/jinja2", entry("introduced 1.0", "fixed abc"), "no_version"),
         ("pkg:pypi/jinja2@1.0", entry("introduced 0", kind="GIT"), "commits"),
         ("pkg:pypi/jinja2@1.0", entry(), "no_ranges"),
         ("x@1.0", entry("introduced 0", "fixed 2", ecosystem="Nobody's", name="x"), "no_order"),
