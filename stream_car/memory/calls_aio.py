@@ -213,7 +213,7 @@ class AsyncMemoryCalls:
         for evidence in [*await self._in_question(query, whose, as_of), *answer.results]:
             if evidence.type in HELD:
                 item = item_of(evidence, score=scores.get(evidence.id, best))
-                items.setdefault((item["key"], comparable(item["object"])), item)
+                items.setdefault((comparable(item["key"]), comparable(item["object"])), item)
                 if include_superseded:
                     item["superseded"] = await self._former(scope_of(evidence))
         return {"results": list(items.values())[:limit], "complete": answer.certificate.complete}
@@ -254,11 +254,13 @@ class AsyncMemoryCalls:
         agent_id: str | None = None,
         run_id: str | None = None,
     ) -> SearchResults:
-        """List memories that hold, by key; with `include_tentative`, also those that await confirmation."""
+        """List memories that hold, by key; with `include_tentative`, also those to be confirmed."""
         whose = owner(user_id, agent_id, run_id, self.owner)
         forms = (*HELD, PROPOSAL) if include_tentative else HELD
         items = [item_of(evidence) for evidence in await self._frontier(whose.scope) if evidence.type in forms]
-        latest = {(item["key"], comparable(item["object"]), item["status"]): item for item in reversed(items)}
+        latest = {
+            (comparable(item["key"]), comparable(item["object"]), item["status"]): item for item in reversed(items)
+        }
         results = list(reversed(latest.values()))
         return {"results": results[:limit], "complete": len(results) <= limit}
 
@@ -271,7 +273,7 @@ class AsyncMemoryCalls:
         return await self._current(key, time)
 
     async def tentative(self, key: str) -> list[MemoryItem]:
-        """List the values of a key that await confirmation, latest first."""
+        """List the values of a key that are to be confirmed, latest first."""
         members = await self._frontier(self._scope(key))
         return [item_of(evidence) for evidence in members if evidence.type == PROPOSAL]
 
@@ -312,6 +314,8 @@ class AsyncMemoryCalls:
             reason = "Name a `key`, or a `user_id`, `agent_id` or `run_id`. `reset` forgets everything."
             raise InvalidRequest("key", reason)
         whose = owner(user_id, agent_id, run_id, self.owner)
+        if key is None and before is not None:
+            raise InvalidRequest("before", "`before` needs a `key`.")
         if key is None:
             return await self._forget_all(owner(user_id, agent_id, run_id).given)
         about = parse_key(key)
@@ -488,6 +492,9 @@ def _with_expiry(document: NewDocument, expires: datetime | None) -> list[NewDoc
     """Return a memory and what ends it at a time, in a scope that only the two are in."""
     if expires is None:
         return [document]
+    since = read_time("valid_from", document.time)
+    if since is not None and expires <= since:
+        raise InvalidRequest("expires", "`expires` must be later than `valid_from`, which is now by default.")
     own = {"memory_id": document.id}
     expiry = NewDocument(id=f"{document.id}-expiry", type=EXPIRY, time=expires, scope=own)
     return [replace(document, scope={**scope_of(document), **own}), expiry]

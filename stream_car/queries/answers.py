@@ -414,7 +414,8 @@ class ChangedRun(Struct, frozen=True, kw_only=True):
 class ChangeCause(Struct, frozen=True, kw_only=True):
     """The document whose arrival, correction, retraction or release caused a change.
 
-    `time` is when the change took effect: the time of the document; of a correction or a retraction, when it arrived.
+    `time` is the time of the document. Of a correction or a retraction, it is when that arrived: events of documents
+    and records have it, those of scopes only what never differs between two readings.
     """
 
     id: str

@@ -26,6 +26,9 @@ DIGITS_MAX = 16
 VOIDED = ("voided", "link")  # why a member left a frontier because of another document
 
 
+NEW = ("placed", "released")  # the kinds of causes that are new documents
+
+
 class Position(Struct, frozen=True):
     """The place of a change: `GENERATION/SHARD/NUMBER@MARK`.
 
@@ -85,16 +88,13 @@ async def time_of(change: FrontierChange, snapshot: Snapshot) -> int | None:
 
     `None` if that document is not known yet, because the snapshot is older than the change.
     """
-    cause = change.cause
-    is_new = cause.kind in ("placed", "released")
-    times = (member.time for member in change.entered if is_new and member.id == cause.id)
-    time = next(times, None)
+    time = own_time(change)
     if time is not None:
         return time
-    stored = await snapshot.document(cause.id)
+    stored = await snapshot.document(change.cause.id)
     if stored is None:
         return None
-    return stored.time if is_new and stored.type else stored.entry.append_time
+    return stored.time if change.cause.kind in NEW and stored.type else stored.entry.append_time
 
 
 def decisive_documents(ruleset: Ruleset, changes: Iterable[FrontierChange]) -> list[str]:
@@ -111,13 +111,22 @@ def _decisive(ruleset: Ruleset, change: FrontierChange) -> Iterator[str]:
             yield change.cause.id
 
 
-def listed_change(position: Position, change: FrontierChange, fates: Fates, time: int | None = None) -> Change:
-    """Return a change as it is listed; `time` is when it took effect. `fates` has the `decisive_documents`."""
+def own_time(change: FrontierChange) -> int | None:
+    """The time of the document that caused a change, if it is new and the change brought it into force.
+
+    It never differs between two readings, whatever was published meanwhile.
+    """
+    cause = change.cause
+    return next((member.time for member in change.entered if cause.kind in NEW and member.id == cause.id), None)
+
+
+def listed_change(position: Position, change: FrontierChange, fates: Fates) -> Change:
+    """Return a change as it is listed. `fates` has the `decisive_documents`."""
     return Change(
         position=str(position),
         scope=change.scope,
         seq=change.seq,
-        cause=listed_cause(change.cause, time),
+        cause=listed_cause(change.cause, own_time(change)),
         offset=change.offset,
         entered=tuple(_listed_member(member, change, fates) for member in change.entered),
         left=tuple(_listed_member(member, change, fates) for member in change.left),

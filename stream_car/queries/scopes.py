@@ -273,7 +273,7 @@ class ScopeQueries:
             keys = {}
             for name in await self._names_of_any(values_by_key(scope)):
                 keys.setdefault(self.partitions.of_scope(name), []).append(name)
-        changes: list[tuple[Position, FrontierChange, int | None]] = []
+        changes: list[tuple[Position, FrontierChange]] = []
         room = PageRoom.of(limit)
         for shard in sorted(shard for shard in keys if shard >= first.shard):
             number = first.number if shard == first.shard else 0
@@ -286,16 +286,16 @@ class ScopeQueries:
                 if room.is_full:
                     return await self._listed(changes)
                 room.take(size=len(event.value))
-                changes.append((self.positions.of(shard, event.oseq, change.offset), listed, time))
+                changes.append((self.positions.of(shard, event.oseq, change.offset), listed))
         return await self._listed(changes)
 
-    async def _listed(self, changes: Sequence[tuple[Position, FrontierChange, int | None]]) -> tuple[Change, ...]:
+    async def _listed(self, changes: Sequence[tuple[Position, FrontierChange]]) -> tuple[Change, ...]:
         """These changes with the states and outcomes of their members."""
         snapshot, listed = self.queries.snapshot(), []
         for batch in batches(changes):
-            names = decisive_documents(snapshot.ruleset, (change for _, change, _ in batch))
+            names = decisive_documents(snapshot.ruleset, (change for _, change in batch))
             fates = await read_fates(snapshot, self.queries.index, names)
-            listed += [listed_change(position, change, fates, time) for position, change, time in batch]
+            listed += [listed_change(position, change, fates) for position, change in batch]
         return tuple(listed)
 
     async def _names_of_any(self, wanted: ValuesByKey) -> list[bytes]:

@@ -69,9 +69,8 @@ class Renderer:
         members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):
-            time = await time_of(change, state)
             fates = await self._fates_of(state, decisive_documents(state.ruleset, [change]))
-            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, fates, time)
+            listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, fates)
             yield Notice(ScopeChange(change=listed), offset=change.offset)
 
     async def scope_state(

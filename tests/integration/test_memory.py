@@ -56,7 +56,8 @@ def test_the_same_value_in_another_spelling_reinforces(memory: Memory) -> None:
     memory.add("It is db-3", key=KEY, object="db-3")
 
     assert event(memory, "As I wrote, DB-3", object=" DB-3 ") == ("REINFORCE", "", 0)
-    assert len(memory.get_all()["results"]) == 1
+    assert event(memory, "It is db-3", "STAGING::Database", object="db-3") == ("REINFORCE", "", 0)
+    assert len(memory.get_all()["results"]) == len(memory.search("db-3")["results"]) == 1
     assert event(memory, "I like tea", key=None) == ("ADD", "", 0)
     assert event(memory, "I  like Tea", key=None) == ("REINFORCE", "", 0)
 
@@ -192,6 +193,14 @@ def test_forgetting_an_owner_spares_the_others(memory: Memory) -> None:
     assert memory.get_all()["results"] == []
 
 
+def test_forgetting_an_owner_takes_no_time(memory: Memory) -> None:
+    memory.add("tea", key="ada::drink")
+
+    with pytest.raises(InvalidRequest, match="needs a `key`"):
+        memory.forget(user_id="ada", before="2001-01-01")
+    assert texts(memory, "tea") == ["tea"]
+
+
 def test_retiring_keeps_the_history(memory: Memory) -> None:
     memory.add("db-3", key=KEY)
 
@@ -250,6 +259,7 @@ def test_messages_of_a_conversation_are_remembered_as_the_user_wrote_them(memory
         ({"messages": "x", "user_id": ""}, "user_id"),
         ({"messages": "x", "validity": "maybe"}, "validity"),
         ({"messages": "x", "valid_from": "yesterday"}, "valid_from"),
+        ({"messages": "x", "expires": "2020-01-01"}, "expires"),
     ],
 )
 def test_bad_input_raises_with_the_name_of_the_argument_and_writes_nothing(

@@ -1,6 +1,7 @@
 """The store on a real Redis: what the contract does not cover, because it concerns this server."""
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,7 +129,7 @@ async def test_the_step_of_the_runbook_drops_one_namespace_and_no_other(own: Red
     runbook = (ROOT / "deploy" / "runbook.md").read_text(encoding="utf-8")
     [step] = [line for line in runbook.splitlines() if "--scan" in line and "UNLINK" in line]
 
-    subprocess.run(["bash", "-ec", step.replace("redis-cli", f"redis-cli -p {own.port}")], check=True)
+    subprocess.run(["bash", "-ec", step], check=True, env={**os.environ, "STREAM_CAR_REDIS": own.url})
 
     remaining = await client.execute_command("KEYS", "*")
     assert isinstance(remaining, list)

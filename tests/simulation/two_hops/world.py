@@ -189,7 +189,7 @@ class Generation:
     def _check_rejected(self) -> None:
         """Each rejected record is kept at least once, with its bytes, and no other."""
         expected = {
-            emission_message(event)
+            SIGNATURES.sign(REJECTED, emission_message(event))
             for place, reference in self.references.items()
             if place.hop == "intake"
             for event in reference.events
