@@ -137,14 +137,14 @@ def left_line(member: a.ChangedMember, cause: a.ChangeCause) -> Text:
     if member.outcome == REVISED:
         text = words(f"{member.id} {member.type}", FAINT)
         return Text.assemble(("~ ", FAINT), text, words(f" was {member.outcome_text}"))
+    is_replaced = member.outcome in ("", REPLACED)  # which says no more than the cause does
     if member.why == "link":
         by = ": it says so itself" if member.id == cause.id else f": {_named(cause)} names it in `supersedes`"
     elif member.id == cause.id:
         by = ""
     else:
-        is_named = bool(cause.title) and cause.title in member.outcome_text
+        is_named = not is_replaced and bool(cause.title) and cause.title in member.outcome_text
         by = (f" ({member.rule})" if member.rule else "") if is_named else _because(cause, member.rule)
-    is_replaced = member.outcome in ("", REPLACED)  # which says no more than the cause does
     ended = ENDINGS[member.why] if is_replaced else f"is {member.outcome_text}"
     text = words(f"{member.id} {member.type}".strip(), VOID)
     return Text.assemble(("- ", BAD), text, words(f" {ended}{by}"))
