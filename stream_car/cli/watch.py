@@ -26,11 +26,11 @@ from stream_car.cli.webhooks import send_to_webhook, webhook_options
 from stream_car.cli.widgets import WARN
 from stream_car.core.rules import Ruleset
 from stream_car.lockfiles.formats import read_dependencies
+from stream_car.queries.queries import PACKAGE
 from stream_car.subscriptions import events as e
 from stream_car.subscriptions.cursor import Cursor
 from stream_car.versions.packages import lookup_names, parse_package
 
-PACKAGE = "package"  # the scope key of the packages of a lockfile
 IS_ALL = (
     "These are all changes so far. Nobody else can publish to a data directory while a command has it open. "
     "To watch new changes, run {serve}, then: stream-car watch --url http://127.0.0.1:8377"

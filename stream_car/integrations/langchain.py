@@ -1,4 +1,4 @@
-"""LangChain: a retriever of documents in force, and a compressor that repairs what another retriever passage.
+"""LangChain: a retriever of documents in force, and a compressor that repairs what another retriever found.
 
     from stream_car.integrations.langchain import CarGuard, CarRetriever
 
@@ -54,7 +54,7 @@ class CarRetriever(BaseRetriever):
 
 
 class CarGuard(BaseDocumentCompressor):
-    """Repair what another retriever passage: keep what is in force, and replace what is superseded by what controls it.
+    """Repair what another retriever found: keep what is in force, and replace what is superseded by what controls it.
 
     Publish each source document once, under the id that its chunks have: `policy-7` for the chunk `policy-7#3`. The
     name of a hit is what its metadata has as `id_key`, or else its `id`. A hit that was never published here is dropped

@@ -106,6 +106,7 @@ class AffectedReader:
         self.reasons: dict[Incomplete, None] = {}
         self.bodies: dict[str, Document] = {}
         self.later: dict[str, Entry] = {}  # by scope, the first editions of records that have none as of the snapshot
+        self._spellings: dict[Package, tuple[str, ...]] = {}
         self.without_history: set[Package] = set()  # named by a record of which it is unknown what it said
 
     async def read(self) -> tuple[PackageFindings, ...]:
@@ -149,9 +150,8 @@ class AffectedReader:
         """Return the records that name each package now or did so once."""
         targets: dict[Package, list[str]] = {}
         for package in self.question.packages:
-            spellings = (alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name))
             scopes: dict[str, None] = {}
-            for alias in dict.fromkeys(spellings):
+            for alias in self._spellings_of(package):
                 scopes |= dict.fromkeys(await self.index.scopes([(ALIAS, alias)], self.question.records_max + 1))
             if len(scopes) > self.question.records_max:
                 self.reasons["limit"] = None
@@ -165,6 +165,13 @@ class AffectedReader:
             package: [record for target in own if (record := records[target]) is not None]
             for package, own in targets.items()
         }
+
+    def _spellings_of(self, package: Package) -> tuple[str, ...]:
+        """Return how the names of a package may be spelt as aliases."""
+        if package not in self._spellings:
+            spellings = (alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name))
+            self._spellings[package] = tuple(dict.fromkeys(spellings))
+        return self._spellings[package]
 
     async def _record(self, target: str) -> _Record | None:
         [(key, value)] = scope_parts(target)
@@ -231,11 +238,13 @@ class AffectedReader:
         verdict = None
         if statements.versions.has_versions:
             verdict = statements.versions.verdict(package)
-        elif self.ruleset.states.get(entry.type, EXPLOITED) != EXPLOITED:
-            spellings = (alias for name in lookup_names(package) for alias in self.ruleset.aliases_spelt(name))
-            if not statements.aliases.isdisjoint(spellings):
-                verdict = NO_RANGES
+        elif self._says_more_than_exploited(entry) and not statements.aliases.isdisjoint(self._spellings_of(package)):
+            verdict = NO_RANGES
         return _Candidate(package, record, entry, statements, verdict) if verdict is not None else None
+
+    def _says_more_than_exploited(self, entry: Entry) -> bool:
+        """Return whether a document says something of its record other than that it is exploited."""
+        return self.ruleset.states.get(entry.type, EXPLOITED) != EXPLOITED
 
     # What supersession makes of them
 

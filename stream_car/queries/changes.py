@@ -4,7 +4,7 @@ Promise: the outcome of a member is that of the change alone, however late it is
 not count. The bodies that tell it are those of today.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.documents import Precedence
+from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import LOWEST, Entry
@@ -109,6 +110,13 @@ def _decisive(ruleset: Ruleset, change: FrontierChange) -> Iterator[str]:
             yield member.id
         if member.why in VOIDED:
             yield change.cause.id
+
+
+async def are_since(since: int, changes: Sequence[FrontierChange], snapshot: Snapshot) -> list[bool]:
+    """Whether each of these changes took effect at a time or later, or may have. Their causes are read in one round."""
+    await snapshot.load([document_key(change.cause.id) for change in changes])
+    times = [await time_of(change, snapshot) for change in changes]
+    return [time is None or time >= since for time in times]
 
 
 def own_time(change: FrontierChange) -> int | None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
-from stream_car.core.revisions import document_key, entry_of
+from stream_car.core.revisions import entry_of
 from stream_car.core.scope_names import RESERVED_KEYS, is_scope_name, scope_name, scope_parts
 from stream_car.core.stored import Entry, Scope, SortKey
 from stream_car.core.timeline import size, sort_key
@@ -40,7 +40,7 @@ from stream_car.queries.answers import (
     text_or_base64,
 )
 from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
-from stream_car.queries.changes import Position, Positions, decisive_documents, listed_change, of_types, time_of
+from stream_car.queries.changes import Position, Positions, are_since, decisive_documents, listed_change, of_types
 from stream_car.queries.listed_kinds import ALL_KINDS, ListedKinds
 from stream_car.queries.originals import look_up
 from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
@@ -277,9 +277,7 @@ class ScopeQueries:
         room = PageRoom.of(limit)
         for shard in sorted(shard for shard in keys if shard >= first.shard):
             number = first.number if shard == first.shard else 0
-            async for event, change, time in self._timed_changes(shard, keys[shard], number, limit, options):
-                if since is not None and time is not None and time < since:
-                    continue
+            async for event, change in self._changes_since(since, shard, keys[shard], number, limit, options):
                 listed = of_types(change, kinds)
                 if listed is None:
                     continue
@@ -308,26 +306,33 @@ class ScopeQueries:
             names.update(await self.scope_names(dict(pairs)))
         return sorted(map(str.encode, names))
 
-    async def _timed_changes(
-        self, shard: int, keys: Sequence[bytes | None], after: int, limit: int, options: ReadOptions
-    ) -> AsyncIterator[tuple[Emission, FrontierChange, int | None]]:
-        """The changes as `_changes_of` yields them, each with when it took effect."""
+    async def _changes_since(
+        self,
+        since: int | None,
+        shard: int,
+        keys: Sequence[bytes | None],
+        after: int,
+        limit: int,
+        options: ReadOptions,
+    ) -> AsyncIterator[tuple[Emission, FrontierChange]]:
+        """The changes as `_changes_of` yields them, without those that took effect before a time."""
         batch: list[tuple[Emission, FrontierChange]] = []
         async for event in self._changes_of(shard, keys, after, limit, options):
             batch.append((event, decode_change(event.value)))
-            if len(batch) == CHANGES_AT_ONCE:
-                for timed in await self._with_times(batch):
-                    yield timed
+            if since is None or len(batch) == CHANGES_AT_ONCE:
+                for each in await self._of_batch_since(since, batch):
+                    yield each
                 batch = []
-        for timed in await self._with_times(batch):
-            yield timed
+        for each in await self._of_batch_since(since, batch):
+            yield each
 
-    async def _with_times(
-        self, batch: Sequence[tuple[Emission, FrontierChange]]
-    ) -> list[tuple[Emission, FrontierChange, int | None]]:
-        snapshot = self.queries.snapshot()  # read in one round
-        await snapshot.load([document_key(change.cause.id) for _, change in batch])
-        return [(event, change, await time_of(change, snapshot)) for event, change in batch]
+    async def _of_batch_since(
+        self, since: int | None, batch: list[tuple[Emission, FrontierChange]]
+    ) -> list[tuple[Emission, FrontierChange]]:
+        if since is None:
+            return batch
+        are = await are_since(since, [change for _, change in batch], self.queries.snapshot())
+        return [each for each, is_since in zip(batch, are, strict=True) if is_since]
 
     async def _changes_of(
         self, shard: int, keys: Sequence[bytes | None], after: int, limit: int, options: ReadOptions

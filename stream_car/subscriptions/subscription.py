@@ -39,14 +39,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.changes import FrontierChange
-from stream_car.core.revisions import document_key
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
 from stream_car.core.stored import Scope, SortKey
 from stream_car.core.timeline import scope_key, size
 from stream_car.ports import AnchorIndex, ChangeLogReader, Emission, KeyListing, MarkedLog
 from stream_car.processing.fold import CHANGES
-from stream_car.queries.changes import Positions, time_of
+from stream_car.queries.changes import Positions, are_since
 from stream_car.queries.scope_values import combinations
 from stream_car.queries.shards import Reached, ShardMoved, Shards
 from stream_car.queries.snapshot import Snapshot
@@ -287,10 +286,8 @@ class SubscriptionReader:
         since = self.selection.since
         if since is None:
             return events
-        state, changes = self._state(), [decode_change(event.value) for event in events]
-        await state.load([document_key(change.cause.id) for change in changes])
-        times = [await time_of(change, state) for change in changes]
-        return [event for event, time in zip(events, times, strict=True) if time is None or time >= since]
+        are = await are_since(since, [decode_change(event.value) for event in events], self._state())
+        return [event for event, is_since in zip(events, are, strict=True) if is_since]
 
     def _advance(self, shard: int, oseq: int) -> None:
         cursor = (*self.cursor[:shard], oseq, *self.cursor[shard + 1 :])
@@ -301,7 +298,6 @@ class SubscriptionReader:
         if events:
             await self.sources.settle()
         state = self._state()
-        await state.load([document_key(decode_change(event.value).cause.id) for event in events])
         for event in events:
             self._advance(shard, event.oseq)
             rendered = self._renderer.scope_change(state, shard, event, self._is_ahead)

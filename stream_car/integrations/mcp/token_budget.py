@@ -9,8 +9,8 @@ from typing import cast
 import msgspec
 
 from stream_car.errors import InvalidRequest
+from stream_car.memory.packing import BYTES_PER_TOKEN
 
-BYTES_PER_TOKEN = 4
 TEXT_LENGTHS = (2_000, 500, 100)  # characters that are left of each text, one after the other
 ROOM_FOR_NOTE = 400  # bytes
 CUT = "Texts are cut: read the resource stream-car://documents/ID for a whole document."
