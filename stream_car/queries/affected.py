@@ -20,10 +20,10 @@ from stream_car.core.walk import WalkResult, pages_of
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Incomplete, Step
-from stream_car.queries.assembly import read_fates, steps_of
+from stream_car.queries.assembly import read_fates
 from stream_car.queries.findings import PackageFindings, RecordFinding, Succession
 from stream_car.queries.known_history import existed
-from stream_car.queries.outcomes import Fates, reasons_of
+from stream_car.queries.outcomes import Fates, reasons_of, steps_of
 from stream_car.queries.snapshot import Snapshot
 from stream_car.queries.statements_cache import DocumentStatements, StatementsCache
 from stream_car.queries.vulnerability_context import (

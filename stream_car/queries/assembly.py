@@ -23,7 +23,7 @@ from stream_car.queries.answers import (
     Step,
     Violation,
 )
-from stream_car.queries.outcomes import Fate, Fates, reasons_of, reasons_on_paths
+from stream_car.queries.outcomes import Fate, Fates, reasons_of, reasons_on_paths, steps_of
 from stream_car.queries.snapshot import Snapshot
 
 AMENDMENTS_MAX = 50
@@ -103,11 +103,6 @@ async def ended_records(
     )
 
 
-def steps_of(walk: WalkResult, target: str) -> tuple[Step, ...]:
-    """The path from the anchor to one of its controlling documents."""
-    return tuple(Step(id=name, rule=rule, scope=scope) for name, rule, scope in walk.path(target))
-
-
 def with_limited_list(walk: WalkResult, required: Collection[str] = ()) -> WalkResult:
     """The walk with at most `LISTED_MAX` controlling documents and those in `required`; it counts the others."""
     if len(walk.controlling) <= LISTED_MAX:
@@ -129,13 +124,15 @@ async def groups_of(snapshot: Snapshot, index: AnchorIndex, walks: Sequence[Walk
     for walk, path_to in zip(walks, paths, strict=True):
         names[walk.anchor] = None
         names |= dict.fromkeys((*path_to, *(step.id for path in path_to.values() for step in path)))
-    fates = await read_fates(snapshot, index, names, map(reasons_of, walks))
-    return [_group_of(walk, path_to, fates, amendments) for walk, path_to in zip(walks, paths, strict=True)]
+    reasons = [reasons_of(walk, path_to.values()) for walk, path_to in zip(walks, paths, strict=True)]
+    fates = await read_fates(snapshot, index, names, reasons)
+    return [_group_of(*each, fates, amendments) for each in zip(walks, paths, reasons, strict=True)]
 
 
 def _group_of(
     walk: WalkResult,
     path_to: Mapping[str, tuple[Step, ...]],
+    anchor_reasons: Sequence[Step],
     fates: Fates,
     amendments: Mapping[str, Amendments],
 ) -> Group:
@@ -144,7 +141,7 @@ def _group_of(
     reasons = _why_incomplete(walk)
     why_superseded = reasons_on_paths(walk.anchor, path_to.values())
     if walk.anchor not in why_superseded:
-        why_superseded[walk.anchor] = list(reasons_of(walk))
+        why_superseded[walk.anchor] = list(anchor_reasons)
     return Group(
         anchor=evidence_of(
             walk.nodes[walk.anchor].entry, fates, active=walk.is_active, reasons=why_superseded[walk.anchor]

@@ -123,14 +123,24 @@ class Fates:
         return f"{outcome} by {later.title or later.id}"
 
 
-def reasons_of(walk: WalkResult) -> tuple[Step, ...]:
-    """Return the first steps from a superseded anchor to what controls it, or else what supersedes it at all."""
+def steps_of(walk: WalkResult, target: str) -> tuple[Step, ...]:
+    """Return the path from the anchor to one of its controlling documents."""
+    return tuple(Step(id=name, rule=rule, scope=scope) for name, rule, scope in walk.path(target))
+
+
+def reasons_of(walk: WalkResult, paths: Iterable[Sequence[Step]] | None = None) -> tuple[Step, ...]:
+    """Return the first steps from a superseded anchor to what controls it, or else what supersedes it at all.
+
+    `paths`: those to all controlling documents, if they are known already.
+    """
     if walk.is_active:
         return ()
-    paths = (walk.path(entry.id) for entry in walk.controlling)
-    first = dict.fromkeys(path[0] for path in paths if path) or dict.fromkeys(walk.superseded_by)
-    steps = tuple(Step(id=name, rule=rule, scope=scope) for name, rule, scope in first)
-    return steps or tuple(Step(id=name, rule="link", scope=f"document={walk.anchor}") for name in walk.missing)
+    if paths is None:
+        paths = (steps_of(walk, entry.id) for entry in walk.controlling)
+    if first := dict.fromkeys(path[0] for path in paths if path):
+        return tuple(first)
+    steps = (Step(id=name, rule=rule, scope=scope) for name, rule, scope in dict.fromkeys(walk.superseded_by))
+    return tuple(steps) or tuple(Step(id=name, rule="link", scope=f"document={walk.anchor}") for name in walk.missing)
 
 
 def reasons_on_paths(anchor: str, paths: Iterable[Sequence[Step]]) -> dict[str, list[Step]]:
