@@ -11,7 +11,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(
     "benchmark",
-    ["core_step", "growth", "embedded", "cache", "memory", "feeds", "affected", "hops", "servers", "service"],
+    [
+        "core_step",
+        "growth",
+        "embedded",
+        "bulk_publish",
+        "cache",
+        "memory",
+        "feeds",
+        "affected",
+        "hops",
+        "servers",
+        "service",
+    ],
 )
 def test_the_goals_are_met(benchmark: str) -> None:
     finished = subprocess.run([sys.executable, "-m", f"benchmarks.speed.{benchmark}"], check=False, cwd=ROOT)

@@ -24,7 +24,7 @@ _ACTIVATE = f"""
     WHERE id = NEW.id AND NEW.scope <> '' AND NEW.time >= coalesce({_THRESHOLD.format(row="NEW")}, NEW.time);
 """
 
-_SCHEMA = f"""
+SCHEMA = f"""
 CREATE TABLE rule(superseding TEXT, superseded TEXT, PRIMARY KEY (superseded, superseding)) WITHOUT ROWID;
 CREATE TABLE document(id TEXT PRIMARY KEY, rank INTEGER, scope TEXT, type TEXT, time INTEGER, active INTEGER);
 CREATE INDEX by_time ON document(scope, type, time);
@@ -55,7 +55,7 @@ INSERT INTO document(id, rank, scope, type, time, active) VALUES (?, ?, ?, ?, ?,
 def sqlite_triggers(fold: Fold, arrivals: Sequence[Arrival]) -> Outcome:
     """Execute one statement per document; the triggers do the rest."""
     database = sqlite3.connect(":memory:", isolation_level=None)
-    database.executescript(_SCHEMA)
+    database.executescript(SCHEMA)
     database.executemany("INSERT INTO rule VALUES (?, ?)", rule_pairs(fold))
     begin = perf_counter()
     database.execute("BEGIN")
