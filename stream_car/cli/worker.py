@@ -125,8 +125,11 @@ def query_worker(session: Session, /, settings_file: Path | None, index: Path | 
     from stream_car.cluster.query_worker import run
     from stream_car.http.server import listen
     from stream_car.http.tokens import tokens_of
+    from stream_car.integrations.mcp.mcp_endpoint import McpEndpoint
 
     settings = server_settings(settings_file, **typed)
+    if settings.webhooks and index is None:
+        raise click.UsageError("Webhooks need --index DIR: it keeps what is still to be sent when this process ends.")
     write_logs(settings.log_level, as_json=session.as_json)
     tokens = tokens_of(settings)
 
@@ -139,5 +142,15 @@ def query_worker(session: Session, /, settings_file: Path | None, index: Path | 
 
     folder = nullcontext(index) if index else tempfile.TemporaryDirectory(prefix="stream-car-index-")
     with listen(settings, tokens) as listener, folder as path:
-        asyncio.run(run(plan, Path(path), listener, settings, tokens=tokens, on_ready=on_ready))
+        asyncio.run(
+            run(
+                plan,
+                Path(path),
+                listener,
+                settings,
+                tokens=tokens,
+                on_ready=on_ready,
+                endpoints={"/mcp": McpEndpoint},
+            )
+        )
     session.note("stopped")

@@ -13,6 +13,7 @@ from stream_car.adapters.sqlite.key_list import SqliteKeys
 from stream_car.cluster.connections import Connections, Plan
 from stream_car.cluster.service import ClusterService
 from stream_car.cluster.shared_log import KafkaReaders
+from stream_car.http.app import NO_ENDPOINTS, Endpoints
 from stream_car.http.metrics import Metrics
 from stream_car.http.server import run_until_signal, serve_http
 from stream_car.http.tokens import Tokens
@@ -31,6 +32,7 @@ async def run(
     *,
     tokens: Tokens | None,
     on_ready: Callable[[str, str], None],
+    endpoints: Endpoints = NO_ENDPOINTS,
 ) -> None:
     """Serve until SIGTERM or SIGINT. The text index is in `folder`.
 
@@ -51,7 +53,7 @@ async def run(
         service = ClusterService(connections, views, readers, index, keys, settings)
         await service.begin()
         await opened.enter_async_context(service)
-        await opened.enter_async_context(ServiceWebhooks(service, settings, folder))
+        await opened.enter_async_context(ServiceWebhooks(service, settings, folder, service.end_cursor))
         metrics = Metrics()
         metrics.add_gauge(
             "stream_car_index_lag", "Applied messages that the text index does not have.", lambda: service.indexer.lag
@@ -76,6 +78,7 @@ async def run(
                 stop=stop,
                 end_streams=service.hub.end,
                 metrics=metrics,
+                endpoints=endpoints,
             )
         )
         # Clients of Kafka have been seen to hang when they stop.

@@ -57,10 +57,11 @@ UNSUPPORTED: Mapping[type[Struct], str] = {
     r.Rebuild: "Workers over Kafka and Redis do not change their rules while they run; start workers and query workers "
     "with other rules under another --namespace.",
 }
-NO_FEEDS = (
-    "Query workers do not remember how far a feed was read. Use `stream-car publish --format NAME FILE --url URL`, "
-    "which remembers it on your side."
-)
+# Fields of requests that do.
+UNSUPPORTED_FIELDS: Mapping[tuple[type[Struct], str], str] = {
+    (r.Publish, "format"): "Query workers do not remember how far a feed was read. Use `stream-car publish --format "
+    "NAME FILE --url URL`, which remembers it on your side.",
+}
 EXACT_S = 0.5  # how long an answer is read again before it is given as not exact
 PAUSE_S = 0.005
 PAUSE_MAX_S = 0.04
@@ -187,6 +188,12 @@ class ClusterService(BaseService):
 
     async def __aexit__(self, *_: object) -> None:
         await cancel(*self._tasks)
+
+    async def end_cursor(self) -> str:
+        """Return the cursor after the last change in the topic, which this process need not have read yet."""
+        journal = self.connections.journal()
+        numbers = [await journal.last(shard) for shard in range(self.connections.partitions.frontiers)]
+        return self.hub.cursor_text(self.generation, tuple(numbers))
 
     async def _watch(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run a task that answers depend on: if it dies, stop answering and report why."""
@@ -341,7 +348,7 @@ class ClusterService(BaseService):
         return await self.rejected_topic.list_from(request.after, request.limit)
 
     async def publish_feed(self, request: r.Publish) -> a.Published:
-        raise Unsupported(NO_FEEDS)
+        raise Unsupported(UNSUPPORTED_FIELDS[r.Publish, "format"])
 
     @answers(r.Rebuild)
     async def rebuild(self, request: r.Rebuild) -> a.RebuildStatus:

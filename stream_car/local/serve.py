@@ -49,7 +49,7 @@ async def serve(
                 changes_kept=settings.changes_kept,
             )
         )
-        await running.enter_async_context(ServiceWebhooks(service, settings, directory.path))
+        await running.enter_async_context(ServiceWebhooks(service, settings, directory.path, service.hub.cursor))
         _add_metrics(metrics, service)
         await serve_http(
             service,

@@ -5,8 +5,7 @@ accepts requests. Whatever happens to one disturbs no other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from msgspec.structs import replace
 
 from stream_car.api import requests as r
 from stream_car.api.service import Service
-from stream_car.errors import Unavailable
 from stream_car.settings import ServerSettings, WebhookSettings, read_secret_file
 from stream_car.subscriptions.events import Event
 from stream_car.webhooks.webhook import Webhook, begin, deliver_events
@@ -25,12 +23,13 @@ FOLDER = "webhooks"
 class ServiceEvents:
     """Implements `EventSource` over a service in this process."""
 
-    def __init__(self, service: Service, selection: r.Subscribe) -> None:
+    def __init__(self, service: Service, selection: r.Subscribe, cursor: Callable[[], Awaitable[str]]) -> None:
         self._service = service
         self._selection = selection
+        self._cursor = cursor
 
     async def cursor(self) -> str:
-        return (await self._service.call(r.GetStatus())).cursor
+        return await self._cursor()
 
     async def events(self, after: str) -> AsyncIterator[Sequence[Event]]:
         request = replace(self._selection, after=after, snapshot=None, since=None)
@@ -39,11 +38,17 @@ class ServiceEvents:
 
 
 class ServiceWebhooks:
-    """The webhooks that settings name. Use it as an asynchronous context manager around the service's work."""
+    """The webhooks that settings name. Use it as an asynchronous context manager around the service's work.
 
-    def __init__(self, service: Service, settings: ServerSettings, folder: Path) -> None:
+    A new webhook begins at `cursor`, which must be known before the service accepts requests.
+    """
+
+    def __init__(
+        self, service: Service, settings: ServerSettings, folder: Path, cursor: Callable[[], Awaitable[str]]
+    ) -> None:
         """Raises `InvalidRequest` if a webhook cannot be used."""
         self._service = service
+        self._cursor = cursor
         self._folder = folder / FOLDER
         self._webhooks = [(webhook_of(each), each) for each in settings.webhooks]
         self._tasks: list[asyncio.Task[None]] = []
@@ -51,9 +56,8 @@ class ServiceWebhooks:
     async def __aenter__(self) -> "ServiceWebhooks":
         for webhook, settings in self._webhooks:
             path = outbox_path(self._folder, webhook.url)
-            source = ServiceEvents(self._service, settings.select)
-            with suppress(Unavailable):  # then it begins as soon as its source answers
-                await begin(path, settings.select, source)
+            source = ServiceEvents(self._service, settings.select, self._cursor)
+            await begin(path, settings.select, source)
             self._tasks.append(asyncio.create_task(deliver_events(webhook, path, settings.select, source)))
         return self
 

@@ -104,11 +104,13 @@ class Installation:
         environment = {"CHAOS_AT": f"{point}:{number}"} if point else {}
         return self._start(Worker, ["worker", "all", *self.worker_options], self.rules, environment, DOOMED)
 
-    def query_worker(self, token: str | None = None, port: int = 0, index: Path | None = None) -> QueryWorker:
+    def query_worker(
+        self, token: str | None = None, port: int = 0, index: Path | None = None, options: Sequence[str] = ()
+    ) -> QueryWorker:
         """Start a query worker. With a token, it answers only requests that have it; with `index`, it keeps that."""
         environment = {"STREAM_CAR_TOKEN": token} if token is not None else {}
-        options = ["--index", str(index)] if index is not None else []
-        command = ["query-worker", "--port", str(port), *options]
+        kept = ["--index", str(index)] if index is not None else []
+        command = ["query-worker", "--port", str(port), *kept, *options]
         query_worker = self._start(QueryWorker, command, self.rules, environment)
         query_worker.token = token
         return query_worker

@@ -22,7 +22,8 @@ from stream_car.integrations.mcp.mcp_calls import EngineCalls
 from stream_car.integrations.mcp.mcp_endpoint import McpEndpoint
 from stream_car.integrations.mcp.mcp_server import make_server
 from stream_car.integrations.mcp.mcp_tools import BUDGET_TOKENS_MIN
-from tests.support.http_service import Running, serving
+from tests.support.http_service import serving
+from tests.support.mcp_over_http import HEADERS, call_tool
 from tests.support.passwords import CURRENT, QUESTION, SCOPE, SUPERSEDED, engine_with_policies, policy
 from tests.support.repository import ROOT
 from tests.support.server_process import Server
@@ -41,25 +42,11 @@ CALLS: Mapping[str, Mapping[str, object]] = {
 }
 WRITING = {"remember": False, "forget": True}  # and whether it destroys
 NEEDS_PUBLISH = "role: The token does not have the role `publish`, which this needs."
-HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
-
-
-class Content(msgspec.Struct):
-    text: str
-
-
-class Result(msgspec.Struct):
-    content: list[Content]
-    isError: bool = False
 
 
 class Remembered(msgspec.Struct):
     object: str
     superseded: list["Remembered"] = []
-
-
-class Response(msgspec.Struct):
-    result: Result
 
 
 @asynccontextmanager
@@ -265,13 +252,6 @@ async def test_an_agent_uses_a_service_over_standard_input_and_output_and_over_h
     assert over_http == over_pipes
 
 
-async def post(running: Running, token: str, tool: str, arguments: Mapping[str, object]) -> Result:
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-    response = await running.client.post("/mcp", json=body, headers={**HEADERS, "Authorization": f"Bearer {token}"})
-    assert response.status_code == 200, response.text
-    return msgspec.json.decode(response.content, type=Response).result
-
-
 async def test_over_http_the_tokens_and_roles_of_the_service_hold(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -283,19 +263,19 @@ async def test_over_http_the_tokens_and_roles_of_the_service_hold(
     caplog.set_level(logging.INFO, logger="stream_car.audit")
     with engine_with_policies() as engine:
         async with serving(engine=engine, tokens=TokenFile(file), endpoints={"/mcp": McpEndpoint}) as running:
-            allowed = await post(running, reader, "explain", {"name": SUPERSEDED})
-            denied = await post(running, publisher, "explain", {"name": SUPERSEDED})
-            reading = await post(running, reader, "remember", {"text": "x"})
-            writing = await post(running, writer, "remember", {"text": "x"})
+            allowed = await call_tool(running.client, reader, "explain", {"name": SUPERSEDED})
+            denied = await call_tool(running.client, publisher, "explain", {"name": SUPERSEDED})
+            reading = await call_tool(running.client, reader, "remember", {"text": "x"})
+            writing = await call_tool(running.client, writer, "remember", {"text": "x"})
             stranger = await running.client.post("/mcp", json={}, headers=HEADERS)
             page = await running.client.get("/mcp", headers={"Authorization": f"Bearer {reader}"})
 
     published = [record.msg for record in caplog.records if isinstance(record.msg, AuditRecord)]
     assert not allowed.isError
-    assert (reading.isError, reading.content[0].text) == (True, NEEDS_PUBLISH)
+    assert (reading.isError, reading.text) == (True, NEEDS_PUBLISH)
     assert not writing.isError
     assert [record.token for record in published] == ["the-writer"]
-    assert (denied.isError, denied.content[0].text[:5]) == (True, "role:")
+    assert (denied.isError, denied.text[:5]) == (True, "role:")
     assert (stranger.status_code, page.status_code) == (401, 405)
 
 

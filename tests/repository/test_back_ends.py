@@ -9,7 +9,7 @@ import stream_car
 from stream_car.api import requests as r
 from stream_car.api.calls import Calls
 from stream_car.api.operations import BY_REQUEST
-from stream_car.cluster.service import UNSUPPORTED
+from stream_car.cluster.service import UNSUPPORTED, UNSUPPORTED_FIELDS
 from tests.support.contract import request_types
 from tests.support.repository import ROOT
 
@@ -23,9 +23,13 @@ CELL = re.compile(r"(yes|no)(?: \((\d+)\))?")
 
 
 class Row(Struct, frozen=True):
-    """A row of the table: a request, its call, and the cell of each back end: `yes` or `no`, and its footnote."""
+    """A row of the table: a request, its call, and the cell of each back end: `yes` or `no`, and its footnote.
+
+    A row can be about one field of the request.
+    """
 
     request: str
+    field: str
     call: str
     cells: dict[str, tuple[str, str | None]]
 
@@ -33,9 +37,9 @@ class Row(Struct, frozen=True):
     def read(cls, line: str) -> "Row":
         request, call, *texts = (cell.strip().strip("`") for cell in line.strip("|").split("|"))
         cells = [CELL.fullmatch(text) for text in texts]
-        return cls(
-            request, call, {name: (cell[1], cell[2]) for name, cell in zip(BACK_ENDS, cells, strict=True) if cell}
-        )
+        by_back_end = {name: (cell[1], cell[2]) for name, cell in zip(BACK_ENDS, cells, strict=True) if cell}
+        request, _, field = request.partition("` with `")
+        return cls(request, field, call, by_back_end)
 
 
 def rows() -> list[Row]:
@@ -53,7 +57,7 @@ def raises_unsupported(folder: str) -> bool:
 
 
 def test_every_type_of_request_is_listed_once_with_its_call() -> None:
-    names = [row.request for row in rows()]
+    names = [row.request for row in rows() if not row.field]
 
     assert sorted(names) == sorted(kind.__name__ for kind in request_types())
     for row in rows():
@@ -63,12 +67,15 @@ def test_every_type_of_request_is_listed_once_with_its_call() -> None:
 
 
 def test_the_page_says_no_exactly_to_the_requests_that_the_code_declares_unsupported() -> None:
-    refused = {name: {row.request for row in rows() if row.cells[name][0] == "no"} for name in BACK_ENDS}
+    refused = {
+        name: {(row.request, row.field) for row in rows() if row.cells[name][0] == "no"} for name in BACK_ENDS
+    }
 
     assert refused == {
         "library": set(),
         "one process": set(),
-        "Kafka and Redis": {kind.__name__ for kind in UNSUPPORTED},
+        "Kafka and Redis": {(kind.__name__, "") for kind in UNSUPPORTED}
+        | {(kind.__name__, field) for kind, field in UNSUPPORTED_FIELDS},
     }
 
 

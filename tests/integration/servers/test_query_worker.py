@@ -4,15 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
+import httpx
 from msgspec.structs import replace
 
 import stream_car
 from stream_car.codec import decode
+from stream_car.http.tokens import make_token
 from stream_car.queries.answers import Answer, Resolution
 from stream_car.subscriptions.events import DocumentChange, Event, SnapshotDocument, SnapshotEnd
 from tests.chaos.installation import Installation
+from tests.support.command_line import invoke
 from tests.support.engines import document
+from tests.support.mcp_over_http import call_tool
+from tests.support.passwords import CURRENT, QUESTION as ABOUT_PASSWORDS, SUPERSEDED, policy
 from tests.support.servers import in_one_worker
+from tests.support.webhook_receiver import ALLOWED, SECRET, receiving
 
 pytestmark = in_one_worker(__name__)
 
@@ -115,3 +121,48 @@ async def test_publishers_receive_what_was_decided_although_the_worker_is_killed
         assert accepted.outcome in ("accepted", "duplicate")  # a duplicate if the client had to try again
     assert again.outcomes == {"duplicate": 20}
     assert status.outcomes["accepted"] == status.documents == 20
+
+
+async def test_a_query_worker_answers_agents_by_the_roles_of_their_tokens_and_sends_changes_to_webhooks(
+    kafka: str, redis: str, tmp_path: Path
+) -> None:
+    reader, reader_line = make_token("the-reader", ["read"])
+    writer, writer_line = make_token("the-writer", ["read", "publish"])
+    tokens, secret, settings = tmp_path / "tokens", tmp_path / "secret", tmp_path / "server.toml"
+    tokens.write_text(f"{reader_line}\n{writer_line}\n")
+    secret.write_text(SECRET)
+    async with Installation(kafka, redis, tmp_path, rules=()).open() as installation:
+        with receiving() as receiver:
+            settings.write_text(
+                f'token_file = "{tokens}"\n[[webhooks]]\nurl = "{receiver.url}"\nsecret_file = "{secret}"\n'
+                f"allow = {list(ALLOWED)}\n"
+            )
+            worker = installation.worker()
+            query_worker = installation.query_worker(index=tmp_path / "index", options=["--settings", str(settings)])
+            query_worker.token = writer
+            await worker.assigned(5)
+            await query_worker.ready()
+            url = await query_worker.url()
+            async with stream_car.AsyncClient(url, token=writer) as publisher:
+                await publisher.publish([policy(2022, "90 days"), policy(2024, "never")])
+            async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+                explained = await call_tool(http, reader, "explain", {"name": SUPERSEDED})
+                answer = await call_tool(http, reader, "ask", {"text": ABOUT_PASSWORDS})
+                denied = await call_tool(http, reader, "remember", {"text": "x"})
+                stranger = await http.post("/mcp", json={})
+            [first_change] = await asyncio.to_thread(receiver.next)
+
+    assert '"status":"superseded"' in explained.text
+    assert CURRENT in answer.text
+    assert (denied.isError, denied.text[:5], stranger.status_code) == (True, "role:", 401)
+    assert (first_change.record, first_change.outcome) == (SUPERSEDED, "published")
+
+
+def test_a_query_worker_with_webhooks_needs_a_directory_that_keeps_what_it_has_to_send(tmp_path: Path) -> None:
+    settings = tmp_path / "server.toml"
+    settings.write_text('[[webhooks]]\nurl = "https://x.example"\nsecret_file = "secret"\n')
+    arguments = ("query-worker", "--settings", str(settings), "--kafka", "127.0.0.1:1")
+    shown = invoke(*arguments, STREAM_CAR_REDIS="redis://127.0.0.1:1")
+
+    assert shown.exit_code == 2
+    assert "--index DIR" in shown.stderr

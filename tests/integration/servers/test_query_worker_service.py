@@ -204,8 +204,12 @@ async def test_status_counts_over_all_shards(kafka: str, redis: str) -> None:
     assert rules.generation == status.generation == cluster.generation
 
 
-async def test_a_rebuild_is_unsupported_and_the_error_tells_what_to_do_instead(kafka: str, redis: str) -> None:
+async def test_what_a_query_worker_does_not_do_is_unsupported_and_the_error_tells_what_to_do_instead(
+    kafka: str, redis: str
+) -> None:
     async with installed(kafka, redis) as cluster:
+        with pytest.raises(Unsupported, match="stream-car publish --format"):
+            await cluster.calls.publish([b"{}"], format="osv")
         for dry_run in (True, False):
             with pytest.raises(Unsupported, match="--namespace"):
                 await cluster.calls.rebuild("security", dry_run=dry_run)
