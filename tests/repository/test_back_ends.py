@@ -67,9 +67,7 @@ def test_every_type_of_request_is_listed_once_with_its_call() -> None:
 
 
 def test_the_page_says_no_exactly_to_the_requests_that_the_code_declares_unsupported() -> None:
-    refused = {
-        name: {(row.request, row.field) for row in rows() if row.cells[name][0] == "no"} for name in BACK_ENDS
-    }
+    refused = {name: {(row.request, row.field) for row in rows() if row.cells[name][0] == "no"} for name in BACK_ENDS}
 
     assert refused == {
         "library": set(),
