@@ -11,7 +11,7 @@ from stream_car.core.changes import LISTED_MAX
 from stream_car.core.documents import Precedence
 from stream_car.core.stored import LOWEST, Entry
 from stream_car.core.walk import ScopeAndType, WalkResult
-from stream_car.ports import AnchorIndex
+from stream_car.ports import AnchorIndex, YieldControl
 from stream_car.queries.answers import (
     Amendment,
     Certificate,
@@ -189,6 +189,7 @@ def certificate_of(
     walks: Sequence[WalkResult],
     not_covered: Sequence[str],
     *,
+    kappa: float,
     generation: str,
     cut: tuple[int, ...],
     as_of: int | None,
@@ -198,7 +199,6 @@ def certificate_of(
     reasons: Sequence[Incomplete] = (),
 ) -> Certificate:
     """What an answer warrants for the anchors of these walks (Theorem 4, Definition 5)."""
-    kappa = scope_ambiguity(walks)
     all_reasons = dict.fromkeys(reasons)
     for walk in walks:
         all_reasons.update(dict.fromkeys(_why_incomplete(walk)))
@@ -218,7 +218,7 @@ def certificate_of(
     )
 
 
-def scope_ambiguity(walks: Sequence[WalkResult]) -> float:
+async def scope_ambiguity(walks: Sequence[WalkResult], rest: YieldControl) -> float:
     """The scope ambiguity ratio `kappa` of the anchors of these walks (Definition 5).
 
     Let `C` be the closures of the anchors, and `N` those together with all documents that share a scope with an
@@ -235,15 +235,21 @@ def scope_ambiguity(walks: Sequence[WalkResult]) -> float:
         for key, count in walk.closure_counts.items():
             counts[key] = max(counts.get(key, (0, LOWEST)), (count, walk.reach[key].low))
         for key, precedences in walk.members_of_large_scopes.items():
-            members[key] = members.get(key, {}) | precedences
-    counted = {
-        name for key, (_, low) in counts.items() for name, at in members.get(key, {}).items() if at > low
-    }  # ids in `closure` that `counts` has, too
-    memberships = [(scope, name) for (scope, _), names in members.items() if scope in large_scopes for name in names]
-    named = {name for _, name in memberships}  # each of them counts once, however many large scopes it is in
+            members.setdefault(key, {}).update(precedences)
+        await rest()
+    counted: set[str] = set()  # ids in `closure` that `counts` has, too
+    for key, (_, low) in counts.items():
+        counted.update(name for name, at in members.get(key, {}).items() if at > low)
+        await rest()
+    memberships, named = 0, set[str]()  # each of `named` counts once, however many large scopes it is in
+    for (scope, _), names in members.items():
+        if scope in large_scopes:
+            memberships += len(names)
+            named.update(names)
+        await rest()
     closure_size = len(closure - counted) + sum(count for count, _ in counts.values())
     others = sum(count for (scope, _), (count, _) in counts.items() if scope not in large_scopes)
-    in_scopes = sum(large_scopes.values()) - (len(memberships) - len(named))
+    in_scopes = sum(large_scopes.values()) - (memberships - len(named))
     around_size = len(around - named - counted) + in_scopes + others
     return max(1.0, around_size / closure_size) if closure_size else 1.0
 

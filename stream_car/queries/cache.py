@@ -127,7 +127,7 @@ class AnswerCache:
             if plan is None:
                 return False
             cached.searches, cached.plan = searches, plan
-            cached.answer = with_probabilities(cached.answer, plan)
+            cached.answer = await with_probabilities(cached.answer, plan, snapshot.yield_control)
         cached.index_version = await index.version()
         return True
 

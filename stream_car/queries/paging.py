@@ -124,6 +124,6 @@ async def page_of_scopes(
     return tuple(items)
 
 
-def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the items in batches of `BATCH`."""
-    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+def batches(items: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
+    """Yield the items in batches."""
+    return (items[start : start + size] for start in range(0, len(items), size))

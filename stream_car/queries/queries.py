@@ -39,6 +39,7 @@ from stream_car.queries.assembly import (
     frontier_exclusions,
     groups_of,
     ignored_superseders,
+    scope_ambiguity,
     with_limited_list,
 )
 from stream_car.queries.cache import AnswerCache
@@ -299,7 +300,8 @@ class Queries:
             certificate=await self._certificate(snapshot, selection.covered, not_covered, reasons),
             pending=(await snapshot.overview()).pending,
         )
-        return await self._with_history(snapshot, with_probabilities(answer, plan)), plan
+        answer = await with_probabilities(answer, plan, snapshot.yield_control)
+        return await self._with_history(snapshot, answer), plan
 
     async def _certificate(
         self,
@@ -311,6 +313,7 @@ class Queries:
         return certificate_of(
             walks,
             not_covered,
+            kappa=await scope_ambiguity(walks, snapshot.yield_control),
             generation=self.generation,
             cut=snapshot.cut,
             as_of=snapshot.as_of,

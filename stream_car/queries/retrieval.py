@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.walk import WalkResult
-from stream_car.ports import AnchorIndex, Pairs
+from stream_car.ports import AnchorIndex, Pairs, YieldControl
 from stream_car.queries.answers import Answer, PlausibleScope
 from stream_car.queries.assembly import with_limited_list
 from stream_car.queries.limits import DEPTH_MAX
@@ -23,8 +23,9 @@ from stream_car.ranking.anchor_order import (
     AnchorSummary,
     Hit,
     PlanSteps,
+    add_share,
+    most_probable,
     plan_anchors,
-    scope_posterior,
 )
 
 SEARCHED_MAX = 4 * DEPTH_MAX  # hits requested if many of them are not part of the corpus
@@ -150,7 +151,7 @@ def select(walks: Sequence[WalkResult], k: int) -> SelectedWalks:
     )
 
 
-def with_probabilities(answer: Answer, plan: AnchorPlan) -> Answer:
+async def with_probabilities(answer: Answer, plan: AnchorPlan, rest: YieldControl) -> Answer:
     """The answer with the scores and probabilities of a plan that examined its anchors in the same order."""
     covered = frozenset(answer.certificate.covered)
     by_anchor = {
@@ -164,23 +165,24 @@ def with_probabilities(answer: Answer, plan: AnchorPlan) -> Answer:
     )
     coverage = sum((probability for anchor, (_, probability) in by_anchor.items() if anchor in covered), 0.0)
     certificate = replace(answer.certificate, coverage=_round(coverage))
-    return replace(answer, groups=groups, certificate=certificate, scopes=_plausible_scopes(plan, covered))
+    return replace(answer, groups=groups, certificate=certificate, scopes=await _plausible_scopes(plan, covered, rest))
 
 
-def _plausible_scopes(plan: AnchorPlan, covered: frozenset[str]) -> tuple[PlausibleScope, ...]:
+async def _plausible_scopes(
+    plan: AnchorPlan, covered: frozenset[str], rest: YieldControl
+) -> tuple[PlausibleScope, ...]:
     """The scopes that the question may mean, most likely first (Definition 8)."""
-    pairs = zip(plan.examined, plan.probabilities, strict=True)
-    covered_pairs = [(anchor, probability) for anchor, probability in pairs if anchor[1].anchor in covered]
-    covered_plan = replace(
-        plan,
-        examined=tuple(anchor for anchor, _ in covered_pairs),
-        probabilities=tuple(probability for _, probability in covered_pairs),
-    )
-    coverage = scope_posterior(covered_plan, UNSCOPED)
-    likely = list(scope_posterior(plan, UNSCOPED).items())[:SCOPES_MAX]
+    posterior: dict[str, float] = {}
+    coverage: dict[str, float] = {}
+    for (_, summary), probability in zip(plan.examined, plan.probabilities, strict=True):
+        scopes = summary.scopes or (UNSCOPED,)
+        add_share(posterior, scopes, probability)
+        if summary.anchor in covered:
+            add_share(coverage, scopes, probability)
+        await rest()
     return tuple(
         PlausibleScope(scope=scope, probability=_round(probability), coverage=_round(coverage.get(scope, 0.0)))
-        for scope, probability in likely
+        for scope, probability in most_probable(posterior, SCOPES_MAX)
         if probability >= PLAUSIBLE
     )
 

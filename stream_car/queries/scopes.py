@@ -56,6 +56,7 @@ decode_change = msgspec.json.Decoder(FrontierChange).decode
 SCOPES_MAX = 10_000
 VOIDERS_MAX = 5
 CHANGES_AT_ONCE = 200  # read of the change log
+LISTED_AT_ONCE = 16  # of them, whose documents are read before other work may run
 
 ONE_SHARD = Partitions()
 
@@ -282,18 +283,21 @@ class ScopeQueries:
                 if listed is None:
                     continue
                 if room.is_full:
-                    return await self._listed(changes)
+                    return await self._listed(changes, options)
                 room.take(size=len(event.value))
                 changes.append((self.positions.of(shard, event.oseq, change.offset), listed))
-        return await self._listed(changes)
+        return await self._listed(changes, options)
 
-    async def _listed(self, changes: Sequence[tuple[Position, FrontierChange]]) -> tuple[Change, ...]:
+    async def _listed(
+        self, changes: Sequence[tuple[Position, FrontierChange]], options: ReadOptions
+    ) -> tuple[Change, ...]:
         """These changes with the states and outcomes of their members."""
         snapshot, listed = self.queries.snapshot(), []
-        for batch in batches(changes):
+        for batch in batches(changes, LISTED_AT_ONCE):
             names = decisive_documents(snapshot.ruleset, (change for _, change in batch))
             fates = await read_fates(snapshot, self.queries.index, names)
             listed += [listed_change(position, change, fates) for position, change in batch]
+            await rest_if_due(options)
         return tuple(listed)
 
     async def _names_of_any(self, wanted: ValuesByKey) -> list[bytes]:

@@ -9,7 +9,7 @@ reads again.
 Cost: one exchange per round, with all shards that the round touches.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -20,13 +20,15 @@ from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import Scope, StoredDocument
 from stream_car.core.timeline import scope_key
 from stream_car.errors import Halted, StreamCarError
-from stream_car.ports import ShardId, SnapshotReader, Store
+from stream_car.ports import ShardId, SnapshotReader, Store, YieldControl
 from stream_car.processing.headers import FrontierHeader, Header
 from stream_car.processing.partitions import Partitions
 from stream_car.processing.quarantine import QUARANTINE
 from stream_car.processing.state import HEADER, Value, decode_value, quarantined_keys
 from stream_car.processing.two_hop import FRONTIER
 from stream_car.ranking.analysis import names
+
+DECODED_AT_ONCE = 64 << 10  # bytes of values that are decoded before other work may run: about a millisecond
 
 Peek = Callable[[Sequence[bytes]], Awaitable[tuple[int, Mapping[bytes, bytes]]]]
 
@@ -109,8 +111,10 @@ class ValueSource(Protocol):
         """Release what `pin` holds; closing again is harmless."""
         ...
 
-    async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
+    async def read(self, keys: Sequence[bytes], rest: YieldControl | None = None) -> Mapping[bytes, Value]:
         """Read the values of these keys in one round; `None` for a key without a value.
+
+        `rest` is called between pieces of decoding.
 
         Raises:
             ShardMoved: the values would not fit those of earlier rounds.
@@ -211,7 +215,7 @@ class OneShardSource:
         assert self._overview is not None
         return self._overview
 
-    async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
+    async def read(self, keys: Sequence[bytes], rest: YieldControl | None = None) -> Mapping[bytes, Value]:
         is_first_round = self._overview is None
         next_offset, raw = await self._peek([*keys, HEADER, QUARANTINE] if is_first_round else keys)
         if self._next_offset is not None and next_offset != self._next_offset:
@@ -221,7 +225,11 @@ class OneShardSource:
             value = decode_value(HEADER, raw.get(HEADER))
             header = value if isinstance(value, Header) else Header()
             self._overview = Overview(header.links > 0, header.pending, quarantined_keys([raw]))
-        values = {key: decode_value(key, raw.get(key)) for key in keys}
+        values: dict[bytes, Value] = {}
+        for batch in _decoding_batches(keys, raw):
+            values |= {key: decode_value(key, raw.get(key)) for key in batch}
+            if rest is not None:
+                await rest()
         for key, value in values.items():
             if value is None and key[:1] == b"p":
                 raise _damaged(key)  # the header that names the page is of the same moment
@@ -321,7 +329,7 @@ class ManyShardsSource:
         assert self._overview is not None
         return self._overview
 
-    async def read(self, keys: Sequence[bytes]) -> Mapping[bytes, Value]:
+    async def read(self, keys: Sequence[bytes], rest: YieldControl | None = None) -> Mapping[bytes, Value]:
         wanted: dict[ShardId, list[bytes]] = {}
         own_keys: tuple[bytes, ...] = ()
         if self._overview is None:  # the first round reads the headers of all shards
@@ -339,11 +347,14 @@ class ManyShardsSource:
         values: dict[bytes, Value] = {}
         for shard_id, shard_keys in wanted.items():
             _, raw = replies[shard_id]
-            for key in shard_keys:
-                value = values[key] = decode_value(key, raw.get(key))
-                self._record_applied(shard_id, value)
-                if value is None and key[:1] == b"p":
-                    await self._raise_for_missing_page(shard_id, key)
+            for batch in _decoding_batches(shard_keys, raw):
+                for key in batch:
+                    value = values[key] = decode_value(key, raw.get(key))
+                    self._record_applied(shard_id, value)
+                    if value is None and key[:1] == b"p":
+                        await self._raise_for_missing_page(shard_id, key)
+                if rest is not None:
+                    await rest()
         return values
 
     def pin(self) -> None:
@@ -424,6 +435,16 @@ class ManyShardsSource:
         if key not in raw and isinstance(scope, Scope) and scope.version == self._versions.get(name):
             raise _damaged(key)
         raise ShardMoved("A scope changed while it was read. Try again.")
+
+
+def _decoding_batches(keys: Sequence[bytes], raw: Mapping[bytes, bytes]) -> Iterator[Sequence[bytes]]:
+    """Yield the keys in batches whose values are decoded in about a millisecond each."""
+    begin = size = 0
+    for at, key in enumerate(keys, 1):
+        size += len(raw.get(key, b""))
+        if size >= DECODED_AT_ONCE or at == len(keys):
+            yield keys[begin:at]
+            begin, size = at, 0
 
 
 def _damaged(key: bytes) -> Halted:

@@ -25,7 +25,7 @@ from stream_car.queries.shards import Overview, PinnedState, ValueSource
 from stream_car.ranking.anchor_order import Hit
 
 T = TypeVar("T")
-BATCH = 64  # bodies that are read before other work may run
+BATCH = 16  # bodies that are read before other work may run: of wide documents, 5 ms
 VISITS_MAX = 20_000  # documents that the walks of one question visit
 LEVELS_MAX = 500  # levels of documents that they visit, and so about as many rounds of reads
 LEVELS_PER_ANCHOR = 8  # more levels for each of them
@@ -102,7 +102,7 @@ class Snapshot:
 
     @property
     def yield_hook(self) -> YieldControl | None:
-        """`yield_control` for the index to call between pieces of a search; `None` if this question never yields."""
+        """`yield_control`, to be called between pieces of long work; `None` if this question never yields."""
         return self.yield_control if self._pace is not None else None
 
     async def load(self, keys: Sequence[bytes]) -> None:
@@ -112,7 +112,7 @@ class Snapshot:
             return
         step = self.source.keys_at_once if self._pace is not None else len(missing)
         for at in range(0, len(missing), step):
-            self.values.update(await self.source.read(missing[at : at + step]))
+            self.values.update(await self.source.read(missing[at : at + step], self.yield_hook))
             if self._pace is not None:
                 await self.yield_control()
         self.rounds += 1

@@ -10,6 +10,7 @@ controls it, unless the caller stopped early. Cost: O(n log n) per step of ten a
 """
 
 from collections.abc import Generator, Mapping, Sequence
+from heapq import nsmallest
 from math import exp, expm1, log1p
 
 from msgspec import Struct
@@ -118,6 +119,17 @@ def scope_posterior(plan: AnchorPlan, unnamed: str) -> dict[str, float]:
     """
     posterior: dict[str, float] = {}
     for (_, summary), probability in zip(plan.examined, plan.probabilities, strict=True):
-        for scope in summary.scopes or (unnamed,):
-            posterior[scope] = posterior.get(scope, 0.0) + probability / (len(summary.scopes) or 1)
-    return dict(sorted(posterior.items(), key=lambda item: (-item[1], item[0])))
+        add_share(posterior, summary.scopes or (unnamed,), probability)
+    return dict(most_probable(posterior, len(posterior)))
+
+
+def add_share(posterior: dict[str, float], scopes: Sequence[str], probability: float) -> None:
+    """Divide the probability of an anchor evenly among its scopes."""
+    share = probability / len(scopes)
+    for scope in scopes:
+        posterior[scope] = posterior.get(scope, 0.0) + share
+
+
+def most_probable(posterior: Mapping[str, float], count: int) -> list[tuple[str, float]]:
+    """Return the most probable scopes of a posterior."""
+    return nsmallest(count, posterior.items(), key=lambda item: (-item[1], item[0]))

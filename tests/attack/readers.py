@@ -1,10 +1,13 @@
 """Hostile readers beside honest clients: `python -m tests.attack.readers`.
 
 Promise: every hostile request gets its answer in pages, each bounded, while publishers and honest readers go on. Their
-delays are compared with those of the same run without the hostile reader. Cost: about three minutes.
+delays are compared with those of turns without the hostile reader in between, so that both kinds of turns see the same
+machine. The longest piece of work that nothing can interrupt is measured in processor time. Cost: about five minutes.
 """
 
 import argparse
+import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -18,27 +21,41 @@ import msgspec
 from msgspec import Struct
 
 import stream_car
+from tests.attack.pieces import PROGRAM, VARIABLE, NotedPieces
 from tests.support.server_process import Server
 
 PUBLISH_MAX, QUERY_MAX = 5.0, 3.0  # times the delay without a hostile reader, at the 99th percentile
-PAGES = 12  # of each hostile listing; all are alike
+PIECE_MAX_MS, PIECE_MAX = 10.0, 2.0  # a longer piece is at most so many times the longest without a hostile reader
 PAUSE_S = 0.03  # between two requests of an honest client
-SECONDS = 10.0
+SECONDS = 10.0  # of attack, and of rest, per shape
+TURNS = 4
 
 Document = dict[str, object]
 Attack = Callable[[httpx.Client], str]  # sends one hostile request after the other; returns what continues it, or ""
 
 
 class Delays(Struct):
-    """The delays of an honest client, in seconds."""
+    """The delays of an honest client in seconds, and the pieces of the server's work in milliseconds."""
 
-    publish: list[float]
-    query: list[float]
+    publish: list[float] = []
+    query: list[float] = []
+    pieces: list[float] = []
 
     @property
     def p99(self) -> tuple[float, float]:
         """The 99th percentiles of publishing and asking."""
         return _p99(self.publish), _p99(self.query)
+
+    @property
+    def longest_ms(self) -> float:
+        """The longest piece."""
+        return max(self.pieces, default=0.0)
+
+    def add(self, other: "Delays", pieces: Iterable[float]) -> None:
+        """Add those of another turn."""
+        self.publish += other.publish
+        self.query += other.query
+        self.pieces += pieces
 
 
 def corpus(size: float = 1.0) -> Iterator[Document]:
@@ -130,7 +147,7 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
 
 def measure(url: str, seconds: float) -> Delays:
     """Publish and ask as an honest client for some time."""
-    delays = Delays([], [])
+    delays = Delays()
     end = time.monotonic() + seconds
 
     def publish() -> None:
@@ -187,6 +204,48 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)]
 
 
+class Result(Struct):
+    """What a hostile shape did to an honest client."""
+
+    name: str
+    idle: Delays
+    attacked: Delays
+    durations: list[float]
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the honest client was served within the bounds."""
+        publish, query = self._ratios()
+        longest_ms = max(PIECE_MAX_MS, PIECE_MAX * self.idle.longest_ms)
+        return publish <= PUBLISH_MAX and query <= QUERY_MAX and self.attacked.longest_ms <= longest_ms
+
+    def _ratios(self) -> list[float]:
+        return [now / before for now, before in zip(self.attacked.p99, self.idle.p99, strict=True)]
+
+    def __str__(self) -> str:
+        publish, query = self._ratios()
+        return (
+            f"{self.name:28} publish {publish:4.1f} x  query {query:4.1f} x of {self.idle.p99[1] * 1000:4.0f} ms  "
+            f"longest piece {self.attacked.longest_ms:5.1f} ms of {self.idle.longest_ms:5.1f}  "
+            f"{len(self.durations):4} pages, at most {max(self.durations, default=0):4.1f} s  "
+            f"load {os.getloadavg()[0]:.0f}{'' if self.is_fair else '   UNFAIR'}"
+        )
+
+
+def attempt(url: str, name: str, pieces: NotedPieces, seconds: float) -> Result:
+    """Take turns with and without a hostile reader."""
+    result = Result(name, Delays(), Delays(), [])
+    attack = ATTACKS[name]()
+    for _ in range(TURNS):
+        pieces.new()
+        result.idle.add(measure(url, seconds / TURNS), pieces.new())
+        with attacking(url, attack) as durations:
+            delays = measure(url, seconds / TURNS)
+        result.attacked.add(delays, pieces.new())
+        result.durations += durations
+    return result
+
+
 def main() -> int:
     """Attack a server with each shape in turn; return 1 if honest clients were kept waiting."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -194,27 +253,22 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--data", type=Path)
     arguments = parser.parse_args()
-    failures = 0
+    results = []
     with tempfile.TemporaryDirectory(prefix="stream-car-readers-") as temporary:
         folder = arguments.data or Path(temporary) / "data"
         if not folder.exists():
             build(folder, corpus())
-        with Server(folder) as server:
+        noted = Path(temporary) / "pieces"
+        noted.touch()
+        os.environ[VARIABLE] = str(noted)
+        with Server(folder, program=PROGRAM, stderr=subprocess.DEVNULL) as server:
+            pieces = NotedPieces(noted)
             measure(server.url, 2.0)  # warms up
-            idle = measure(server.url, arguments.seconds)
-            print(f"{'idle':30} publish p99 {idle.p99[0] * 1000:6.1f} ms   query p99 {idle.p99[1] * 1000:6.1f} ms")
-            for name, new_attack in ATTACKS.items():
-                if arguments.only not in name:
-                    continue
-                with attacking(server.url, new_attack()) as durations:
-                    delays = measure(server.url, arguments.seconds)
-                publish, query = (now / before for now, before in zip(delays.p99, idle.p99, strict=True))
-                is_fair = publish <= PUBLISH_MAX and query <= QUERY_MAX
-                failures += not is_fair
-                pages = f"{len(durations):4} pages, at most {max(durations, default=0) * 1000:6.0f} ms"
-                verdict = "" if is_fair else "   UNFAIR"
-                print(f"{name:30} publish {publish:5.1f} x   query {query:5.1f} x   {pages}{verdict}", flush=True)
-    return min(failures, 1)
+            for name in ATTACKS:
+                if arguments.only in name:
+                    results.append(attempt(server.url, name, pieces, arguments.seconds))
+                    print(results[-1], flush=True)
+    return not all(result.is_fair for result in results)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,13 @@ class Listening(msgspec.Struct):
 class Server:
     """`stream-car serve` over a data directory, on a free port; killed at the end of the block if it still runs."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0, stderr: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, port: int = 0, stderr: int | None = None, program: str = PROGRAM
+    ) -> None:
         command = [
             sys.executable,
             "-c",
-            PROGRAM,
+            program,
             "serve",
             "--json",
             "--port",

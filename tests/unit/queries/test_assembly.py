@@ -8,6 +8,7 @@ from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
 from stream_car.core.walk import COUNTED_MAX, Walk, WalkResult
+from stream_car.local.run_sync import run_sync
 from stream_car.queries.assembly import scope_ambiguity
 from tests.support.core_shard import RULES, CoreShard, document, run_reads
 
@@ -56,8 +57,15 @@ def test_the_ambiguity_of_large_scopes_is_that_of_the_definition(
     if not anchors:
         return
     walks = [walk(shard, anchor, as_of, named_max) for anchor in anchors]
+    rests: list[int] = []
 
-    assert scope_ambiguity(walks) == pytest.approx(ambiguity_by_definition(shard, *anchors, as_of=as_of))
+    async def rest() -> None:
+        rests.append(1)
+
+    ambiguity = run_sync(scope_ambiguity(walks, rest))
+
+    assert ambiguity == pytest.approx(ambiguity_by_definition(shard, *anchors, as_of=as_of))
+    assert len(rests) >= len(walks)  # other work runs between them
 
 
 def test_amenders_too_many_to_name_are_counted_once_for_all_rules() -> None:

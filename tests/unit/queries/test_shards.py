@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from stream_car.core.revisions import document_key
 from stream_car.core.scope_names import link_scope
+from stream_car.core.stored import StoredDocument
 from stream_car.core.timeline import all_members
 from stream_car.core.walk import pages_of
 from stream_car.errors import ClaimLost, Halted, InvalidRequest
@@ -14,7 +16,7 @@ from stream_car.ports import Emission, IndexedDocument
 from stream_car.queries.answers import Resolution
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import ImmediateRetries, MinRevision, ReadOptions
-from stream_car.queries.shards import ManyShards, OneShard
+from stream_car.queries.shards import DECODED_AT_ONCE, ManyShards, OneShard
 from stream_car.queries.snapshot import Snapshot
 from tests.support.engines import DAY, NOW, RULESET, document
 from tests.support.plain_index import PlainIndex
@@ -273,3 +275,20 @@ def test_a_shard_says_how_far_behind_its_log_it_is(hops: TwoHops) -> None:
     hops.apply(0)
 
     assert (run_sync(hops.frontier[0].lag()), hops.frontier[0].published_offset) == (0, 2)
+
+
+def test_other_work_runs_between_the_values_of_wide_documents(hops: TwoHops) -> None:
+    wide = "x" * 900
+    names = [name for name in map(str, range(400)) if TWO.of_id(name) == 0]
+    hops.publish(*(document(name, topic=f"{wide}{name}") for name in names))
+    rests: list[int] = []
+
+    async def rest() -> None:
+        rests.append(1)
+
+    for source in (OneShard(hops.stores[0]).source(), hops.queries.shards.source()):
+        rests.clear()
+        values = run_sync(source.read([document_key(name) for name in names], rest))
+
+        assert all(isinstance(value, StoredDocument) for value in values.values())
+        assert len(rests) >= len(names) * len(wide) // DECODED_AT_ONCE > 1
