@@ -175,7 +175,7 @@ def attacking(url: str, attack: Attack) -> Iterator[list[float]]:
 
     def run() -> None:
         with httpx.Client(base_url=url, timeout=120) as client:
-            while not is_over.is_set():
+            while not durations or not is_over.is_set():
                 durations.append(_timed(lambda: attack(client)))
 
     thread = threading.Thread(target=run)
