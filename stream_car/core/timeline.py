@@ -84,6 +84,17 @@ def sort_key(entry: Entry) -> SortKey:
     return entry.time, entry.order, entry.id
 
 
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Return members of any types from the earliest to the latest, equal ones by id."""
+    return sorted(entries, key=sort_key)
+
+
+def latest_edition(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the members with the greatest precedence, by id: the latest edition may be several documents."""
+    ordered = in_order(entries)
+    return [entry for entry in ordered if entry.precedence == ordered[-1].precedence]
+
+
 def full_sort_key(entry: Entry) -> tuple[str, int, int, str]:
     """Return what sorts a member among all members of its scope."""
     return entry.type, entry.time, entry.order, entry.id

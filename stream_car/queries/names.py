@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from stream_car.core.scope_names import ALIAS, LINK, scope_parts
+from stream_car.core.scope_names import ALIAS, LINK, RECORD, scope_parts
 from stream_car.core.stored import Entry, Scope
-from stream_car.core.timeline import all_members
+from stream_car.core.timeline import all_members, in_order, latest_edition
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import DocumentStatus, NamedBy
@@ -36,22 +36,27 @@ class ResolvedName(Struct, frozen=True):
 async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> ResolvedName:
     """The latest editions of the records, and the documents without a record, that have a name as an alias.
 
-    The latest are those by the time of the snapshot. It suffices that some edition of a record has the name.
+    The latest are those by the time of the snapshot. It suffices that some edition of a record has the name. A record
+    whose own name is only written in another case is meant alone.
     """
     aliases = [alias for spelling in spellings(name) for alias in snapshot.ruleset.aliases_spelt(spelling)]
     scopes = {scope: None for alias in aliases for scope in await index.scopes([(ALIAS, alias)], EDITIONS_MAX + 1)}
+    spelt = set(snapshot.ruleset.aliases_spelt(name))
     entries: list[Entry] = []
     for target in list(scopes)[:EDITIONS_MAX]:
         [(key, value)] = scope_parts(target)
+        if key == RECORD and not spelt.isdisjoint(snapshot.ruleset.aliases_spelt(value)):
+            scope = await snapshot.scope(target)
+            editions = await snapshot.with_pages(partial(latest_editions, scope, snapshot))
+            return ResolvedName(name, "record", tuple(entry.id for entry in editions), "in_force")
         if key == LINK:
             stored = await snapshot.document(value)
             entries += [stored.entry] if stored is not None and not stored.retracted else []
         else:
             scope = await snapshot.scope(target)
             editions = await snapshot.with_pages(partial(latest_editions, scope, snapshot))
-            entries += [entry for entry in editions if entry.precedence == editions[-1].precedence]
-    entries.sort(key=lambda entry: entry.precedence)
-    ids = tuple(dict.fromkeys(entry.id for entry in entries))
+            entries += latest_edition(editions)
+    ids = tuple(dict.fromkeys(entry.id for entry in in_order(entries)))
     if not ids:
         return ResolvedName(name, "", (), "unknown")
     return ResolvedName(name, "alias", ids, "in_force", has_more=len(scopes) > EDITIONS_MAX)
@@ -62,7 +67,7 @@ def latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
 
     If all are later, return the latest of those. Raises `MissingPages`.
     """
-    editions = sorted(all_members(scope, pages_of(snapshot.values)), key=lambda entry: entry.precedence)
+    editions = in_order(all_members(scope, pages_of(snapshot.values)))
     as_of = snapshot.as_of
     by_then = editions if as_of is None else [entry for entry in editions if entry.time <= as_of]
     return (by_then or editions)[-EDITIONS_MAX:]

@@ -361,7 +361,10 @@ class Queries:
             if scope is not None and (scope.entries or scope.directory):
                 editions = await snapshot.with_pages(partial(latest_editions, scope, snapshot))
                 return ResolvedName(name, "record", tuple(entry.id for entry in editions), "in_force")
-        return await resolve_alias(snapshot, self.index, name)
+        resolved = await resolve_alias(snapshot, self.index, name)
+        if not resolved.ids and owner:
+            resolved = replace(await resolve_alias(snapshot, self.index, owner), name=name)
+        return resolved
 
     async def check(
         self,

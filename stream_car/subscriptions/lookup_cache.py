@@ -45,7 +45,7 @@ class LookedUpRecord(Struct, frozen=True, gc=False):
     """How a change moved a record, from the editions `earlier` to those `later`, and how the record stands now.
 
     `superseded` means by a document that is no edition of it, and `rules` says by which rule of each of `earlier`;
-    `reinstated`, that such a document has gone.
+    `reinstated`, that such a document has gone. `in_force` are its editions that are in force now.
     """
 
     record: str
@@ -55,6 +55,7 @@ class LookedUpRecord(Struct, frozen=True, gc=False):
     rules: Mapping[str, str]
     status: DocumentStatus
     state_now: str
+    in_force: tuple[RecordEdition, ...] = ()
 
 
 class LookedUpChange(Struct, frozen=True, gc=False):

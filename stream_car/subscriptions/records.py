@@ -11,13 +11,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
+from msgspec import Struct
+
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Precedence
 from stream_car.core.rule_pack import PUBLISHED
 from stream_car.core.scope_names import RECORD, record_scope, scope_parts
 from stream_car.core.stored import Entry, Scope, StoredDocument
-from stream_car.core.timeline import LAST_PLACE, Place, members_after, members_before, types
+from stream_car.core.timeline import LAST_PLACE, Place, latest_edition, members_after, members_before, sort_key, types
 from stream_car.core.walk import pages_of
 from stream_car.queries.answers import DocumentStatus, Step
 from stream_car.queries.changes import listed_cause, time_of
@@ -68,6 +70,15 @@ class RecordRepeats:
         return False
 
 
+class _MovedRecord(Struct, frozen=True, gc=False):
+    """A record that a change mentions, and the document that caused the change if it is known."""
+
+    record: str
+    mentions: Sequence[Mention]
+    change: FrontierChange
+    cause: StoredDocument | None
+
+
 class RecordRenderer(Renderer):
     """Renders notices about the records that one subscription selects."""
 
@@ -89,10 +100,9 @@ class RecordRenderer(Renderer):
 
     async def _item(self, state: Snapshot, record: str, edition: RecordEdition, in_force: Editions) -> SnapshotRecord:
         fate = self._fates(in_force).of(edition.entry.id, edition.entry.type)
-        status, _ = await self._standing(state, record)
         return SnapshotRecord(
             record=record,
-            status=status,
+            status=self._standing_of(record, [each for each in in_force if self.matcher.is_about(each)])[0],
             names=self._names(in_force),
             state=fate.state,
             state_text=fate.state_text,
@@ -117,21 +127,15 @@ class RecordRenderer(Renderer):
         for record, mentioned in by_record.items():
             is_own = record in records_of_cause or any(mention.id == change.cause.id for mention in mentioned)
             step = self._own_step if is_own else self._foreign_step
-            looked_up = await step(state, record, mentioned, change, cause)
+            looked_up = await step(state, _MovedRecord(record, mentioned, change, cause))
             if looked_up is not None:
                 results.append(looked_up)
         return LookedUpChange(records=results, time=await time_of(change, state))
 
-    async def _own_step(
-        self,
-        state: Snapshot,
-        record: str,
-        mentions: Sequence[Mention],
-        change: FrontierChange,
-        cause: StoredDocument | None,
-    ) -> LookedUpRecord | None:
+    async def _own_step(self, state: Snapshot, moved: _MovedRecord) -> LookedUpRecord | None:
         """How a document moved the record of which it is an edition."""
-        own = next((mention for mention in mentions if mention.id == change.cause.id), None)
+        record, change, cause = moved.record, moved.change, moved.cause
+        own = next((mention for mention in moved.mentions if mention.id == change.cause.id), None)
         if own is None:
             return None
         scope = await state.scope(record_scope(record))
@@ -154,20 +158,14 @@ class RecordRenderer(Renderer):
         move: Move = "retracted" if kind == "retracted" else "corrected"
         return await self._looked_up(state, record, move, (_edition_of(own),), await self._editions(state, later))
 
-    async def _foreign_step(
-        self,
-        state: Snapshot,
-        record: str,
-        mentions: Sequence[Mention],
-        change: FrontierChange,
-        cause: StoredDocument | None,
-    ) -> LookedUpRecord | None:
+    async def _foreign_step(self, state: Snapshot, moved: _MovedRecord) -> LookedUpRecord | None:
         """How a document moved a record of which it is no edition."""
-        gone = [mention for mention in mentions if mention.why in ("voided", "link")]
-        freed = [mention for mention in mentions if mention.why == "holds"]
+        record, change, cause = moved.record, moved.change, moved.cause
+        gone = [mention for mention in moved.mentions if mention.why in ("voided", "link")]
+        freed = [mention for mention in moved.mentions if mention.why == "holds"]
         if gone and cause is not None and cause.is_present:
             entries = await _entries(state, [mention.id for mention in gone])
-            earlier = _latest(entries)
+            earlier = latest_edition(entries)
             if not earlier or await self._had_ended(state, record, earlier[0], cause.entry):
                 return None
             rules = {mention.id: mention.rule for mention in gone}
@@ -176,13 +174,15 @@ class RecordRenderer(Renderer):
                 state, record, "superseded", await self._editions(state, earlier), later, rules
             )
         if freed and change.cause.kind not in NEW:
-            later = await self._editions(state, _latest(await _entries(state, [mention.id for mention in freed])))
+            later = await self._editions(
+                state, latest_edition(await _entries(state, [mention.id for mention in freed]))
+            )
             before = Entry(change.cause.id, change.cause.revision, cause.type if cause is not None else "", 0, 0, 0, 0)
             return await self._looked_up(state, record, "reinstated", (RecordEdition(before),), later)
         return None
 
     async def _had_ended(self, state: Snapshot, record: str, entry: Entry, cause: Entry) -> bool:
-        """Whether a later edition of the record had arrived before the document that supersedes this one now."""
+        """Whether a later edition of the record comes before the document that supersedes this one."""
         scope = await state.scope(record_scope(record))
         place = (entry.time, entry.order + 1)
         later = await state.with_pages(
@@ -192,13 +192,7 @@ class RecordRenderer(Renderer):
                 for member in members_after(scope, pages_of(state.values), kind, place, SIBLINGS_MAX)
             ]
         )
-        shard_of = self.shards.intake_of
-        return any(
-            member.offset < cause.offset
-            if shard_of(member.id) == shard_of(cause.id)
-            else member.append_time < cause.append_time
-            for member in later
-        )
+        return any(sort_key(member) < sort_key(cause) for member in later)
 
     def _edition_rules(self, scope: Scope, earlier: Iterable[Entry], later: Sequence[Entry]) -> Mapping[str, str]:
         """The rules by which later editions supersede earlier ones, by the ids of both, joined by a line end."""
@@ -218,8 +212,12 @@ class RecordRenderer(Renderer):
         later: Editions,
         rules: Mapping[str, str] = {},
     ) -> LookedUpRecord:
-        status, state_now = await self._standing(state, record)
-        return LookedUpRecord(record, move, earlier, later, rules, status, state_now)
+        known = {each.entry.id: each for each in (*earlier, *later)}
+        entries = await entries_in_force(state, record)
+        missing = await self._editions(state, [entry for entry in entries if entry.id not in known])
+        in_force = (*(known[entry.id] for entry in entries if entry.id in known), *missing)
+        status, state_now = self._standing_of(record, in_force) if entries else await self._ended(state, record)
+        return LookedUpRecord(record, move, earlier, later, rules, status, state_now, in_force)
 
     def changes(self, lookup: LookedUpChange, change: FrontierChange, position: str, is_ahead: IsAhead) -> list[Notice]:
         notices = []
@@ -251,15 +249,17 @@ class RecordRenderer(Renderer):
         if not self.matcher.selects_outcome(outcome):
             return None
         fate = fates.of(after.entry.id, after.entry.type) if later or looked_up.later else Fate()
+        own = [each for each in looked_up.in_force if self.matcher.is_about(each)]
+        status, state_now = self._standing_of(record, own) if own else (looked_up.status, looked_up.state_now)
         cause = change.cause
         parts = (record, before.entry.id if before else "", after.entry.id, outcome, cause.id, str(cause.revision))
         return RecordChange(
             event_id=sha256("\n".join(parts).encode()).hexdigest()[: 2 * KEY_BYTES],
             record=record,
-            status=looked_up.status,
+            status=status,
             state_before=self.matcher.ruleset.states.get(before.entry.type, "") if before is not None else "",
             state=fate.state,
-            state_now=looked_up.state_now,
+            state_now=state_now,
             outcome=outcome,
             outcome_text=text,
             names=self._names(looked_up.earlier if is_foreign else looked_up.later, looked_up.earlier),
@@ -302,14 +302,15 @@ class RecordRenderer(Renderer):
             editions.append(RecordEdition(entry, body, scopes, records, parts))
         return tuple(editions)
 
-    async def _standing(self, state: Snapshot, record: str) -> tuple[DocumentStatus, str]:
-        """The status of a record and what is said of it now, as `resolve` tells it."""
-        ruleset = state.ruleset
-        in_force = await entries_in_force(state, record)
-        if in_force:
-            is_record = any(entry.id != record for entry in in_force)  # by its own id, a withdrawal is in force
-            has_ended = is_record and all(entry.type in ruleset.ending_types for entry in in_force)
-            return "superseded" if has_ended else "in_force", self._state_of(in_force)
+    def _standing_of(self, record: str, in_force: Sequence[RecordEdition]) -> tuple[DocumentStatus, str]:
+        """The status of a record and what these editions in force say of it, as `resolve` tells it."""
+        entries = [each.entry for each in in_force]
+        is_record = any(entry.id != record for entry in entries)  # by its own id, a withdrawal is in force
+        has_ended = is_record and all(entry.type in self.matcher.ruleset.ending_types for entry in entries)
+        return "superseded" if has_ended else "in_force", self._state_of(entries)
+
+    async def _ended(self, state: Snapshot, record: str) -> tuple[DocumentStatus, str]:
+        """The status of a record without an edition in force and what is said of it now, as `resolve` tells it."""
         scope = await state.scope(record_scope(record))
         latest, _ = await around(state, scope, None)
         stored = await state.document(record)
@@ -361,11 +362,11 @@ async def around(state: Snapshot, scope: Scope, precedence: Precedence | None) -
 
     def read() -> tuple[list[Entry], list[Entry]]:
         if precedence is None:
-            later = _latest(_before(state, scope, LAST_PLACE))
+            later = latest_edition(_before(state, scope, LAST_PLACE))
         else:
             members = _before(state, scope, (precedence[0], precedence[1] + 1))
             later = [entry for entry in members if entry.precedence == precedence]
-        earlier = _latest(_before(state, scope, later[0].precedence)) if later else []
+        earlier = latest_edition(_before(state, scope, later[0].precedence)) if later else []
         return later, earlier
 
     return await state.with_pages(read)
@@ -374,12 +375,6 @@ async def around(state: Snapshot, scope: Scope, precedence: Precedence | None) -
 def _before(state: Snapshot, scope: Scope, place: Place) -> list[Entry]:
     pages = pages_of(state.values)
     return [entry for kind in types(scope) for entry in members_before(scope, pages, kind, place, SIBLINGS_MAX)]
-
-
-def _latest(entries: Iterable[Entry]) -> list[Entry]:
-    """Those of the greatest precedence, by id."""
-    ordered = sorted(entries, key=lambda entry: (entry.precedence, entry.id))
-    return [entry for entry in ordered if entry.precedence == ordered[-1].precedence]
 
 
 async def entries_in_force(state: Snapshot, record: str) -> list[Entry]:

@@ -89,10 +89,14 @@ class SelectionMatcher:
         selection, ids = self.selection, {record, edition.entry.id, *edition.records}
         if (selection.ids and selection.ids.isdisjoint(ids)) or not self._selects_type(edition.entry.type):
             return False
+        if edition.body is None and not edition.scopes:
+            return has_parts(scope, self.values)
+        return self.is_about(edition)
+
+    def is_about(self, edition: RecordEdition) -> bool:
+        """Return whether an edition of a record has the selected values in one of its scopes, if any are selected."""
         if not self.values or any(has_parts(name, self.values) for name in edition.scopes):
             return True
-        if edition.body is None:
-            return has_parts(scope, self.values)
         return any(
             all(not values.isdisjoint(parts.get(key, ())) for key, values in self.values.items())
             for parts in edition.parts

@@ -126,6 +126,22 @@ def test_of_several_records_the_one_that_is_open_is_explained_and_the_others_are
     assert car.explain("PYSEC-7").others == ()
 
 
+@pytest.mark.parametrize("name", ["GHSA-77", "ghsa-77", "GHSA-77#2", "ghsa-77#2"])
+def test_a_withdrawn_record_has_ended_by_each_of_its_names_although_another_record_has_them(
+    car: Engine, name: str
+) -> None:
+    reading = Reading("osv")
+    car.publish(reading.read(advisory("PYSEC-77", "2024-01-01T00:00:00Z", "GHSA-77", "CVE-2024-77")))
+    withdrawn = {"withdrawn": "2024-02-01T00:00:00Z"}
+    car.publish(reading.read(advisory("GHSA-77", "2024-02-01T00:00:00Z", "CVE-2024-77", **withdrawn)))
+    [resolution] = car.resolve([name])
+    audit = car.check([name])
+
+    assert (resolution.via, resolution.status, resolution.state) == ("record", "superseded", "withdrawn")
+    assert (audit.holds, [each.name for each in audit.ended]) == (False, [name])
+    assert car.check(["CVE-2024-77"]).holds  # a name of both records, one of which is in force
+
+
 def test_an_id_comes_before_an_alias(car: Engine) -> None:
     car.publish(dict(RELEASE, id="CVE-2022-1", scope={"cve": "CVE-2030-1", "package": "other"}))
     [resolution] = car.resolve(["CVE-2022-1"])

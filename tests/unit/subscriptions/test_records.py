@@ -127,6 +127,24 @@ def test_a_fix_by_another_publisher_is_told_of_the_record_and_not_again_when_it_
     assert [event.outcome for event in reported(car, ids=["OSV-1"])] == ["published", "fixed", "withdrawn"]
 
 
+@pytest.mark.parametrize(("day", "fixes"), [("2022-01-05", 1), ("2022-01-07", 0)])
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_fix_is_told_by_its_time_whenever_it_arrives(car: Engine, day: str, fixes: int, is_late: bool) -> None:
+    release: dict[str, object] = {
+        "id": "tea-2.0",
+        "type": "release_note",
+        "time": day,
+        "scope": {"vulnerability": ["CVE-2022-1", "GHSA-aaaa-bbbb-cccc"], "package": "tea"},
+    }
+    publish(car, edition(1), *([withdrawn(6)] if is_late else []))
+    car.publish(release)
+    publish(car, *([] if is_late else [withdrawn(6)]))
+    events = reported(car, ids=["OSV-1"])
+
+    assert sum(event.outcome == "fixed" for event in events) == fixes
+    assert {(event.status, event.state_now) for event in events} == {("superseded", "withdrawn")}
+
+
 def test_a_record_that_is_fixed_in_one_package_only_says_so_to_who_watches_that_package(car: Engine) -> None:
     tea, pot = affected("tea"), affected("pot")
     publish(car, edition(1, affected=[tea, pot]), edition(2, affected=[FIXED, pot]))
@@ -134,6 +152,25 @@ def test_a_record_that_is_fixed_in_one_package_only_says_so_to_who_watches_that_
     assert moves(reported(car, scope={"package": "tea"}))[1:] == [("open", "fixed", "fixed")]
     assert moves(reported(car, scope={"package": "pot"}))[1:] == [("open", "open", "updated")]
     assert moves(reported(car))[1:] == [("open", "open", "updated")]
+
+
+@pytest.mark.parametrize(("packages", "state"), [(["tea"], "fixed"), (["pot"], "open"), (["tea", "pot"], "open")])
+def test_what_holds_now_is_that_of_the_package_that_is_watched(car: Engine, packages: list[str], state: str) -> None:
+    publish(car, edition(1, affected=[affected("tea"), affected("pot")]))
+    publish(car, edition(2, affected=[FIXED, affected("pot")]))
+    scope = {"package": packages}
+    snapshot = [each for each in car.subscribe(view="record", scope=scope) if isinstance(each, SnapshotRecord)]
+
+    assert {event.state_now for event in reported(car, scope=scope)} == {state}
+    assert [each.state for each in snapshot] == [state]
+
+
+def test_a_package_that_a_record_names_no_longer_has_the_state_of_the_record(car: Engine) -> None:
+    publish(car, edition(1, affected=[affected("tea"), affected("pot")]), edition(2, affected=[affected("pot")]))
+
+    assert {(event.status, event.state_now) for event in reported(car, scope={"package": "tea"})} == {
+        ("in_force", "open")
+    }
 
 
 def test_a_retraction_gives_a_record_its_earlier_state_back(car: Engine) -> None:
