@@ -8,6 +8,7 @@ from rich.text import Text
 from stream_car.cli.console import words
 from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, WARN, counted, day, indented, path_line
 from stream_car.queries.findings import PackageFindings, RecordFinding, by_vulnerability
+from stream_car.queries.vulnerability_context import lacks_reason
 from stream_car.versions.verdicts import PackageStatus
 
 STYLES: dict[PackageStatus, str] = {"affected": BAD, "unknown": WARN, "not_affected": IN_FORCE, "no_record": WARN}
@@ -23,6 +24,7 @@ BASES = {  # why a verdict is what it is, where the range does not tell
     "release": "name the distribution's release in the purl, such as ?distro=debian-12",
     "ecosystem": "the record names no ecosystem; it may be about another package of this name",
     "investigation": "its publisher is still looking",
+    "disputed": "a later record does not call this version affected",
     "default": "for all versions that the record does not name",
 }
 
@@ -116,8 +118,12 @@ def _record(finding: RecordFinding) -> Iterator[RenderableType]:
     if finding.outcome_text:
         yield words(finding.outcome_text, FAINT)
     yield words(" · ".join(part for part in (finding.source, finding.url) if part), FAINT)
+    for each in finding.disputed_by:
+        yield words(f"{each.record} says {_status(each.status).plain}: {each.range}".removesuffix(": "), WARN)
     for statement in finding.statements:
         counts = "" if statement.decides else ", which does not count: see --product and --vex-author"
+        if lacks_reason(statement.status, statement.justification, statement.impact):
+            counts = ", which does not count: it gives neither a justification nor an impact"
         reason = f" ({statement.justification.replace('_', ' ')})" if statement.justification else ""
         line = f"{statement.author or 'a statement'}: {statement.status.replace('_', ' ')}{reason}{counts}"
         yield words(line, FAINT)

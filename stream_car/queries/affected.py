@@ -15,20 +15,19 @@ from stream_car.codec.times import from_micros
 from stream_car.core.documents import Document
 from stream_car.core.scope_names import ALIAS, LINK, scope_parts
 from stream_car.core.stored import Entry
-from stream_car.core.timeline import all_members, scope_key
+from stream_car.core.timeline import all_members, in_order, latest_edition, scope_key
 from stream_car.core.walk import WalkResult, pages_of
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Incomplete, Step
 from stream_car.queries.assembly import read_fates
-from stream_car.queries.findings import PackageFindings, RecordFinding, Succession
+from stream_car.queries.findings import Disagreement, PackageFindings, RecordFinding, Succession
 from stream_car.queries.known_history import existed
 from stream_car.queries.outcomes import Fates, reasons_of, steps_of
 from stream_car.queries.snapshot import Snapshot
 from stream_car.queries.statements_cache import DocumentStatements, StatementsCache
 from stream_car.queries.vulnerability_context import (
     EXPLOITED,
-    VULNERABILITY,
     VexTrust,
     fold,
     read_context,
@@ -38,6 +37,7 @@ from stream_car.versions.packages import Package, check_form, lookup_names, pars
 from stream_car.versions.verdicts import NO_RANGES, RANKS, PackageStatus, Verdict
 
 RECORDS_MAX = 2_000
+OPPOSITES = {"affected": "not_affected", "not_affected": "affected"}
 
 
 class PackageQuestion(Struct, frozen=True, kw_only=True):
@@ -70,15 +70,14 @@ def parse_packages(texts: Iterable[str], *, field: str = "packages") -> tuple[Pa
 
 
 class _Record(Struct, frozen=True):
-    """A record, or a document without one, and its editions that are in effect, oldest first."""
+    """A record, or a document without one, and its editions that are in effect, oldest first.
+
+    `latest` is the latest edition, which may be several documents.
+    """
 
     name: str
     editions: tuple[Entry, ...]
-
-    @property
-    def latest(self) -> tuple[Entry, ...]:
-        """The latest edition, which may be several documents."""
-        return tuple(entry for entry in self.editions if entry.precedence == self.editions[-1].precedence)
+    latest: tuple[Entry, ...]
 
 
 class _Candidate(Struct, frozen=True):
@@ -131,18 +130,34 @@ class AffectedReader:
         superseded = [each for each in candidates if (status := known[each.entry.id]) is not None and not status[1]]
         superseded = await self._with_walks(superseded)
         active = await self._with_inherited_verdicts(active, superseded)
-        findings = await self._findings(active, superseded)
+        disputed = await self._disputed(active, superseded)
+        counting = {(each.package.text, each.entry.id) for each in disputed}
+        superseded = [each for each in superseded if (each.package.text, each.entry.id) not in counting]
+        findings = await self._findings([*active, *disputed], superseded)
         return tuple(
             self._summary(package, findings.get(package.text, []), is_named=package in named)
             for package in self.question.packages
         )
 
     def _of_interest(self, candidates: list[_Candidate]) -> list[_Candidate]:
-        """Leave out what does not concern the version, unless all is wanted or a silent fix may rest on it."""
+        """Leave out what does not concern the version, unless all is wanted.
+
+        What else is known of a vulnerability that does concern it is kept, and what a silent fix may rest on.
+        """
         if self.question.all:
             return candidates
-        silent = {each.package.text for each in candidates if not each.statements.versions.has_versions}
-        return [each for each in candidates if each.verdict.status != "not_affected" or each.package.text in silent]
+        concerning = [each for each in candidates if each.verdict.status != "not_affected"]
+        silent = {each.package.text for each in concerning if not each.statements.versions.has_versions}
+        names: dict[str, set[str]] = {}
+        for each in concerning:
+            names.setdefault(each.package.text, set()).update(each.statements.folded_names)
+        return [
+            each
+            for each in candidates
+            if each.verdict.status != "not_affected"
+            or each.package.text in silent
+            or not each.statements.folded_names.isdisjoint(names.get(each.package.text, ()))
+        ]
 
     # What may concern the packages
 
@@ -177,18 +192,16 @@ class AffectedReader:
         [(key, value)] = scope_parts(target)
         if key == LINK:
             stored = await self.snapshot.document(value)
-            return _Record(value, (stored.entry,)) if stored is not None and not stored.retracted else None
+            return _record_of(value, [stored.entry]) if stored is not None and not stored.retracted else None
         scope = await self.snapshot.scope(target)
         members: Sequence[Entry] = scope.entries
         if scope.directory:
             members = await self.snapshot.with_pages(lambda: list(all_members(scope, pages_of(self.snapshot.values))))
         as_of = self.snapshot.as_of
-        editions = sorted(
-            (entry for entry in members if as_of is None or entry.time <= as_of), key=lambda entry: entry.precedence
-        )
+        editions = [entry for entry in members if as_of is None or entry.time <= as_of]
         if members and not editions:
-            self.later[target] = min(members, key=lambda entry: entry.precedence)
-        return _Record(value, tuple(editions)) if editions else None
+            self.later[target] = in_order(members)[0]
+        return _record_of(value, editions) if editions else None
 
     async def _note_unknown_history(self, targets: Mapping[Package, Sequence[str]]) -> None:
         """Note packages that have a record from before the snapshot whose first edition here is later."""
@@ -199,7 +212,7 @@ class AffectedReader:
         statements = {name: self.cache.read(body) for name, body in bodies.items() if existed(body, as_of)}
         for package, own in targets.items():
             entries = [self.later[target] for target in own if target in self.later]
-            records = [(_Record(entry.id, (entry,)), entry) for entry in entries]
+            records = [(_record_of(entry.id, [entry]), entry) for entry in entries]
             if any(self._candidate(package, record, entry, statements.get(entry.id)) for record, entry in records):
                 self.without_history.add(package)
 
@@ -262,23 +275,53 @@ class AffectedReader:
         silent = [each for each in active if not each.statements.versions.has_versions]
         if not silent:
             return list(active)
+        by_package: dict[Package, list[_Candidate]] = {}
+        for each in superseded:
+            by_package.setdefault(each.package, []).append(each)
         earlier = {each.entry.id: [e for e in each.record.editions if e not in each.record.latest] for each in silent}
         statements = await self._read_statements({e.id: e for entries in earlier.values() for e in entries}.values())
         judged: list[_Candidate] = []
         for each in active:
-            if each not in silent:
+            if each.statements.versions.has_versions:
                 judged.append(each)
                 continue
             sources = [
                 other.statements
-                for other in superseded
-                if other.package == each.package and other.walk is not None and each.entry.id in other.walk.via
+                for other in by_package.get(each.package, ())
+                if other.walk is not None and each.entry.id in other.walk.via
             ]
             sources += [statements[e.id] for e in reversed(earlier[each.entry.id]) if e.id in statements]
             verdicts = (source.versions.verdict(each.package) for source in sources)
             inherited = next((verdict for verdict in verdicts if verdict is not None), None)
             judged.append(replace(each, verdict=inherited) if inherited is not None else each)
         return judged
+
+    async def _disputed(self, active: Sequence[_Candidate], superseded: Sequence[_Candidate]) -> list[_Candidate]:
+        """Return superseded documents that still count, because what superseded them does not fix this version.
+
+        An advisory ends because a fix of another record comes later. If that record does not say that this version is
+        fixed, but that it never was affected, the publishers disagree: it is unknown. If it is about a package of the
+        same name in another ecosystem, the advisory says what it said.
+        """
+        speaking = {(each.package.text, each.entry.id): each.verdict for each in active}
+        rivals = [(each, self._rivals(each)) for each in superseded if each.verdict.status == "affected"]
+        mute = {e.id: e for each, own in rivals for e in own if (each.package.text, e.id) not in speaking}
+        statements = await self._read_statements(mute.values())
+        disputed: list[_Candidate] = []
+        for each, own in rivals:
+            verdicts = [speaking.get((each.package.text, entry.id)) for entry in own]
+            known = [verdict for verdict in verdicts if verdict is not None]
+            if known and all(verdict.status == "not_affected" and not verdict.is_fixed for verdict in known):
+                disputed.append(replace(each, verdict=replace(each.verdict, status="unknown", basis="disputed")))
+            elif own and not known and all(e.id in statements and statements[e.id].versions.has_versions for e in own):
+                disputed.append(each)
+        return disputed
+
+    def _rivals(self, candidate: _Candidate) -> Sequence[Entry]:
+        """Return the documents of other records that supersede one; none if its own record does, or it was ended."""
+        controlling = candidate.walk.controlling if candidate.walk is not None else ()
+        own, ending = {entry.id for entry in candidate.record.editions}, self.ruleset.ending_types
+        return () if any(entry.id in own or entry.type in ending for entry in controlling) else controlling
 
     # What is told
 
@@ -303,7 +346,7 @@ class AffectedReader:
                 record=each.record.name,
                 type=each.entry.type,
                 time=from_micros(each.entry.time),
-                names=self._vulnerability_names(body),
+                names=each.statements.names,
                 status=each.verdict.status,
                 basis=each.verdict.basis,
                 range=each.verdict.range,
@@ -323,6 +366,9 @@ class AffectedReader:
 
     async def _with_context(self, findings: Mapping[str, Sequence[RecordFinding]]) -> dict[str, list[RecordFinding]]:
         """Add what is in force about the vulnerabilities that may concern a package, and sort the findings."""
+        findings = {text: _with_disagreements(_without_shadows(own)) for text, own in findings.items()}
+        if not self.question.all:
+            findings = {text: [f for f in own if f.status != "not_affected"] for text, own in findings.items()}
         open_findings = (each for own in findings.values() for each in own if each.status != "not_affected")
         names = (name for each in open_findings for name in each.names)
         context = await read_context(self.snapshot, self.index, names)
@@ -334,22 +380,10 @@ class AffectedReader:
         return {
             text: _sorted(
                 with_context(each, (fold(self.snapshot, name) for name in each.names), packages[text], context, trust)
-                for each in _without_shadows(own)
+                for each in own
             )
             for text, own in findings.items()
         }
-
-    def _vulnerability_names(self, body: Document) -> tuple[str, ...]:
-        """Return the names of its vulnerabilities, as they were published."""
-        return tuple(
-            dict.fromkeys(
-                value
-                for scope_map in body.scope
-                for key, values in scope_map.items()
-                if self.ruleset.normalize_part(key, "")[0] == VULNERABILITY
-                for value in values
-            )
-        )
 
     async def _chains(
         self, active: Sequence[_Candidate], superseded: Sequence[_Candidate]
@@ -393,9 +427,39 @@ class AffectedReader:
 
 
 def _without_shadows(findings: Sequence[RecordFinding]) -> list[RecordFinding]:
-    """Leave out records that name no ecosystem if one that does is about the same vulnerability."""
-    clear = {name.upper() for each in findings if each.basis != "ecosystem" for name in each.names}
+    """Leave out records that name no ecosystem if one in force that does is about the same vulnerability."""
+    clear = {name.upper() for each in findings if each.basis != "ecosystem" and not each.outcome for name in each.names}
     return [each for each in findings if each.basis != "ecosystem" or clear.isdisjoint(map(str.upper, each.names))]
+
+
+def _with_disagreements(findings: Sequence[RecordFinding]) -> list[RecordFinding]:
+    """Return findings with those in force about the same vulnerability that say the opposite."""
+    sides: dict[str, dict[str, list[RecordFinding]]] = {}
+    for each in findings:
+        if not each.outcome and (each.basis == "disputed" or each.status != "unknown"):
+            side = sides.setdefault("not_affected" if each.status == "not_affected" else "affected", {})
+            for name in each.names:
+                side.setdefault(name.upper(), []).append(each)
+    if len(sides) < len(OPPOSITES):
+        return list(findings)
+    return [_with_opposite(each, sides) for each in findings]
+
+
+def _with_opposite(finding: RecordFinding, sides: Mapping[str, Mapping[str, Sequence[RecordFinding]]]) -> RecordFinding:
+    stated = "affected" if finding.basis == "disputed" else finding.status
+    if finding.outcome or stated not in OPPOSITES:
+        return finding
+    opposite = {
+        each.document: Disagreement(record=each.record, document=each.document, status=each.status, range=each.range)
+        for name in finding.names
+        for each in sides[OPPOSITES[stated]].get(name.upper(), ())
+        if each.record != finding.record
+    }
+    return replace(finding, disputed_by=tuple(opposite.values()))
+
+
+def _record_of(name: str, editions: Sequence[Entry]) -> _Record:
+    return _Record(name, tuple(in_order(editions)), tuple(latest_edition(editions)))
 
 
 def _sorted(findings: Iterable[RecordFinding]) -> list[RecordFinding]:

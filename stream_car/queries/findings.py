@@ -21,7 +21,8 @@ class Exploitation(Struct, frozen=True, kw_only=True):
 class Statement(Struct, frozen=True, kw_only=True):
     """A VEX statement in force about a vulnerability of a package.
 
-    `decides` says whether its author may say so: it is about the product that was named, or its author is trusted.
+    `decides` says whether its author may say so: it is about the product that was named, or its author is trusted. A
+    statement that a package is not affected must say why: without a justification or an impact it never decides.
     """
 
     id: str
@@ -32,6 +33,15 @@ class Statement(Struct, frozen=True, kw_only=True):
     justification: str = ""
     impact: str = ""
     decides: bool = False
+
+
+class Disagreement(Struct, frozen=True, kw_only=True):
+    """Another record in force about the same vulnerability, which says the opposite of the version."""
+
+    record: str
+    document: str
+    status: AffectedStatus
+    range: str = ""
 
 
 class Succession(Struct, frozen=True, kw_only=True):
@@ -46,7 +56,8 @@ class RecordFinding(Struct, frozen=True, kw_only=True):
 
     `names` are those of the vulnerability. `basis` tells what `status` rests on, `range` which versions are affected,
     `fixed_in` which later ones are not, the nearest first. `outcome` is set if the record holds no more, which is
-    listed only on request. A statement that decides overrules what the document says, `stated_status`.
+    listed only on request. A statement that decides overrules what the document says, `stated_status`. Publishers may
+    disagree: `disputed_by` names those who say the opposite.
     """
 
     document: str
@@ -69,6 +80,7 @@ class RecordFinding(Struct, frozen=True, kw_only=True):
     outcome_text: str = ""
     exploited: tuple[Exploitation, ...] = ()
     statements: tuple[Statement, ...] = ()
+    disputed_by: tuple[Disagreement, ...] = ()
     chains: tuple[Succession, ...] = ()
 
 

@@ -15,15 +15,22 @@ from stream_car.core.stored import Entry
 from stream_car.versions.judge import JUDGES, VersionStatements, read_statements
 
 BYTES_MAX = 32 << 20
+VULNERABILITY = "vulnerability"  # the scope key that names a vulnerability
 DOCUMENT_BYTES = 1_000  # a document that says nothing of versions
+NAME_BYTES = 100
 DECODED_FACTOR = 8  # how much larger decoded ranges are than their JSON
 
 
 class DocumentStatements(Struct, frozen=True):
-    """What a document says of versions, and the names by which people ask for it."""
+    """What a document says of versions, the names by which people ask for it, and those of its vulnerabilities.
+
+    `names` are as they were published, `folded_names` as names are compared.
+    """
 
     versions: VersionStatements
     aliases: frozenset[str]
+    names: tuple[str, ...]
+    folded_names: frozenset[str]
 
 
 class StatementsCache:
@@ -46,12 +53,15 @@ class StatementsCache:
 
     def read(self, body: Document) -> DocumentStatements:
         """Decode what a document says, and keep it."""
+        names = self._vulnerability_names(body)
         statements = DocumentStatements(
             versions=read_statements(body.attributes),
             aliases=frozenset(alias for alias, _ in self.ruleset.aliases(body)),
+            names=names,
+            folded_names=frozenset(self.ruleset.normalize_part(VULNERABILITY, name)[1] for name in names),
         )
         written = msgspec.json.encode([body.attributes[name] for name in JUDGES if name in body.attributes])
-        size = DOCUMENT_BYTES + DECODED_FACTOR * len(written)
+        size = DOCUMENT_BYTES + DECODED_FACTOR * len(written) + NAME_BYTES * (len(statements.aliases) + len(names))
         _, replaced = self._statements.pop((body.id, body.revision), (None, 0))
         self._statements[body.id, body.revision] = statements, size
         self.size += size - replaced
@@ -59,3 +69,15 @@ class StatementsCache:
             _, (_, evicted) = self._statements.popitem(last=False)
             self.size -= evicted
         return statements
+
+    def _vulnerability_names(self, body: Document) -> tuple[str, ...]:
+        """Return the names of its vulnerabilities, as they were published."""
+        return tuple(
+            dict.fromkeys(
+                value
+                for scope_map in body.scope
+                for key, values in scope_map.items()
+                if self.ruleset.normalize_part(key, "")[0] == VULNERABILITY
+                for value in values
+            )
+        )

@@ -49,8 +49,12 @@ def _statement(package: PackageFindings, findings: Sequence[RecordFinding], prod
         return {**statement, "status": "affected", "action_statement": advice(first)}
     if first.status == "unknown":
         return {**statement, "status": "under_investigation"}
-    if first.basis == "statement" and first.justification:
-        return {**statement, "status": "not_affected", "justification": first.justification}
+    deciding = next((each for each in first.statements if each.decides and first.basis == "statement"), None)
+    if deciding is not None and deciding.status == "fixed":
+        return {**statement, "status": "fixed"}
+    if deciding is not None:
+        reasons = {"justification": deciding.justification, "impact_statement": deciding.impact}
+        return {**statement, "status": "not_affected", **{name: text for name, text in reasons.items() if text}}
     affected = f" ({first.range})" if first.range else ""
     impact = f"{package.version or 'This version'} is not among the affected versions of {first.record}{affected}."
     return {**statement, "status": "not_affected", "impact_statement": impact}

@@ -88,5 +88,7 @@ def _sentences(package: PackageFindings, finding: RecordFinding) -> Iterator[str
     affected = f" ({finding.range})" if finding.range else ""
     yield f"{package.package} {status[finding.status]} by {finding.record}{affected}."
     yield advice(finding)
+    for other in finding.disputed_by:
+        yield f"{other.record} says that it {status[other.status]}{f' ({other.range})' if other.range else ''}."
     if finding.exploited:
         yield "The vulnerability is known to be exploited."

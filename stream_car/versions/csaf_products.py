@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stream_car.versions import orders
 from stream_car.versions.orders import Order, UnreadableVersion
@@ -28,6 +29,7 @@ STATUSES: Mapping[str, AffectedStatus] = {
     "under_investigation": "unknown",
 }
 FIXED = ("fixed", "first_fixed", "recommended")
+FIXES_MAX = 50  # of an advisory, the nearest, that are compared with all of its vulnerabilities
 _VERS = re.compile(r"vers:([a-z0-9.+-]+)/(.*)", re.DOTALL)
 _COMPARATOR = re.compile(r"(<=|>=|<|>|!=|=)?\s*[vV]?([0-9][^\s,|<>=]*)")
 _SPACE_AFTER_SIGN = re.compile(r"(?<=[<>=])\s+")
@@ -63,7 +65,38 @@ def _judge(listed: Sequence[CsafProduct], package: Package) -> Verdict | None:
     for product in listed:
         if _is_about(product, package):
             by_vulnerability.setdefault(product.vulnerability, []).append(product)
-    return worst([_judge_vulnerability(own, package) for own in by_vulnerability.values()])
+    verdicts = [(_judge_vulnerability(own, package), own) for own in by_vulnerability.values()]
+    decisive = worst([verdict for verdict, _ in verdicts])
+    if decisive is None or decisive.status == "unknown":
+        return decisive
+    if decisive.status == "not_affected":
+        return replace(decisive, is_fixed=any(verdict.is_fixed for verdict, _ in verdicts))
+    open_ones = [own for verdict, own in verdicts if verdict.status == "affected"]
+    return replace(decisive, fixed_in=_fixes_of_all(open_ones, package))
+
+
+def _fixes_of_all(vulnerabilities: Sequence[Sequence[CsafProduct]], package: Package) -> tuple[str, ...]:
+    """Return the later versions that are affected by none of these vulnerabilities, the nearest first."""
+    order = package.order or orders.NUMBERS
+    named = [{product.version for product in own if product.status in FIXED} for own in vulnerabilities]
+    later = [fix for fix in set().union(*named) if fix and not order.is_at_or_after(package.version, fix)]
+    fixes: list[str] = []
+    for fix in _sorted(later, order)[:FIXES_MAX]:
+        at_fix = replace(package, version=fix)
+        if all(
+            fix in own or _judge_vulnerability(products, at_fix).status == "not_affected"
+            for own, products in zip(named, vulnerabilities, strict=True)
+        ):
+            fixes.append(fix)
+    return tuple(fixes)
+
+
+def _sorted(versions: Sequence[str], order: Order) -> list[str]:
+    """Return versions in their order, or as text if one cannot be read."""
+    try:
+        return order.sorted(versions)
+    except UnreadableVersion:
+        return sorted(versions)
 
 
 def _judge_vulnerability(own: Sequence[CsafProduct], package: Package) -> Verdict:
@@ -82,7 +115,8 @@ def _judge_vulnerability(own: Sequence[CsafProduct], package: Package) -> Verdic
     if any(holds is None for holds in holding.values()):
         return Verdict(status="unknown", basis="unreadable", range=shown, fixed_in=fixed)
     if affected and all(product.range for product in affected):
-        return Verdict(status="not_affected", basis="outside", range=shown)
+        is_fixed = any(order.is_at_or_after(package.version, fix) for fix in fixed)
+        return Verdict(status="not_affected", basis="outside", range=shown, is_fixed=is_fixed)
     return Verdict(status="unknown", basis="no_ranges", range=shown, fixed_in=fixed)
 
 
@@ -106,6 +140,7 @@ def _verdict(status: AffectedStatus, product: CsafProduct, fixed: tuple[str, ...
         range=shown,
         fixed_in=fixed,
         justification=product.justification,
+        is_fixed=product.status in FIXED,
     )
 
 

@@ -157,11 +157,21 @@ def judge_product(product: CveProduct, version: str, order: Order | None = None)
         if status == "affected":
             fixed = _later(fixes, version, _order(each, order))
             return Verdict(status=status, basis="range" if is_range else "stated", range=show(each), fixed_in=fixed)
-        return Verdict(status=status, basis="stated", range=show(each))
+        is_fixed = status == "not_affected" and _is_after_a_fix(fixes, version, _order(each, order))
+        return Verdict(status=status, basis="stated", range=show(each), is_fixed=is_fixed)
     if is_unreadable:
         is_commits = all(each.versionType == "git" for each in product.versions)
         return Verdict(status="unknown", basis="commits" if is_commits else "unreadable", range=shown, fixed_in=fixes)
-    return Verdict(status=default, basis="default", range=shown, fixed_in=fixes if default == "affected" else ())
+    is_fixed = default == "not_affected" and any(
+        _is_after_a_fix(tuple(_fixes([each])), version, _order(each, order)) for each in product.versions
+    )
+    fixed = fixes if default == "affected" else ()
+    return Verdict(status=default, basis="default", range=shown, fixed_in=fixed, is_fixed=is_fixed)
+
+
+def _is_after_a_fix(fixes: Sequence[str], version: str, order: Order | None) -> bool:
+    """Return whether a version is a fix or comes after one."""
+    return any(order is not None and order.is_at_or_after(version, fix) for fix in fixes)
 
 
 def _order(entry: CveVersion, order: Order | None) -> Order | None:

@@ -56,11 +56,19 @@ class Order:
             return False
         return not _is_less(key, other_key) and not _is_less(other_key, key)
 
+    def is_at_or_after(self, version: str, other: str) -> bool:
+        """Return whether a version is known not to come before another."""
+        try:
+            return not self.is_less(version, other)
+        except UnreadableVersion:
+            return False
+
     def sorted(self, versions: Iterable[str]) -> list[str]:
         """Return versions in this order. Raises `UnreadableVersion`."""
-        return sorted(versions, key=cmp_to_key(self._compare))
+        return sorted(versions, key=cmp_to_key(self.compare))
 
-    def _compare(self, version: str, other: str) -> int:
+    def compare(self, version: str, other: str) -> int:
+        """Return a negative number, zero or a positive number, as `cmp_to_key` takes it. Raises `UnreadableVersion`."""
         return -1 if self.is_less(version, other) else int(self.is_less(other, version))
 
 

@@ -7,7 +7,7 @@ is searched as text first.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cmp_to_key, partial
 
@@ -20,6 +20,9 @@ from stream_car.versions.packages import ECOSYSTEMS, Package, is_same_release, n
 from stream_car.versions.verdicts import NO_RANGES, Basis, Judge, Verdict, worst
 
 START = "0"  # as the version of an `introduced` event: before every version
+LIMIT = "limit"  # the kind of an event after which no version is affected
+BOUND_RANKS = {"fixed": 0, "introduced": 1, "last_affected": 3}  # how they are sorted at the same version
+FIX = 2  # a version itself comes after what begins there, and before what includes it
 RANGES_SHOWN = 3
 
 
@@ -97,7 +100,7 @@ def judge_entry(entry: AffectedPackage, version: str, order: Order | None) -> Ve
     for each in ranges:
         own_order = orders.SEMVER if each.type == "SEMVER" and order is None else order
         try:
-            span = span_finder(each, own_order)(version)
+            span = find_span(each, own_order, version)
         except UnreadableVersion:
             unread = True
             continue
@@ -108,7 +111,8 @@ def judge_entry(entry: AffectedPackage, version: str, order: Order | None) -> Ve
     if unread:
         basis: Basis = "unreadable" if order is not None else "no_order"
         return Verdict(status="unknown", basis=basis, range=shown, fixed_in=_fixes(entry))
-    return Verdict(status="not_affected", basis="outside", range=shown)
+    is_fixed = order is not None and any(order.is_at_or_after(version, fix) for fix in _fixes(entry))
+    return Verdict(status="not_affected", basis="outside", range=shown, is_fixed=is_fixed)
 
 
 def _without_version(ranges: Sequence[Range], listed: Sequence[str], order: Order | None) -> Verdict:
@@ -127,17 +131,44 @@ def _affected(entry: AffectedPackage, version: str, order: Order | None, *, basi
     """Return the verdict with the fixed versions that are later, and not affected themselves, nearest first."""
     if order is None:
         return Verdict(status="affected", basis=basis, range=range)
-    fixed: list[str] = []
     listed = frozenset(entry.versions or ())
-    finders = [span_finder(each, order) for each in entry.ranges or () if each.type != "GIT"]
-    for fix in _fixes(entry):
-        try:
-            is_later = fix not in listed and order.is_less(version, fix)
-            if is_later and not any(find(fix) for find in finders):
-                fixed.append(fix)
-        except UnreadableVersion:
-            continue
-    return Verdict(status="affected", basis=basis, range=range, fixed_in=tuple(order.sorted(fixed)))
+    later = [
+        fix
+        for fix in _fixes(entry)
+        if fix not in listed and order.is_at_or_after(fix, version) and not order.is_equal(fix, version)
+    ]
+    return Verdict(status="affected", basis=basis, range=range, fixed_in=tuple(_outside(later, entry, order)))
+
+
+def _outside(fixes: Sequence[str], entry: AffectedPackage, order: Order) -> list[str]:
+    """Return versions that are in no range of an entry, in their order. All ranges are read in one pass.
+
+    None is known to be outside if a range cannot be read.
+    """
+    points: list[tuple[str, int, int]] = [(fix, FIX, 0) for fix in fixes]  # a version, and how many spans begin there
+    depth = 0
+    try:
+        for each in entry.ranges or ():
+            for first, how, end in spans_of(each, order) if each.type != "GIT" else ():
+                if first == START:
+                    depth += 1
+                else:
+                    points.append((first, BOUND_RANKS["introduced"], 1))
+                if how:
+                    points.append((end, BOUND_RANKS["fixed" if how == "<" else "last_affected"], -1))
+        points.sort(key=cmp_to_key(partial(_compare_points, order)))
+    except UnreadableVersion:
+        return []
+    outside: list[str] = []
+    for version, rank, change in points:
+        depth += change
+        if rank == FIX and not depth:
+            outside.append(version)
+    return outside
+
+
+def _compare_points(order: Order, point: tuple[str, int, int], other: tuple[str, int, int]) -> int:
+    return order.compare(point[0], other[0]) or point[1] - other[1]
 
 
 def _fixes(entry: AffectedPackage) -> tuple[str, ...]:
@@ -151,12 +182,11 @@ Span = tuple[str, str, str]  # the first affected version, how the span ends (`<
 
 def spans_of(version_range: Range, order: Order | None) -> list[Span]:
     """Return the affected spans of a range. Its events need not be sorted. Raises `UnreadableVersion`."""
-    bounds = [
-        (version, kind)
-        for event in version_range.events or ()
-        for kind, version in event.items()
-        if kind in ("introduced", "fixed", "last_affected")
-    ]
+    events = version_range.events or ()
+    bounds = [(version, kind) for event in events for kind, version in event.items() if kind in BOUND_RANKS]
+    limits = [event["limit"] for event in events if event.get("limit")]
+    if limits and "*" not in limits:
+        bounds.append((limits[-1] if order is None else order.sorted(limits)[-1], LIMIT))
     is_sorted = len(bounds) < 2 or (len(bounds) == 2 and bounds[0] == (START, "introduced"))
     if order is not None and not is_sorted:
         bounds.sort(key=cmp_to_key(partial(_compare, order)))
@@ -165,9 +195,12 @@ def spans_of(version_range: Range, order: Order | None) -> list[Span]:
     for version, kind in bounds:
         if kind == "introduced":
             first = version if first is None else first
-        elif first is not None:
-            spans.append((first, "<" if kind == "fixed" else "<=", version))
+            continue
+        if first is not None:
+            spans.append((first, "<=" if kind == "last_affected" else "<", version))
             first = None
+        if kind == LIMIT:
+            break
     if first is not None:
         spans.append((first, "", ""))
     return spans
@@ -178,35 +211,18 @@ def _compare(order: Order, bound: tuple[str, str], other: tuple[str, str]) -> in
     for a, b, sign in ((bound, other, -1), (other, bound, 1)):
         if a == (START, "introduced"):
             return sign if b != a else 0
-    if order.is_less(bound[0], other[0]):
-        return -1
-    if order.is_less(other[0], bound[0]):
-        return 1
-    ranks = {"fixed": 0, "introduced": 1, "last_affected": 2}
-    return ranks[bound[1]] - ranks[other[1]]
+    return order.compare(bound[0], other[0]) or BOUND_RANKS.get(bound[1], 0) - BOUND_RANKS.get(other[1], 0)
 
 
-def span_finder(version_range: Range, order: Order | None) -> Callable[[str], str | None]:
-    """Return what gives the span of a range that contains a version, as text; `None` if none does.
+def find_span(version_range: Range, order: Order | None, version: str) -> str | None:
+    """Return the span of a range that contains a version, as text; `None` if none does.
 
-    It raises `UnreadableVersion` if the version or a bound cannot be read, or the order is not known.
+    Raises `UnreadableVersion` if the version or a bound cannot be read, or the order is not known.
     """
-    limits = [event["limit"] for event in version_range.events or () if event.get("limit")]
-    try:
-        spans = spans_of(version_range, order)
-    except UnreadableVersion:
-        spans = None  # matters only for versions within the limits
-    return partial(_find_span, spans, limits, order)
-
-
-def _find_span(spans: Sequence[Span] | None, limits: Sequence[str], order: Order | None, version: str) -> str | None:
     if order is None:
         raise UnreadableVersion(version)
     order.key(version)
-    if limits and not any(limit == "*" or order.is_less(version, limit) for limit in limits):
-        return None
-    if spans is None:
-        raise UnreadableVersion(version)
+    spans = spans_of(version_range, order)
     later = bisect_left(spans, x=True, key=lambda span: span[0] != START and order.is_less(version, span[0]))
     if later == 0:
         return None

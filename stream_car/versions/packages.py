@@ -161,9 +161,17 @@ def purl_of(text: str) -> str:
 
 
 def name_key(name: str, ecosystem: str) -> str:
-    """Return a name as its ecosystem compares it."""
+    """Return a name as its ecosystem compares it. A Maven name may have a slash between its group and its own name."""
     folded = name.strip().lower()
+    if ecosystem.lower() == "maven":
+        return _maven_name(folded)
     return _PYTHON_SEPARATORS.sub("-", folded) if ecosystem.lower() == "pypi" else folded
+
+
+def _maven_name(name: str) -> str:
+    """Return `group/name`, as bills of material without purls give it, as `group:name`."""
+    group, slash, own_name = name.rpartition("/")
+    return f"{group}:{own_name}" if slash and ":" not in name else name
 
 
 def lookup_names(package: Package) -> Iterator[str]:
@@ -176,9 +184,12 @@ def lookup_names(package: Package) -> Iterator[str]:
         parts = _PYTHON_SEPARATORS.split(package.name)
         if len(parts) > 1:
             yield from ("-".join(parts), "_".join(parts), ".".join(parts))
+    if package.ecosystem in ("Maven", "") and "/" in package.name:
+        yield _maven_name(package.name)
     for ecosystem in ecosystems:
+        name = _maven_name(package.name) if ecosystem == "Maven" else package.name
         for release in _releases(ecosystem, package.release):
-            yield f"{ecosystem}{release}/{package.name}"
+            yield f"{ecosystem}{release}/{name}"
 
 
 def _releases(ecosystem: str, release: str) -> Iterator[str]:

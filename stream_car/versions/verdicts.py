@@ -26,6 +26,7 @@ Basis = Literal[
     "release",  # the release of the distribution is not known
     "ecosystem",  # the record names no ecosystem, so it may be about another package of this name
     "investigation",  # the publisher is still looking
+    "disputed",  # the record was superseded by one that says the opposite, and not because this version is fixed
 ]
 
 
@@ -33,6 +34,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Whether a version is affected by a record, and what that rests on.
 
     `range` is the one that decides. `fixed_in` are the versions that are not affected any more, the nearest first.
+    `is_fixed` says that a version which is not affected comes after a fix.
     """
 
     status: AffectedStatus
@@ -40,6 +42,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     range: str = ""
     fixed_in: tuple[str, ...] = ()
     justification: str = ""
+    is_fixed: bool = False
 
 
 Judge = Callable[[Package], Verdict | None]  # what a document says of a package; `None` if it does not name it

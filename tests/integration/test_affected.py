@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -34,13 +35,27 @@ def record(
     )
 
 
-def vex(day: str, status: str, product: str, component: str = "") -> bytes:
+def cve_record(state: str = "PUBLISHED", *, day: str = "2024-01-01") -> bytes:
+    """A CVE record that names no ecosystem, or its rejection."""
+    versions = [{"version": "0", "status": "affected", "lessThan": "9"}]
+    return msgspec.json.encode(
+        {
+            "cveMetadata": {"cveId": "CVE-2024-1111", "state": state, "dateUpdated": f"{day}T00:00:00Z"},
+            "containers": {"cna": {"affected": [{"vendor": "x", "product": "lodash", "versions": versions}]}},
+        }
+    )
+
+
+def vex(
+    day: str, status: str, product: str, component: str = "", *, reason: str = UNREACHABLE, impact: str = ""
+) -> bytes:
     parts = {"subcomponents": [{"@id": component}]} if component else {}
     statement = {
         "vulnerability": {"name": "CVE-2024-1111"},
         "products": [{"@id": product, **parts}],
         "status": status,
-        "justification": UNREACHABLE if status == "not_affected" else "",
+        "justification": reason if status == "not_affected" else "",
+        "impact_statement": impact,
     }
     document = {"@context": "https://openvex.dev/ns", "@id": "https://shop/vex", "author": "Shop"}
     return msgspec.json.encode({**document, "timestamp": f"{day}T00:00:00Z", "statements": [statement]})
@@ -267,6 +282,16 @@ def test_a_statement_about_a_package_alone_counts_if_its_author_is_trusted(car: 
     assert affected(car, "lodash@4.17.4", vex_authors=["Shop"]).status == "not_affected"
 
 
+def test_a_statement_that_does_not_say_why_overrules_nothing(car: Engine) -> None:
+    publish(car, FIXED)
+    publish(car, vex("2024-05-01", "not_affected", APP, LODASH, reason=""), form="openvex")
+    bare = only(affected(car, f"{LODASH}@4.17.4", product=APP))
+    publish(car, vex("2024-06-01", "not_affected", APP, LODASH, reason="", impact="Never called."), form="openvex")
+
+    assert (bare.status, [statement.decides for statement in bare.statements]) == ("affected", [False])
+    assert affected(car, f"{LODASH}@4.17.4", product=APP).status == "not_affected"
+
+
 def test_a_later_statement_takes_an_earlier_one_back(car: Engine) -> None:
     publish(car, FIXED)
     publish(
@@ -286,17 +311,103 @@ def test_the_answer_of_an_earlier_day_is_that_of_the_records_then(car: Engine) -
 
 
 def test_a_cve_record_is_left_out_beside_one_that_names_the_ecosystem(car: Engine) -> None:
-    versions = [{"version": "0", "status": "affected", "lessThan": "9"}]
-    cve = {
-        "cveMetadata": {"cveId": "CVE-2024-1111", "state": "PUBLISHED", "dateUpdated": "2024-01-01T00:00:00Z"},
-        "containers": {"cna": {"affected": [{"vendor": "x", "product": "lodash", "versions": versions}]}},
-    }
-    publish(car, msgspec.json.encode(cve), form="cve5")
+    publish(car, cve_record(), form="cve5")
     [alone] = affected(car, f"{LODASH}@4.17.4").findings
     publish(car, record("GHSA-1", "2023-02-01", "lodash", "introduced 0", "fixed 4.17.12", aliases=["CVE-2024-1111"]))
 
     assert (alone.status, alone.basis) == ("unknown", "ecosystem")
     assert [each.record for each in affected(car, f"{LODASH}@4.17.4").findings] == ["GHSA-1"]
+
+
+def test_a_record_that_does_not_concern_a_version_clears_it_of_one_without_an_ecosystem(car: Engine) -> None:
+    publish(car, cve_record(), form="cve5")
+    publish(car, record("GHSA-1", "2023-02-01", "lodash", "introduced 0", "fixed 4.17.12", aliases=["CVE-2024-1111"]))
+    brief, full = affected(car, f"{LODASH}@5.0.0"), affected(car, f"{LODASH}@5.0.0", all=True)
+
+    assert (brief.status, full.status) == ("not_affected", "not_affected")
+    assert (brief.findings, [each.record for each in full.findings]) == ((), ["GHSA-1"])
+
+
+def test_a_withdrawn_record_clears_nothing(car: Engine) -> None:
+    publish(car, cve_record(), form="cve5")
+    withdrawn = {"withdrawn": "2024-03-01T00:00:00Z"}
+    publish(car, record("GHSA-1", "2024-03-01", "lodash", "introduced 0", aliases=["CVE-2024-1111"], **withdrawn))
+
+    assert [affected(car, f"{LODASH}@5.0.0", all=lists_all).status for lists_all in (False, True)] == ["unknown"] * 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_verdict_is_the_same_whether_all_is_listed(car: Engine, seed: int) -> None:
+    choose = Random(seed)
+    same = {"aliases": ["CVE-2024-1111"]}
+    pieces = [
+        *((piece, "osv") for piece in (OPEN, FIXED, LATER_OPEN, WITHDRAWN, OTHER)),
+        (record("PYSEC-1", "2024-02-15", "lodash", "introduced 3.0.0", "fixed 5.0.0", **same), "osv"),
+        (record("RHSA-1", "2024-01-15", "lodash", "introduced 0", **same), "osv"),
+        (cve_record(), "cve5"),
+        (cve_record("REJECTED", day="2024-02-20"), "cve5"),
+        (vex("2024-05-01", "not_affected", APP, LODASH), "openvex"),
+        (exploited("CVE-2024-1111"), "kev"),
+    ]
+    readings = {form: Reading(form) for _, form in pieces}
+    for piece, form in choose.sample(pieces, choose.randint(2, len(pieces))):
+        car.publish(readings[form].read(piece))
+    for package in ("lodash", "lodash@1.0.0", f"{LODASH}@2.0.0", f"{LODASH}@4.17.12", f"{LODASH}@4.4.0"):
+        for product in ("", APP):
+            brief, full = (affected(car, package, all=lists_all, product=product) for lists_all in (False, True))
+            open_ones = [each for each in full.findings if not each.outcome and each.basis != "statement"]
+            shown = [each for each in brief.findings if each.basis != "statement"]
+            assert brief.status == full.status, package
+            assert shown == [each for each in open_ones if each.status != "not_affected"], package
+
+
+def test_publishers_that_disagree_about_a_version_are_shown_with_each_other(car: Engine) -> None:
+    publish(car, FIXED)
+    publish(car, record("PYSEC-1", "2024-02-15", "lodash", "introduced 0", "fixed 4.18.0", aliases=["CVE-2024-1111"]))
+    finding = only(affected(car, "lodash@4.17.12"))
+
+    assert (finding.record, finding.status) == ("PYSEC-1", "affected")
+    assert [(each.record, each.status, each.range) for each in finding.disputed_by] == [
+        ("GHSA-1", "not_affected", "< 4.17.12")
+    ]
+    assert [each.disputed_by for each in affected(car, "lodash@4.17.4").findings] == [(), ()]
+
+
+def test_a_fix_that_does_not_know_an_older_version_leaves_it_unknown(car: Engine) -> None:
+    same = {"aliases": ["CVE-2024-1111"]}
+    publish(car, record("RHSA-1", "2024-01-15", "lodash", "introduced 0", **same))
+    publish(car, record("GHSA-1", "2024-02-01", "lodash", "introduced 3.0.0", "fixed 4.17.12", **same))
+    older = only(affected(car, "lodash@2.0.0"))
+
+    assert (older.record, older.status, older.basis) == ("RHSA-1", "unknown", "disputed")
+    assert [(each.record, each.range) for each in older.disputed_by] == [("GHSA-1", ">= 3.0.0, < 4.17.12")]
+    assert affected(car, "lodash@4.0.0").status == "affected"
+    assert affected(car, "lodash@4.17.12").status == "not_affected"
+
+
+def test_a_fix_of_a_package_of_the_same_name_elsewhere_fixes_nothing(car: Engine) -> None:
+    publish(car, OPEN)
+    elsewhere = {
+        "package": {"ecosystem": "PyPI", "name": "lodash"},
+        "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "1.0"}]}],
+    }
+    fix = {"id": "PYSEC-1", "modified": "2024-02-01T00:00:00Z", "aliases": ["CVE-2024-1111"], "affected": [elsewhere]}
+    publish(car, msgspec.json.encode(fix))
+
+    assert affected(car, f"{LODASH}@5.0.0").status == "affected"
+    assert affected(car, "pkg:pypi/lodash@1.0").status == "not_affected"
+
+
+def test_a_part_of_a_bill_without_a_purl_is_found_by_its_group_and_name(car: Engine) -> None:
+    log4j = {"package": {"ecosystem": "Maven", "name": "org.apache.logging.log4j:log4j-core"}}
+    ranges = [{"type": "ECOSYSTEM", "events": [{"introduced": "2.0"}, {"fixed": "2.15.0"}]}]
+    found = {"id": "GHSA-9", "modified": "2021-12-10T00:00:00Z", "affected": [{**log4j, "ranges": ranges}]}
+    publish(car, msgspec.json.encode(found))
+    part = {"group": "org.apache.logging.log4j", "name": "log4j-core", "type": "library"}
+    bill = {"bomFormat": "CycloneDX", "components": [{**part, "version": v} for v in ("2.14.1", "2.15.0")]}
+    answer = car.affected(files=[DependencyFile(name="bom.json", text=msgspec.json.encode(bill).decode())])
+
+    assert [each.status for each in answer] == ["affected", "not_affected"]
 
 
 def test_a_name_that_is_not_a_package_is_an_error(car: Engine) -> None:

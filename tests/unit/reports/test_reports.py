@@ -1,9 +1,13 @@
 """Findings about packages in the formats of other tools."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import pytest
+from msgspec.structs import replace
+
 from stream_car.lockfiles.dependencies import DependencyFile
-from stream_car.queries.findings import Exploitation, PackageFindings, RecordFinding
+from stream_car.queries.findings import Exploitation, PackageFindings, RecordFinding, Statement
 from stream_car.reports.openvex import openvex
 from stream_car.reports.sarif import sarif
 from stream_car.versions.verdicts import AffectedStatus, Basis
@@ -11,6 +15,14 @@ from tests.support.feeds import Reading, documents
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 UNREACHABLE = "vulnerable_code_not_in_execute_path"
+
+
+def statement(status: str = "not_affected", impact: str = "") -> Statement:
+    """One that decides."""
+    reason = "" if impact else UNREACHABLE
+    return Statement(
+        id="vex", status=status, author="Shop", time=DAY, decides=True, justification=reason, impact=impact
+    )
 
 
 def finding(record: str, *names: str, status: AffectedStatus = "affected", basis: Basis = "range") -> RecordFinding:
@@ -29,6 +41,7 @@ def finding(record: str, *names: str, status: AffectedStatus = "affected", basis
         title=f"A flaw by {record}",
         url=f"https://example.org/{record}",
         exploited=(Exploitation(id="KEV", title="", time=DAY),) if record == "GHSA-1" else (),
+        statements=(statement(),) if basis == "statement" else (),
     )
 
 
@@ -117,6 +130,22 @@ def test_openvex_has_a_statement_per_vulnerability_of_a_package() -> None:
     assert statements[0]["action_statement"] == "Update to 4.17.12."
     assert statements[2]["impact_statement"] == "4.17.4 is not among the affected versions of GHSA-3 (< 4.17.12)."
     assert statements[3]["justification"] == UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("deciding", "expected"),
+    [
+        (statement(), {"status": "not_affected", "justification": UNREACHABLE}),
+        (statement(impact="Never called."), {"status": "not_affected", "impact_statement": "Never called."}),
+        (statement("fixed"), {"status": "fixed"}),
+    ],
+)
+def test_openvex_repeats_the_statement_that_decided(deciding: Statement, expected: Mapping[str, str]) -> None:
+    cleared = replace(finding("GHSA-4", "GHSA-4", status="not_affected", basis="statement"), statements=(deciding,))
+    written = dig(openvex([package("hoek", cleared)], author="Shop", time=DAY), "statements", 0)
+
+    assert isinstance(written, dict)
+    assert {name: written[name] for name in written.keys() - {"vulnerability", "products"}} == expected
 
 
 def test_what_is_written_as_openvex_is_read_as_openvex() -> None:

@@ -44,8 +44,16 @@ def verdict(package: str, *entries: Entry) -> Verdict:
         ("2.5", ("introduced 1.0", "fixed 2.0", "introduced 3.0"), "not_affected", ">= 1.0, < 2.0 or >= 3.0"),
         ("3.1", ("fixed 3.2", "introduced 3.0", "fixed 2.0", "introduced 1.0"), "affected", ">= 3.0, < 3.2"),
         ("1.10", ("introduced 1.9", "fixed 1.11"), "affected", ">= 1.9, < 1.11"),
-        ("2.5", ("introduced 0", "limit 2.0"), "not_affected", "all versions"),
-        ("1.5", ("introduced 0", "limit 2.0"), "affected", "all versions"),
+        ("2.5", ("introduced 0", "limit 2.0"), "not_affected", "< 2.0"),
+        ("1.5", ("introduced 0", "limit 2.0"), "affected", "< 2.0"),
+        ("2.5", ("introduced 0", "limit 2.0", "limit 3.0"), "affected", "< 3.0"),
+        ("9", ("introduced 0", "limit 2.0", "limit *"), "affected", "all versions"),
+        (
+            "2.5",
+            ("introduced 1.0", "fixed 2.0", "introduced 2.2", "limit 2.4"),
+            "not_affected",
+            ">= 1.0, < 2.0 or >= 2.2, < 2.4",
+        ),
     ],
 )
 def test_the_range_that_holds_a_version_decides(
@@ -91,6 +99,32 @@ def test_a_range_of_many_spans_is_judged_by_few_comparisons(monkeypatch: pytest.
 
     assert (judged.range, len(judged.fixed_in), judged.fixed_in[0]) == (">= 3.1, < 3.5", spans - 3, "3.5")
     assert len(compared) < spans * 200
+
+
+@pytest.mark.parametrize("last", [{"fixed": "{}.9"}, {"limit": "{}.9"}, {"fixed": "{}.9", "limit": "{}.95"}])
+def test_many_ranges_are_judged_by_few_comparisons(monkeypatch: pytest.MonkeyPatch, last: Mapping[str, str]) -> None:
+    count = 200
+    ranges = [
+        {
+            "type": "ECOSYSTEM",
+            "events": [{"introduced": f"{nth}.1"}, *({kind: text.format(nth)} for kind, text in last.items())],
+        }
+        for nth in range(count)
+    ]
+    limits = {"type": "ECOSYSTEM", "events": [{"introduced": "0.5"}, *({"limit": f"0.{n}"} for n in range(count))]}
+    compared = []
+    is_less = Order.is_less
+
+    def count_it(order: Order, version: str, other: str) -> bool:
+        compared.append(version)
+        return is_less(order, version, other)
+
+    monkeypatch.setattr(Order, "is_less", count_it)
+    judged = verdict("pkg:pypi/jinja2@3.2", {**entry(), "ranges": [limits, *ranges]})
+
+    assert judged.status == "affected"
+    assert len(judged.fixed_in) == (count - 3 if "fixed" in last else 0)
+    assert len(compared) < count * 100
 
 
 @pytest.mark.parametrize(

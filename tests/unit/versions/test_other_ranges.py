@@ -83,6 +83,20 @@ def csaf(version: str, *products: Mapping[str, object]) -> Verdict:
     return judged
 
 
+def test_a_version_that_fixes_one_vulnerability_of_an_advisory_is_no_fix_if_another_affects_it() -> None:
+    products: tuple[Mapping[str, object], ...] = (
+        {"status": "known_affected", "range": "<1.2", "vulnerability": ["CVE-1"]},
+        {"status": "fixed", "version": "1.2", "vulnerability": ["CVE-1"]},
+        {"status": "known_affected", "range": "<1.10", "vulnerability": ["CVE-2"]},
+        {"status": "fixed", "version": "1.10", "vulnerability": ["CVE-2"]},
+        {"status": "fixed", "version": "0.9", "vulnerability": ["CVE-2"]},
+    )
+
+    assert csaf("1.0", *products).fixed_in == ("1.10",)
+    assert (csaf("1.2", *products).status, csaf("1.2", *products).fixed_in) == ("affected", ("1.10",))
+    assert csaf("1.10", *products).is_fixed
+
+
 def test_the_status_of_a_product_of_an_advisory_is_that_of_its_version() -> None:
     products: tuple[Mapping[str, object], ...] = (
         {"status": "known_affected", "range": "<1.2"},
