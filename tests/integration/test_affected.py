@@ -401,8 +401,8 @@ def test_a_fix_of_a_package_of_the_same_name_elsewhere_fixes_nothing(car: Engine
 def test_a_part_of_a_bill_without_a_purl_is_found_by_its_group_and_name(car: Engine) -> None:
     log4j = {"package": {"ecosystem": "Maven", "name": "org.apache.logging.log4j:log4j-core"}}
     ranges = [{"type": "ECOSYSTEM", "events": [{"introduced": "2.0"}, {"fixed": "2.15.0"}]}]
-    found = {"id": "GHSA-9", "modified": "2021-12-10T00:00:00Z", "affected": [{**log4j, "ranges": ranges}]}
-    publish(car, msgspec.json.encode(found))
+    advisory = {"id": "GHSA-9", "modified": "2021-12-10T00:00:00Z", "affected": [{**log4j, "ranges": ranges}]}
+    publish(car, msgspec.json.encode(advisory))
     part = {"group": "org.apache.logging.log4j", "name": "log4j-core", "type": "library"}
     bill = {"bomFormat": "CycloneDX", "components": [{**part, "version": v} for v in ("2.14.1", "2.15.0")]}
     answer = car.affected(files=[DependencyFile(name="bom.json", text=msgspec.json.encode(bill).decode())])
