@@ -128,7 +128,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
-	$(PIP) install --no-deps langchain-tests==1.1.9  # one of its suites, without its plugins for pytest
+	$(PIP) install --no-deps langchain-tests==1.1.9  # some of its suites, without its plugins for pytest
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dense: pyproject.toml | $(VENV)/bin/python

@@ -14,29 +14,32 @@ from langchain_core.retrievers import BaseRetriever
 
 import stream_car
 from stream_car.errors import InvalidRequest
-from stream_car.integrations.langchain import CarGuard, CarRetriever
+from stream_car.integrations.langchain import CarGuard, CarIndex, CarRetriever
 from tests.support.passwords import CURRENT, QUESTION, SCOPE, SUPERSEDED, engine_with_policies
 from tests.support.rule_packs import POLICIES_THAT_FOLLOW, written
 
 
-def _suite() -> object:
-    """Load the suite without its package, which imports suites for models and their plugins for pytest."""
+def _suite(module_name: str, class_name: str) -> object:
+    """Load a suite without its package, which imports suites for models and their plugins for pytest."""
     package = find_spec("langchain_tests")
     assert isinstance(package, ModuleSpec)
     assert package.origin is not None
-    path = Path(package.origin).parent / "integration_tests" / "retrievers.py"
-    spec = spec_from_file_location("langchain_retrievers_suite", path)
+    path = Path(package.origin).parent / "integration_tests" / f"{module_name}.py"
+    spec = spec_from_file_location(f"langchain_{module_name}_suite", path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.RetrieversIntegrationTests
+    return getattr(module, class_name)
 
 
 if TYPE_CHECKING:
+    from langchain_tests.integration_tests.indexer import AsyncDocumentIndexTestSuite, DocumentIndexerTestSuite
     from langchain_tests.integration_tests.retrievers import RetrieversIntegrationTests
 else:
-    RetrieversIntegrationTests = _suite()
+    RetrieversIntegrationTests = _suite("retrievers", "RetrieversIntegrationTests")
+    DocumentIndexerTestSuite = _suite("indexer", "DocumentIndexerTestSuite")
+    AsyncDocumentIndexTestSuite = _suite("indexer", "AsyncDocumentIndexTestSuite")
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +66,80 @@ class TestItsOwnSuite(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return QUESTION
+
+
+class TestTheSuiteForIndexes(DocumentIndexerTestSuite):
+    """The suite of LangChain for indexes."""
+
+    @pytest.fixture
+    def index(self) -> Iterator[CarIndex]:
+        with stream_car.open() as engine:
+            yield CarIndex(calls=engine)
+
+
+class TestTheSuiteForIndexesInCoroutines(AsyncDocumentIndexTestSuite):
+    """The same suite for its asynchronous calls."""
+
+    @pytest.fixture
+    def index(self) -> Iterator[CarIndex]:
+        with stream_car.open() as engine:
+            yield CarIndex(calls=engine)
+
+
+def password(year: int, value: str) -> Document:
+    metadata = {**SCOPE, "value": value, "time": f"{year}-01-01", "title": f"Passwords of {year}", "page": 7}
+    return Document(id=f"policy-{year}", page_content=f"Passwords expire: {value}", metadata=metadata)
+
+
+def test_an_index_retrieves_what_is_in_force_of_what_it_was_given() -> None:
+    with stream_car.open() as engine:
+        index = CarIndex(calls=engine, type="fact", scope_keys=list(SCOPE), k=1)
+        index.upsert([password(2022, "90 days"), password(2024, "never")])
+        [document] = index.invoke(QUESTION)
+        superseded, current = index.get([SUPERSEDED, CURRENT])
+        index.delete([CURRENT])
+        [again] = index.invoke(QUESTION)
+
+    assert (document.id, document.metadata["status"], document.metadata["page"]) == (CURRENT, "in_force", 7)
+    assert document.metadata["certificate"]["complete"]
+    assert (superseded, current) == (password(2022, "90 days"), password(2024, "never"))
+    assert again.id == SUPERSEDED
+
+
+def test_a_document_that_was_deleted_can_be_given_again(engine: stream_car.Engine) -> None:
+    index = CarIndex(calls=engine)
+    for text in ("one", "two"):
+        index.upsert([Document(id="again", page_content=text)])
+        index.delete(["again"])
+    index.upsert([Document(id="again", page_content="three")])
+
+    assert [document.page_content for document in index.get(["again", "again"])] == ["three"]
+    index.delete(["again"])
+
+
+def test_the_indexing_of_langchain_keeps_an_index_up_to_date() -> None:
+    from langchain_core.indexing import InMemoryRecordManager, index as keep
+
+    records = InMemoryRecordManager("policies")
+    records.create_schema()
+    with stream_car.open() as engine:
+        target = CarIndex(calls=engine, scope_keys=list(SCOPE))
+        first = keep(
+            [password(2022, "90 days"), password(2024, "never")], records, target, cleanup="full", key_encoder="sha256"
+        )
+        second = keep([password(2022, "90 days")], records, target, cleanup="full", key_encoder="sha256")
+
+    assert (first["num_added"], second["num_skipped"], second["num_deleted"]) == (2, 1, 1)
+
+
+def test_what_cannot_be_published_has_failed(engine: stream_car.Engine, caplog: pytest.LogCaptureFixture) -> None:
+    response = CarIndex(calls=engine).upsert(
+        [Document(id="good", page_content="x"), Document(id="bad", page_content="x", metadata={"time": "someday"})]
+    )
+
+    assert response == {"succeeded": ["good"], "failed": ["bad"]}
+    assert "someday" in caplog.text
+    assert CarIndex(calls=engine).delete(["good", "bad"])["succeeded"] == ["good"]
 
 
 def hit(name: str, text: str = "a chunk") -> Document:
