@@ -162,8 +162,8 @@ def test_items_are_memories_and_memories_are_items(store: CarStore) -> None:
     assert isinstance(engine, stream_car.Engine)
     store.put(NOTES, "database", DATABASE)
     memory = Memory(engine=engine, user_id="ada", agent_id="notes")
-    [found] = memory.search("staging database")["results"]
-    assert found["memory"] == DATABASE["text"]
+    [item_in_memory] = memory.search("staging database")["results"]
+    assert item_in_memory["memory"] == DATABASE["text"]
 
     scope = {"user": "ada", "agent": "notes", "session": "*", "subject": "*", "relation": "database"}
     later = datetime.now(UTC)
@@ -200,7 +200,7 @@ async def test_tasks_of_one_program_share_a_store(store: CarStore) -> None:
     item = await store.aget(NOTES, "db")
 
     assert item is not None and item.value == DATABASE
-    assert [found.key for found in await store.asearch(NOTES, query="staging")] == ["db"]
+    assert [item.key for item in await store.asearch(NOTES, query="staging")] == ["db"]
     assert await store.alist_namespaces(prefix=("ada",)) == [NOTES]
 
 
