@@ -98,7 +98,7 @@ def send_to_webhook(
     webhook = Webhook(url=url, secret=settings.webhook_secret(secret_file), allow=tuple(allow))
     webhook.check()
     write_logs("info", as_json=session.as_json)
-    session.note(f"Sending what changes in {session.url} to {url}. Press Ctrl-C to stop.")
+    session.note(f"Sending what changes in {session.url} to {webhook.origin}. Press Ctrl-C to stop.")
     asyncio.run(deliver_events(webhook, outbox, selection, ClientEvents(session.url, selection)))
 
 

@@ -19,6 +19,7 @@ from stream_car.http.server import run_until_signal, serve_http
 from stream_car.http.tokens import Tokens
 from stream_car.settings import ServerSettings
 from stream_car.webhooks.in_service import ServiceWebhooks
+from stream_car.webhooks.webhook_metrics import WebhookCollector
 
 END_S = 20.0
 RESTART = 75
@@ -53,8 +54,9 @@ async def run(
         service = ClusterService(connections, views, readers, index, keys, settings)
         await service.begin()
         await opened.enter_async_context(service)
-        await opened.enter_async_context(ServiceWebhooks(service, settings, folder, service.end_cursor))
+        webhooks = await opened.enter_async_context(ServiceWebhooks(service, settings, folder, service.end_cursor))
         metrics = Metrics()
+        metrics.add(WebhookCollector(webhooks.reports))
         metrics.add_gauge(
             "stream_car_index_lag", "Applied messages that the text index does not have.", lambda: service.indexer.lag
         )

@@ -86,6 +86,10 @@ class Metrics:
         """Add a count that something else keeps; the name ends in `_total`."""
         self._state.readers.append(lambda: CounterMetricFamily(name, text, value=read()))
 
+    def add(self, collector: Collector) -> None:
+        """Add metrics that are read at every scrape."""
+        self._registry.register(collector)
+
     def exposition(self, status: Status | None, *, is_ready: bool) -> bytes:
         """Return everything in the text format; without a status, what the process knows without it."""
         self._state.status, self._state.is_ready = status, is_ready

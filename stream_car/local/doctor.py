@@ -32,10 +32,14 @@ from stream_car.processing.fold import Fold
 from stream_car.processing.index_feed import is_indexed
 from stream_car.processing.shard import BATCH_MAX, Shard
 from stream_car.processing.state import decode_value
+from stream_car.webhooks.in_service import FOLDER as WEBHOOKS
+from stream_car.webhooks.outbox import SET_ASIDE
 
 RESTORE = "Restore a backup: stream-car restore FOLDER"
 REBUILD = "Remove the folder `built`. The next command builds it from the log."
+SET_ASIDE_CURE = "The service sets it aside when it starts next. See what changed: stream-car changes --since DATE"
 DISK_FACTOR = 2  # times the size of the log: what a rebuild needs on disk
+OUTBOX_END = ".sqlite"
 NAMES_MAX = 256  # documents compared with the index at a time
 
 Progress = Callable[[int, int], None]
@@ -56,6 +60,7 @@ def examine(folder: Path, progress: Progress = lambda done, total: None) -> Iter
         yield _damaged("log", f"{LOG} is missing, but what was built from it is there.", RESTORE)
         return
     yield _check_disk(folder)
+    yield from _check_webhooks(folder / WEBHOOKS)
     log, finding = _check_log(folder)
     yield finding
     if log is None:
@@ -99,6 +104,23 @@ def _check_disk(folder: Path) -> Finding:
         detail = f"{free >> 20:,} MB are free on the disk. A rebuild may need {needed >> 20:,} MB."
         return notice("disk", detail, "Free some space before you rebuild.")
     return ok("disk", f"{free >> 20:,} MB are free on the disk.")
+
+
+def _check_webhooks(folder: Path) -> Iterator[Finding]:
+    """Check the outboxes, if there are any."""
+    if not folder.is_dir():
+        return
+    is_sound = True
+    for path in sorted(folder.iterdir()):
+        if path.suffix == OUTBOX_END and (fault := find_fault(path, "none")):
+            yield _damaged("webhooks", f"The outbox {path.name} {fault}.", SET_ASIDE_CURE)
+            is_sound = False
+        elif path.name.partition(OUTBOX_END)[2].startswith(SET_ASIDE) and not path.name.endswith(("-wal", "-shm")):
+            detail = f"{path.name} was damaged and set aside: its messages were not delivered."
+            yield notice("webhooks", detail, "See what changed: stream-car changes --since DATE. Then remove the file.")
+            is_sound = False
+    if is_sound:
+        yield ok("webhooks", "All outboxes are intact.")
 
 
 def _check_clock(log: SqliteLog) -> Finding:

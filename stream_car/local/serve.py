@@ -15,6 +15,7 @@ from stream_car.local.data_directory import DataDirectory
 from stream_car.queries.cache import AnswerCache
 from stream_car.settings import ServerSettings
 from stream_car.webhooks.in_service import ServiceWebhooks
+from stream_car.webhooks.webhook_metrics import WebhookCollector
 
 
 async def serve(
@@ -49,7 +50,10 @@ async def serve(
                 changes_kept=settings.changes_kept,
             )
         )
-        await running.enter_async_context(ServiceWebhooks(service, settings, directory.path, service.hub.cursor))
+        webhooks = await running.enter_async_context(
+            ServiceWebhooks(service, settings, directory.path, service.hub.cursor)
+        )
+        metrics.add(WebhookCollector(webhooks.reports))
         _add_metrics(metrics, service)
         await serve_http(
             service,

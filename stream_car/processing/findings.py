@@ -4,7 +4,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-Check = Literal["rules", "disk", "log", "clock", "state", "index", "topics", "access", "redis", "changes", "quarantine"]
+Check = Literal[
+    "rules", "disk", "log", "clock", "state", "index", "topics", "access", "redis", "changes", "quarantine", "webhooks"
+]
 
 
 class Finding(Struct, frozen=True, kw_only=True):

@@ -16,11 +16,13 @@ from stream_car.errors import InvalidRequest
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+SITE_LOCAL = IPv6Network("fec0::/10")
 NAT64 = IPv6Network("64:ff9b::/96")
+PORTS = (80, 443, 8080, 8443)  # of public addresses: others are those of services that are not receivers
 
 
 class AddressDenied(Exception):
-    """A host has an address that is not public and not allowed."""
+    """A host has an address that is not public, or a port that is not one of `PORTS`, and neither is allowed."""
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -34,12 +36,18 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     """Return whether a webhook may be sent to this address."""
-    if any(address in network for network in allowed):
+    if is_named(address, allowed):
         return True
     inner = _inner(address)
     if inner is not None:
-        return is_allowed(inner, allowed)
-    return address.is_global and not address.is_multicast and not address.is_reserved
+        return is_allowed(inner, ())
+    return address.is_global and not (address.is_multicast or address.is_reserved or address in SITE_LOCAL)
+
+
+def is_named(address: Address, allowed: Sequence[Network]) -> bool:
+    """Return whether this address, or the one that it leads to, is in one of these networks."""
+    inner = _inner(address)
+    return any(address in network for network in allowed) or (inner is not None and is_named(inner, allowed))
 
 
 def _inner(address: Address) -> IPv4Address | None:
@@ -72,6 +80,12 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         for address in addresses:
             if not is_allowed(address, self._allowed):
                 raise AddressDenied(f"{host} has the address {address}, which is not public. To allow it, name it.")
+            if port not in PORTS and not is_named(address, self._allowed):
+                ports = ", ".join(map(str, PORTS))
+                raise AddressDenied(
+                    f"Webhooks to public addresses use one of the ports {ports}, not {port}. To allow it, name the "
+                    f"address {address}."
+                )
         failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
         for address in addresses:
             try:

@@ -5,19 +5,25 @@ accepts requests. Whatever happens to one disturbs no other.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from stream_car.api import requests as r
 from stream_car.api.service import Service
+from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.settings import ServerSettings, WebhookSettings, read_secret_file
 from stream_car.subscriptions.events import Event
-from stream_car.webhooks.webhook import Webhook, begin, deliver_events
+from stream_car.webhooks.outbox import Outbox
+from stream_car.webhooks.webhook import DeliveryReport, Webhook, begin, deliver_events
 
 FOLDER = "webhooks"
+LOG = logging.getLogger(__name__)
 
 
 class ServiceEvents:
@@ -50,15 +56,22 @@ class ServiceWebhooks:
         self._service = service
         self._cursor = cursor
         self._folder = folder / FOLDER
-        self._webhooks = [(webhook_of(each), each) for each in settings.webhooks]
+        self._webhooks = {outbox_path(self._folder, each): (webhook_of(each), each) for each in settings.webhooks}
+        if len(self._webhooks) < len(settings.webhooks):
+            raise InvalidRequest("webhooks", "Two webhooks have the same `url` and the same `select`. Remove one.")
+        self.reports = [DeliveryReport(path.stem) for path in self._webhooks]
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "ServiceWebhooks":
-        for webhook, settings in self._webhooks:
-            path = outbox_path(self._folder, webhook.url)
+        for (path, (webhook, settings)), report in zip(self._webhooks.items(), self.reports, strict=True):
             source = ServiceEvents(self._service, settings.select, self._cursor)
-            await begin(path, settings.select, source)
-            self._tasks.append(asyncio.create_task(deliver_events(webhook, path, settings.select, source)))
+            with suppress(StreamCarError):  # it is tried again, and logged
+                await begin(path, settings.select, source)
+            delivering = deliver_events(webhook, path, settings.select, source, report)
+            self._tasks.append(asyncio.create_task(delivering))
+        for path in self._folder.glob("*.sqlite"):
+            if path not in self._webhooks:
+                await asyncio.to_thread(_warn_of_abandoned, path)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -75,6 +88,18 @@ def webhook_of(settings: WebhookSettings) -> Webhook:
     return webhook
 
 
-def outbox_path(folder: Path, url: str) -> Path:
-    """Return the file of the messages to a URL."""
-    return folder / f"{sha256(url.encode()).hexdigest()[:16]}.sqlite"
+def outbox_path(folder: Path, settings: WebhookSettings) -> Path:
+    """Return the file of the messages of a webhook: another one for each URL and selection."""
+    name = sha256(msgspec.json.encode([settings.url, settings.select], order="sorted")).hexdigest()[:16]
+    return folder / f"{name}.sqlite"
+
+
+def _warn_of_abandoned(path: Path) -> None:
+    """Log that messages wait in an outbox that no webhook uses, if that is so."""
+    with suppress(StreamCarError), closing(Outbox(path)) as outbox:
+        if waiting := outbox.waiting():
+            LOG.warning(
+                "%d messages wait in %s, which no webhook uses: its `url` or its `select` has changed. Remove the "
+                "file, or set both back to deliver them.",
+                *(waiting, path),
+            )

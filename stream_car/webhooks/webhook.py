@@ -20,12 +20,13 @@ import httpcore
 import msgspec
 from msgspec import Struct
 
+from stream_car.adapters.database import find_fault
 from stream_car.codec.times import format_time, to_micros
 from stream_car.errors import InvalidRequest, Overloaded, StreamCarError, Unavailable
 from stream_car.subscriptions.events import DocumentChange, Event, RecordChange, Reset, ScopeChange, SnapshotEnd
 from stream_car.version import __version__
 from stream_car.webhooks.addresses import AddressDenied, PublicNetwork, networks
-from stream_car.webhooks.outbox import Outbox, OutgoingMessage
+from stream_car.webhooks.outbox import Outbox, OutgoingMessage, set_aside
 from stream_car.webhooks.signature import read_secret, signed_headers
 
 LOG = logging.getLogger(__name__)
@@ -61,14 +62,34 @@ class Webhook(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise `InvalidRequest` if the URL, the secret or a network cannot be used."""
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            reason = f"{self.url!r} is not the URL of a webhook. Write it like https://host/path."
-            raise InvalidRequest("webhook", reason)
-        if parts.username or parts.password:
+        try:
+            parts = urlsplit(self.url)
+            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            has_user = bool(parts.username or parts.password)
+        except ValueError:
+            is_url = has_user = False
+        if not is_url:  # the error does not show it, for it may hold a secret
+            raise InvalidRequest("webhook", "This is not the URL of a webhook. Write it like https://host/path.")
+        if has_user:
             raise InvalidRequest("webhook", "The URL of a webhook must not have a user: messages are signed instead.")
         read_secret(self.secret)
         networks(self.allow)
+
+    @property
+    def origin(self) -> str:
+        """Its URL without path and query, which may hold a secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+class DeliveryReport(Struct):
+    """What became of the messages of a webhook since this process began."""
+
+    name: str = ""
+    delivered: int = 0
+    retried: int = 0
+    dead: int = 0
+    outbox: Outbox | None = None  # while it is open
 
 
 def message_of(event: Event) -> tuple[str, str, bytes] | None:
@@ -97,10 +118,11 @@ def _digest(*parts: str) -> str:
 class WebhookSender:
     """Delivers what is in an outbox."""
 
-    def __init__(self, webhook: Webhook, outbox: Outbox) -> None:
+    def __init__(self, webhook: Webhook, outbox: Outbox, report: DeliveryReport | None = None) -> None:
         webhook.check()
         self.webhook = webhook
         self.outbox = outbox
+        self.report = report or DeliveryReport()
         self._key = read_secret(webhook.secret)
         self._wake = asyncio.Event()
 
@@ -136,15 +158,18 @@ class WebhookSender:
     async def _try(self, pool: httpcore.AsyncConnectionPool, message: OutgoingMessage) -> None:
         problem, pause = await self._send(pool, message)
         if problem is None:
-            self.outbox.delivered(message.number)
+            self.outbox.delivered(message)
+            self.report.delivered += 1
             return
         pauses = self.webhook.pauses_s
         if pause is None or message.tries >= len(pauses):
-            self.outbox.failed(message.number, problem, None)
+            self.outbox.failed(message, problem, None)
+            self.report.dead += 1
             LOG.error("Message %s about %s is dead: %s", message.id, message.record, problem)
             return
         pause = max(pause, pauses[message.tries] * random.uniform(0.9, 1.1))
-        self.outbox.failed(message.number, problem, time.time() + pause)
+        self.outbox.failed(message, problem, time.time() + pause)
+        self.report.retried += 1
         LOG.warning("Message %s about %s failed: %s", message.id, message.record, problem)
 
     async def _send(
@@ -188,9 +213,9 @@ def _retry_after_s(headers: Sequence[tuple[bytes, bytes]]) -> float:
     return max((min(float(value), RETRY_AFTER_MAX_S) for value in values if value.isdigit()), default=0.0)
 
 
-async def run_webhook(webhook: Webhook, outbox: Outbox, source: EventSource) -> None:
+async def run_webhook(webhook: Webhook, outbox: Outbox, source: EventSource, report: DeliveryReport) -> None:
     """Deliver the events after the outbox's cursor until cancelled."""
-    sender = WebhookSender(webhook, outbox)
+    sender = WebhookSender(webhook, outbox, report)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(sender.deliver())
         while True:
@@ -200,7 +225,7 @@ async def run_webhook(webhook: Webhook, outbox: Outbox, source: EventSource) -> 
             finally:
                 receiving.cancel()
             if receiving.cancelled():  # it gave way to another subscriber
-                LOG.warning("The subscription of %s gave way to others, and begins again.", webhook.url)
+                LOG.warning("The subscription of %s gave way to others, and begins again.", webhook.origin)
             elif (error := receiving.exception()) is not None:
                 if not isinstance(error, Unavailable | Overloaded):
                     raise error
@@ -209,8 +234,14 @@ async def run_webhook(webhook: Webhook, outbox: Outbox, source: EventSource) -> 
 
 
 async def begin(path: Path, selection: object, source: EventSource) -> None:
-    """Let a new outbox begin with the next event."""
+    """Let a new outbox begin with the next event. A damaged one is set aside, which is logged."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if fault := await asyncio.to_thread(find_fault, path, "none"):
+        LOG.error(
+            "The outbox %s %s. It was set aside as %s: its messages are not delivered, and what changed while no "
+            "process used it is not sent. To see what changed: stream-car changes --since DATE",
+            *(path.name, fault, set_aside(path)),
+        )
     with closing(Outbox(path, selection)) as outbox:
         if outbox.cursor is None:
             outbox.begin_at(await source.cursor())
@@ -222,17 +253,22 @@ async def _receive(sender: WebhookSender, source: EventSource) -> None:
     await sender.receive(source.events(cursor))
 
 
-async def deliver_events(webhook: Webhook, path: Path, selection: object, source: EventSource) -> None:
+async def deliver_events(
+    webhook: Webhook, path: Path, selection: object, source: EventSource, report: DeliveryReport | None = None
+) -> None:
     """Run a webhook over its outbox, and begin again after an error, which is logged."""
+    report = report or DeliveryReport()
     while True:
         pause_s = RECONNECT_S
         try:
             await begin(path, selection, source)
-            with closing(Outbox(path, selection)) as outbox:
-                await run_webhook(webhook, outbox, source)
+            with closing(Outbox(path, selection)) as report.outbox:
+                await run_webhook(webhook, report.outbox, source, report)
         except* (Unavailable, Overloaded) as errors:
             LOG.warning("%s Waiting for it.", errors.exceptions[0])
         except* StreamCarError as errors:
             pause_s = RESTART_S
-            LOG.error("The webhook %s has stopped: %s It begins again.", webhook.url, errors.exceptions[0])
+            LOG.error("The webhook %s has stopped: %s It begins again.", webhook.origin, errors.exceptions[0])
+        finally:
+            report.outbox = None
         await asyncio.sleep(pause_s)

@@ -28,6 +28,8 @@ LASTING = {"halted": FIRED["halted"], "frozen": FIRED["frozen"]}  # what still f
 MADE = {
     "StreamCarQuarantine",
     "StreamCarTokensStale",
+    "StreamCarWebhookStuck",
+    "StreamCarWebhookDeadLetters",
     "StreamCarLostHistory",
     "StreamCarIndexRepaired",
 }  # alerts that are tested without a recording
@@ -75,6 +77,8 @@ def test_what_no_recording_has_fires_an_alert_once_it_is_so(tmp_path: Path) -> N
         'stream_car_shard_stalled_seconds{hop="intake",partition="0"}': "0x10",
         'stream_car_shard_quarantined_records{hop="intake",partition="0"}': "0x5 1x4",
         "stream_car_tokens_stale": "0x5 1x4",
+        'stream_car_webhook_age_seconds{webhook="a"}': "0x5 4000x4",
+        'stream_car_webhook_dead_letters{webhook="a"}': "0x5 1x4",
         "stream_car_lost_history": "0x5 1x4",
         "stream_car_index_repaired_total": "0x5 3x4",
     }

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from stream_car import Engine, Event, RecordChange, Reset, SnapshotBegin, SnapshotEnd
+from stream_car import Engine, Event, Halted, InvalidRequest, RecordChange, Reset, SnapshotBegin, SnapshotEnd
 from stream_car.api.requests import Subscribe
 from stream_car.cli.webhooks import ClientEvents
+from stream_car.local.doctor import examine
+from stream_car.local.service import LocalService
 from stream_car.settings import RecordSelection, ServerSettings, WebhookSettings
+from stream_car.webhooks.in_service import ServiceWebhooks, outbox_path
 from stream_car.webhooks.outbox import Outbox, OutgoingMessage
 from stream_car.webhooks.webhook import Webhook, WebhookSender, begin, deliver_events, message_of
 from tests.support.background import in_background
@@ -23,6 +26,7 @@ from tests.support.http_service import as_fields, serving
 from tests.support.webhook_receiver import ALLOWED, SECRET, Answer, ReceivedMessage, Receiver, receiving
 
 ELSEWHERE = Webhook(url="https://x.example", secret=SECRET)
+DROPPED = [f"ALTER TABLE messages DROP COLUMN {name}" for name in ("is_head", "added")]
 
 
 def events_of(*names: str) -> list[Event]:
@@ -218,6 +222,138 @@ def test_a_service_delivers_to_its_webhooks_and_goes_on_after_a_restart(tmp_path
         assert receiver.messages.empty()
 
 
+def webhook_settings(receiver: Receiver, folder: Path, *topics: str) -> WebhookSettings:
+    """A webhook of records of these topics."""
+    secret = folder / "secret"
+    secret.write_text(SECRET)
+    select = RecordSelection(scope=tuple(f"topic={topic}" for topic in topics))
+    return WebhookSettings(url=receiver.url, secret_file=str(secret), select=select, allow=ALLOWED)
+
+
+def test_two_subscriptions_of_one_url_have_outboxes_of_their_own(tmp_path: Path) -> None:
+    with receiving() as receiver:
+        webhooks = tuple(webhook_settings(receiver, tmp_path, topic) for topic in ("tea", "milk"))
+        with in_background(serving(tmp_path / "data", settings=ServerSettings(port=0, webhooks=webhooks))) as service:
+            posted = [as_fields(topic, topic=topic) for topic in ("tea", "milk", "tea-2")]
+            service.run(service.value.post_documents(*posted))
+            assert {message.record for message in receiver.next(2)} == {"tea", "milk"}
+        assert receiver.messages.empty()
+
+    with Engine() as car:
+        local = LocalService(car.directory)
+        with pytest.raises(InvalidRequest, match="the same `url` and the same `select`"):
+            ServiceWebhooks(local, ServerSettings(webhooks=webhooks[:1] * 2), tmp_path, local.hub.cursor)
+
+
+def test_a_damaged_outbox_is_set_aside_told_and_found_while_the_service_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with receiving() as receiver:
+        webhook = webhook_settings(receiver, tmp_path, "tea")
+        path = outbox_path(tmp_path / "data" / "webhooks", webhook)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"no database " * 1000)
+        settings = ServerSettings(port=0, webhooks=(webhook,))
+        with in_background(serving(tmp_path / "data", settings=settings)) as service:
+            assert "is damaged" in caplog.text
+            assert "stream-car changes --since DATE" in caplog.text
+            service.run(service.value.post_documents(as_fields("tea", topic="tea")))
+            assert [message.record for message in receiver.next()] == ["tea"]
+            metrics = service.run(service.value.client.get("/metrics")).text
+        assert f'stream_car_webhook_tries_total{{outcome="delivered",webhook="{path.stem}"}} 1.0' in metrics
+        assert f'stream_car_webhook_age_seconds{{webhook="{path.stem}"}} 0.0' in metrics
+
+    findings = [finding for finding in examine(tmp_path / "data") if finding.check == "webhooks"]
+    assert [(finding.status, path.name in finding.detail) for finding in findings] == [("notice", True)]
+    path.write_bytes(b"no database " * 1000)
+    assert "damaged" in {finding.status for finding in examine(tmp_path / "data") if finding.check == "webhooks"}
+
+
+def test_messages_that_no_webhook_sends_any_more_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with receiving() as receiver:
+        before, now = (webhook_settings(receiver, tmp_path, topic) for topic in ("tea", "milk"))
+        path = outbox_path(tmp_path / "data" / "webhooks", before)
+        path.parent.mkdir(parents=True)
+        with closing(Outbox(path)) as outbox:
+            asyncio.run(WebhookSender(ELSEWHERE, outbox).receive(batches(events_of("a"))))
+        with in_background(serving(tmp_path / "data", settings=ServerSettings(port=0, webhooks=(now,)))):
+            assert f"1 messages wait in {path}" in caplog.text
+
+
+def test_the_logs_of_a_webhook_have_its_origin_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail_once() -> None:
+        class Failing:
+            async def cursor(self) -> str:
+                raise Halted("damaged", "The log is damaged.")
+
+            events = None
+
+        webhook = Webhook(url="https://x.example:8443/hook/canary?key=canary", secret=SECRET)
+        task = asyncio.create_task(deliver_events(webhook, tmp_path / "o", None, Failing()))  # type: ignore[arg-type]
+        while "has stopped" not in caplog.text:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(fail_once(), 60))
+
+    assert "https://x.example:8443 " in caplog.text
+    assert "canary" not in caplog.text
+
+
+def test_finding_what_is_due_does_not_read_the_messages_that_wait_behind_it(tmp_path: Path) -> None:
+    [event] = events_of("a")
+    with closing(Outbox(tmp_path / "o")) as outbox:
+        for number in range(300):
+            outbox.add(event, message_id=str(number), record=f"r{number % 3}", body=b"{}")
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        connection = outbox._file.connection
+        connection.set_progress_handler(count, 1)
+        heads = outbox.heads(8)
+        connection.set_progress_handler(None, 0)
+
+    assert [message.id for message in heads] == ["0", "1", "2"]
+    assert steps < 100
+
+
+def test_the_oldest_message_of_each_record_is_due_whatever_became_of_others(tmp_path: Path) -> None:
+    def heads() -> list[str]:
+        return sorted(message.id for message in outbox.heads(9))
+
+    [event] = events_of("a")
+    with closing(Outbox(tmp_path / "o")) as outbox:
+        for name in ("a1", "a2", "b1", "a3"):
+            outbox.add(event, message_id=name, record=name[0], body=b"{}")
+        by_id = {message.id: message for message in outbox.heads(9)}
+        outbox.failed(by_id["a1"], "no", 5.0)
+        assert heads() == ["a1", "b1"]
+        outbox.failed(by_id["a1"], "no", None)
+        outbox.delivered(by_id["b1"])
+        assert heads() == ["a2"]
+        assert (outbox.waiting(), outbox.dead_count()) == (2, 1)
+        outbox.revive()
+        assert heads() == ["a1"]
+        assert outbox.age_s() > 0
+
+
+def test_an_outbox_of_an_earlier_release_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "o"
+    [event] = events_of("a")
+    with closing(Outbox(path)) as outbox:
+        for name in ("a1", "a2", "b1"):
+            outbox.add(event, message_id=name, record=name[0], body=b"{}")
+        for statement in ("DROP INDEX heads", "DROP INDEX waiting", *DROPPED):
+            outbox._file.connection.execute(statement)
+
+    with closing(Outbox(path)) as outbox:
+        assert sorted(message.id for message in outbox.heads(9)) == ["a1", "b1"]
+
+
 def test_the_command_line_delivers_what_a_service_publishes(tmp_path: Path) -> None:
     path, selection = tmp_path / "o", Subscribe(view="record", only=("published",))
 
@@ -243,6 +379,7 @@ def test_the_command_line_delivers_what_a_service_publishes(tmp_path: Path) -> N
     [
         (("--webhook", "https://x.example"), "give its --url"),
         (("--webhook", "ftp://x.example", "--url", "http://127.0.0.1:1"), "is not the URL of a webhook"),
+        (("--webhook", "https://x.example:99999", "--url", "http://127.0.0.1:1"), "is not the URL of a webhook"),
         (("--webhook", "https://u:p@x.example", "--url", "http://127.0.0.1:1"), "must not have a user"),
     ],
 )

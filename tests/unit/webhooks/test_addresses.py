@@ -15,6 +15,7 @@ PRIVATE = [
     *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.1.2.3", "224.0.0.1"),
     *("255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1"),
     *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a9fe:a9fe::1"),
+    *("fec0::1", "fd12:3456::1", "::127.0.0.1", "::ffff:100.64.0.1", "64:ff9b:1::a00:1", "192.0.2.1", "2001:db8::1"),
 ]
 
 
@@ -76,3 +77,31 @@ def test_a_name_with_one_address_that_is_not_public_is_denied(monkeypatch: pytes
 
     with pytest.raises(AddressDenied, match=r"metadata\.example has the address 169\.254\.169\.254"):
         asyncio.run(connect())
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "port", "is_denied"),
+    [
+        *(("8.8.8.8", (), port, False) for port in (80, 443, 8080, 8443)),
+        *(("8.8.8.8", (), port, True) for port in (22, 25, 3306, 6379, 9200)),
+        ("8.8.8.8", ("8.8.8.8",), 3000, False),
+        ("10.0.0.1", ("10.0.0.0/8",), 3000, False),
+    ],
+)
+def test_a_port_that_is_not_of_the_web_is_denied_unless_the_address_is_allowed(
+    address: str, allowed: tuple[str, ...], port: int, is_denied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Network:
+        async def connect_tcp(self, *_: object) -> str:
+            return "stream"
+
+    async def connect() -> object:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", answers(address))
+        network = PublicNetwork(networks(allowed))
+        monkeypatch.setattr(network, "_network", Network())
+        try:
+            return await network.connect_tcp("x.example", port)
+        except AddressDenied as error:
+            return str(error)
+
+    assert ("To allow it, name the address" in str(asyncio.run(connect()))) == is_denied
