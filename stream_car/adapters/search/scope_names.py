@@ -109,9 +109,10 @@ class ScopeNames:
         joins = "".join(f" CROSS JOIN parts AS p{n} ON p{n}.part = ? AND p{n}.scope = p0.scope"
                         for n in range(1, len(names)))  # fmt: skip
         condition = "p0.part = ? AND" if names else ""
+        distinct = "DISTINCT" if not names else ""  # a pair of a part and a scope is one row
         with translate_errors(self._path, CURE):
             rows: list[tuple[str]] = self._connection.execute(
-                f"SELECT DISTINCT p0.scope FROM parts AS p0{joins} WHERE {condition} p0.scope >= ? "
+                f"SELECT {distinct} p0.scope FROM parts AS p0{joins} WHERE {condition} p0.scope >= ? "
                 "ORDER BY p0.scope LIMIT ?",
                 (*names[1:], *names[:1], start, limit),
             ).fetchall()
