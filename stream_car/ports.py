@@ -295,3 +295,6 @@ class AnchorIndex(Protocol):
         A scope that has been listed stays listed. The key `scope_names.ALIAS` finds by an alias of a document the
         scope that came with it.
         """
+
+    async def known_pairs(self, pairs: Collection[tuple[str, str]]) -> Collection[tuple[str, str]]:
+        """Return those of these pairs that a scope has, as `scopes` finds it."""

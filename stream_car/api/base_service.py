@@ -311,7 +311,7 @@ class BaseService(ABC):
 
     @answers(r.GetChanges)
     async def changes(self, request: r.GetChanges) -> tuple[a.Change, ...]:
-        kinds = self._kinds(request.types)
+        kinds = self._kinds(request.types, request.states, only=request.only, material=request.material)
         return await self.read(
             lambda view: view.scopes.changes(
                 split_pairs(request.scope),
@@ -323,8 +323,10 @@ class BaseService(ABC):
             )
         )
 
-    def _kinds(self, types: Sequence[str], states: Sequence[str] = ()) -> ListedKinds:
-        return ListedKinds.of(self.ruleset, types=types, states=states)
+    def _kinds(
+        self, types: Sequence[str], states: Sequence[str], *, only: Sequence[str] = (), material: bool = False
+    ) -> ListedKinds:
+        return ListedKinds.of(self.ruleset, types=types, states=states, only=only, material=material)
 
     @answers(r.Explain)
     async def explain(self, request: r.Explain) -> a.Explanation:

@@ -283,19 +283,26 @@ class AsyncCalls(ABC):
         scope: ScopesArgument | None = None,
         *,
         types: Sequence[str] = (),
+        states: Sequence[str] = (),
+        only: Sequence[str] = (),
+        material: bool = False,
         after: str = "",
         since: datetime | str | None = None,
         limit: int = 1000,
     ) -> tuple[a.Change, ...]:
         """List frontier changes, oldest first, from the one after the `position` of a change.
 
-        With several values for a key, those of all of them; with `types`, only members of these types. `since` leaves
-        out what took effect earlier. Shards are listed one after the other.
+        With several values for a key, those of all of them; with `types` and `states`, only members that have one of
+        each, and with `only`, those with one of these outcomes. `material` leaves out editions that change nothing
+        material, and `since` what took effect earlier. Shards are listed one after the other.
         """
         return await self.call(
             r.GetChanges(
                 scope=arguments.optional_scope(scope),
                 types=arguments.names(types, field="types"),
+                states=arguments.names(states, field="states"),
+                only=arguments.names(only, field="only"),
+                material=material,
                 after=after,
                 since=arguments.time(since, "since"),
                 limit=limit,

@@ -135,6 +135,7 @@ QuarantinedName = Annotated[
 RuleName = Annotated[str, Meta(min_length=1, max_length=200, extra={IN_LIBRARY: limits.PATH_MAX})]
 Outcome = Annotated[str, Meta(min_length=1, max_length=200, examples=["withdrawn"])]
 Types = Annotated[tuple[Name, ...], Meta(max_length=100, description="Only documents of these types.")]
+Only = Annotated[tuple[Outcome, ...], Meta(max_length=100, description="Only changes with one of these outcomes.")]
 States = Annotated[
     tuple[Outcome, ...],
     Meta(
@@ -290,11 +291,15 @@ class GetHistory(Request[tuple[a.History, ...]], frozen=True, kw_only=True):
 class GetChanges(Request[tuple[a.Change, ...]], frozen=True, kw_only=True):
     """List frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-    Of a key with several values, any of them. Shards are listed one after the other.
+    Of a key with several values, any of them. With `types`, `states`, `only` and `material`, a change has only the
+    members that all of these select. Shards are listed one after the other.
     """
 
     scope: Annotated[tuple[Pair, ...], Meta(max_length=CHANGES_PAIRS_MAX)] = ()
     types: Types = ()
+    states: States = ()
+    only: Only = ()
+    material: Annotated[bool, Meta(description="Leave out editions that change nothing material.")] = False
     since: Since | None = None
     after: Annotated[str, Meta(max_length=200, description="Continue after the change with this `position`.")] = ""
     limit: Limit = 100
@@ -413,9 +418,7 @@ class Subscribe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[Pair, ...],
         Meta(max_length=PAIRS_MAX, description="Of each key one of the values that are given for it."),
     ] = ()
-    only: Annotated[
-        tuple[Outcome, ...], Meta(max_length=100, description="Only changes with one of these outcomes.")
-    ] = ()
+    only: Only = ()
     material: Annotated[
         bool | None,
         Meta(description="Leave out editions that change nothing material; true by default for records."),

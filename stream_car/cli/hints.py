@@ -1,7 +1,7 @@
 """Hints: the command to run next, and the names that were probably meant."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 from rich.text import Text
@@ -12,7 +12,8 @@ from stream_car.cli.options import Session, is_typed
 from stream_car.cli.widgets import WARN, counted
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import AMENDED, LINK, RECORD
-from stream_car.suggest import did_you_mean
+from stream_car.queries.listed_kinds import known_outcomes
+from stream_car.suggest import did_you_mean, join_names
 
 EXAMINED_MAX = 1000  # rejections
 UNKNOWN_TYPE = "type_unknown"
@@ -59,15 +60,29 @@ def note_unknown_types(calls: Calls) -> None:
         note(advise(text, "rebuild --rules ... --dry-run"))
 
 
+def note_unknown_ids(calls: Calls, ids: Sequence[str]) -> None:
+    """Note the ids that no document or record has yet, with those that were probably meant."""
+    for resolution in calls.resolve(ids[:EXAMINED_MAX]):
+        if resolution.status == "unknown":
+            meant = f" Did you mean {join_names(resolution.similar, 'or')}?" if resolution.similar else ""
+            note(f"No document or record has the id {resolution.name!r} yet.{meant}", WARN)
+
+
 def unknown_names(
-    ruleset: Ruleset, *, types: Iterable[str] = (), packs: Iterable[str] = (), keys: Iterable[str] = ()
+    ruleset: Ruleset,
+    *,
+    types: Iterable[str] = (),
+    packs: Iterable[str] = (),
+    keys: Iterable[str] = (),
+    outcomes: Iterable[str] = (),
 ) -> Iterator[str]:
-    """Yield a sentence for each type or key that no document can have, and for each rule pack that is not loaded."""
+    """Yield a sentence for each type, key or outcome that nothing can have, and for each pack that is not loaded."""
     used = {key for rule in ruleset.rules.values() for key in rule.scope_keys}
     declared = {key for pack in ruleset.packs for key in pack.keys}
     for problem, names, known in (
         ("No rule pack knows the type", types, set(ruleset.pack_of)),
         ("No rule pack is called", packs, {pack.name for pack in ruleset.packs}),
         ("No rule uses the key", keys, {*used, *declared, RECORD, LINK, AMENDED}),
+        ("No change has the outcome", outcomes, known_outcomes(ruleset)),
     ):
         yield from (f"{problem} {name!r}.{did_you_mean(name, sorted(known))}" for name in names if name not in known)

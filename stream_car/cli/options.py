@@ -359,6 +359,16 @@ states = click.option(
 )
 
 
+only = click.option(
+    "--only", multiple=True, metavar="OUTCOME,...", help="Only what has become of it one of these, such as withdrawn."
+)
+
+
+def outcomes(only: Sequence[str]) -> list[str]:
+    """Return the outcomes that were given to `--only`, each after a comma or an option of its own."""
+    return [outcome for outcomes in only for outcome in outcomes.split(",") if outcome]
+
+
 def limit(default: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """`--limit N`"""
     count = click.IntRange(min=1)

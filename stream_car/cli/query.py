@@ -15,7 +15,7 @@ from stream_car.pictures.chain import draw_explanation
 from stream_car.queries.limits import DEPTH, K_MAX
 
 MAX_RESULTS = click.option(
-    "--k", type=click.IntRange(1, K_MAX), default=5, show_default=True, help="How many documents to return."
+    "-k", "--k", "k", type=click.IntRange(1, K_MAX), default=5, show_default=True, help="How many documents to return."
 )
 IDS = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 

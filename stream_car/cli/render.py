@@ -32,6 +32,7 @@ from stream_car.cli.widgets import (
 from stream_car.core.rule_pack import REVISED
 from stream_car.core.rules import Ruleset
 from stream_car.queries import answers as a
+from stream_car.suggest import join_names
 
 REPLACED_MAX = 3  # documents that a document replaces
 OTHERS_MAX = 3  # records that have the same name
@@ -273,9 +274,13 @@ def resolution(resolution: a.Resolution) -> RenderableType:
 
 def head(named: a.Resolution | a.Explanation | a.Lookup) -> Text:
     """Return a name, its status, and what it names if that is not a document."""
-    line = Text.assemble(words(named.name, "bold"), " is ", fate_text(named))
+    line = Text.assemble(words(named.name, "bold"), " is ", fate_text(named), _did_you_mean(named.similar))
     kind = {"chunk": "it names a chunk", "record": "it names a record", "alias": "another name"}.get(named.via)
     return line.append(f" ({kind})", FAINT) if kind else line
+
+
+def _did_you_mean(similar: Sequence[str]) -> Text:
+    return words(f". Did you mean {join_names(similar, 'or')}?" if similar else "", WARN)
 
 
 def explanation(explanation: a.Explanation, ruleset: Ruleset | None = None) -> RenderableType:
@@ -384,7 +389,8 @@ def _names_to_remove(audit: a.Audit) -> Iterator[RenderableType]:
     for status, ids in zip(PROBLEMS, (audit.unknown, audit.retracted, audit.pending, audit.stranded), strict=True):
         for document in ids:
             if document not in reported:
-                yield indented(Text.assemble((f"{status}: ", WARN), words(document), f" ({PROBLEMS[status]})"))
+                meant = _did_you_mean(audit.similar.get(document, ()))
+                yield indented(Text.assemble((f"{status}: ", WARN), words(document), f" ({PROBLEMS[status]})", meant))
 
 
 # Scopes

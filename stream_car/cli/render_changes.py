@@ -3,13 +3,13 @@
 Promise: values in, rich texts out, as in `render`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group as Lines, RenderableType
 from rich.text import Text
 
 from stream_car.cli.console import words
-from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, day, indented, status_text
+from stream_car.cli.widgets import BAD, FAINT, IN_FORCE, VOID, WARN, Rows, day, indented, status_text
 from stream_car.core.rule_pack import PUBLISHED, REPLACED, REVISED
 from stream_car.core.scope_names import AMENDED, LINK, keys_of
 from stream_car.queries import answers as a
@@ -97,6 +97,25 @@ def _with_package(record: str, names: Mapping[str, Sequence[str]]) -> str:
     shown = min((values for values in others if values), key=len, default=[])
     more = f" and {len(shown) - NAMED_MAX} more" if len(shown) > NAMED_MAX else ""
     return f"{record} ({', '.join(shown[:NAMED_MAX])}{more})" if shown else record
+
+
+def table(changes: Iterable[a.Change]) -> RenderableType:
+    """Draw changes with a line for every member or run that entered or left. What moved in several scopes has one."""
+    scopes: dict[tuple[a.ChangeCause, str], dict[str, Text]] = {}
+    for change in changes:
+        for line in change_lines(change):
+            scopes.setdefault((change.cause, line.plain), {})[change.scope] = line
+    rows = [
+        (
+            Text(day(cause.time) if cause.time is not None else ""),
+            next(iter(lines.values())),
+            words(f"{max(lines, key=len)} and {len(lines) - 1} more" if len(lines) > 1 else "".join(lines)),
+        )
+        for (cause, _), lines in scopes.items()
+    ]
+    is_dated = any(date for date, *_ in rows)
+    names, shown = ("since", "change", "scope"), [row if is_dated else row[1:] for row in rows]
+    return Rows(names if is_dated else names[1:], shown, heads=1 + is_dated, whole=[0] if is_dated else [])
 
 
 def change(change: a.Change, *, verbose: bool = False) -> RenderableType:

@@ -98,6 +98,9 @@ def _advise(calls: Calls, scope: Mapping[str, str], types: Sequence[str], states
 @command("data", "rules", "url", "verbose")
 @options.scopes
 @options.types
+@options.states
+@options.only
+@click.option("--material", is_flag=True, help="Leave out new editions that change nothing material.")
 @click.option("--after", default="", metavar="POSITION", help="List only changes after the one with this `position`.")
 @options.since
 @options.limit(1000)
@@ -105,27 +108,42 @@ def changes(
     session: Session,
     scope: Mapping[str, Sequence[str]],
     types: Sequence[str],
+    states: Sequence[str],
+    only: Sequence[str],
+    material: bool,
     after: str,
     since: datetime | None,
     limit: int,
 ) -> None:
     """List what entered and left frontiers, when and why.
 
-    Oldest first. --verbose shows the position of each change, for --after. What became of records is shorter:
-    stream-car watch --since TIME.
+    One line a document that entered (+) or left (-), oldest first. --verbose shows change by change, with the position
+    of each for --after. What became of records is shorter: stream-car watch --since TIME.
 
     Examples:
       stream-car changes --limit 20
-      stream-car changes package=lodash package=axios
-      stream-car changes --since 2026-08-14
+      stream-car changes package=lodash package=axios --only fixed,withdrawn
+      stream-car changes --since 2026-08-14 --material --state ended
       stream-car changes --json --after POSITION        continue after a change, by its `position`
     """
     with session.open() as calls:
-        listed = calls.changes(scope or None, types=types, after=after, since=since, limit=limit + 1)
+        listed = calls.changes(
+            scope or None,
+            types=types,
+            states=states,
+            only=options.outcomes(only),
+            material=material,
+            after=after,
+            since=since,
+            limit=limit + 1,
+        )
     shown = listed[:limit]
-    session.report_each(
-        shown, lambda change: render_changes.change(change, verbose=session.verbose), if_empty="Nothing has changed."
-    )
+    if session.verbose or session.as_json or not shown:
+        is_filtered = bool(scope or types or states or only or material or after or since)
+        nothing = "No change is like that." if is_filtered else "Nothing has changed."
+        session.report_each(shown, lambda each: render_changes.change(each, verbose=True), if_empty=nothing)
+    else:
+        show(render_changes.table(shown))
     if len(listed) > limit:
         note(f"There are more changes. Continue with --after {shown[-1].position}, or raise --limit.", WARN)
 

@@ -56,9 +56,7 @@ IS_ALL = (
     show_default=True,
     help="Show changes of records, of documents, or of scopes.",
 )
-@click.option(
-    "--only", multiple=True, metavar="OUTCOME,...", help="Only what has become of it one of these, such as withdrawn."
-)
+@options.only
 @click.option(
     "--material/--all",
     default=None,
@@ -108,9 +106,13 @@ def watch(
     if lockfiles:
         scope = {**scope, PACKAGE: [*scope.get(PACKAGE, ()), *_package_names(lockfiles)]}
     with session.open() as calls, suppress(KeyboardInterrupt):
-        if types or packs or scope:
-            for problem in hints.unknown_names(Ruleset(calls.rules().packs), types=types, packs=packs, keys=scope):
+        outcomes = options.outcomes(only)
+        if types or packs or scope or outcomes:
+            ruleset = Ruleset(calls.rules().packs)
+            for problem in hints.unknown_names(ruleset, types=types, packs=packs, keys=scope, outcomes=outcomes):
                 note(f"{problem} Nothing matches it under these rules.", WARN)
+        if ids:
+            hints.note_unknown_ids(calls, ids)
         subscribe = partial(
             calls.subscribe,
             view=view,
@@ -118,7 +120,7 @@ def watch(
             types=types,
             rules=packs,
             scope=scope or None,
-            only=[outcome for outcomes in only for outcome in outcomes.split(",") if outcome],
+            only=outcomes,
             material=material,
             since=since,
             include=session.include,

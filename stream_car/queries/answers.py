@@ -164,7 +164,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Resolution(Struct, frozen=True, kw_only=True):
     """What a name means now. `via` tells how the name was read; `reasons`, why this may not be all.
 
-    `outcome` is why the document or record does not hold any more, and `state` what is in force of it.
+    `outcome` is why the document or record does not hold any more, and `state` what is in force of it. If a name is
+    unknown, `similar` are known ones that differ by one character.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Resolution(Struct, frozen=True, kw_only=True):
     outcome_text: str = ""
     groups: tuple[Group, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
+    similar: tuple[str, ...] = ()
 
 
 class OriginalDocument(NewDocument, frozen=True, kw_only=True, omit_defaults=False):
@@ -223,6 +225,7 @@ class Lookup(Struct, frozen=True, kw_only=True):
     outcome_text: str = ""
     documents: tuple[PublishedDocument, ...] = ()
     reasons: tuple[Incomplete, ...] = ()
+    similar: tuple[str, ...] = ()
 
 
 class Violation(Struct, frozen=True, kw_only=True):
@@ -254,7 +257,8 @@ class Audit(Struct, frozen=True, kw_only=True):
 
     `repaired` is the set with what is missing added and what is superseded removed. `pending` documents wait for
     their time; `stranded` ones are superseded although nothing that is here controls them. `ended` are records, given
-    by name, that hold no more although the document that says so is in force.
+    by name, that hold no more although the document that says so is in force. `similar` are known names that differ
+    from unknown ones by one character.
     """
 
     holds: bool
@@ -265,6 +269,7 @@ class Audit(Struct, frozen=True, kw_only=True):
     pending: tuple[str, ...] = ()
     stranded: tuple[str, ...] = ()
     ended: tuple[EndedRecord, ...] = ()
+    similar: Mapping[str, tuple[str, ...]] = {}
     certificate: Certificate | None = None
 
 
@@ -369,6 +374,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
     due: datetime | None = None
     reasons: tuple[Incomplete, ...] = ()
+    similar: tuple[str, ...] = ()
 
 
 class ChangedMember(Struct, frozen=True, kw_only=True):

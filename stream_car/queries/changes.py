@@ -13,6 +13,7 @@ from stream_car.codec.times import from_micros
 from stream_car.core.changes import Cause, FrontierChange, Member, Run
 from stream_car.core.documents import Precedence
 from stream_car.core.revisions import document_key
+from stream_car.core.rule_pack import REPLACED
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import LOWEST, Entry
@@ -154,6 +155,33 @@ def of_types(change: FrontierChange, kinds: ListedKinds) -> FrontierChange | Non
         left=tuple(member for member in change.left if kinds.has_type(member.type)),
         entered_runs=tuple(run for run in change.entered_runs if kinds.has_type(run.type)),
         left_runs=tuple(run for run in change.left_runs if kinds.has_type(run.type)),
+    )
+    return change if change.entered or change.left or change.entered_runs or change.left_runs else None
+
+
+def of_fates(change: Change, kinds: ListedKinds, ruleset: Ruleset) -> Change | None:
+    """Return a change with only the members that the states and outcomes select; `None` if it has none.
+
+    A run is of one type and one rule, so their words are those of all its members.
+    """
+    if not kinds.judges_fates:
+        return change
+
+    def has(item: ChangedMember | ChangedRun, *, is_superseded: bool) -> bool:
+        if isinstance(item, ChangedMember):
+            state, outcome = item.state, item.outcome
+        else:
+            state = ruleset.states.get(item.type, "")
+            outcome = ruleset.outcomes.get(item.rule, REPLACED) if item.why in VOIDED else ""
+        is_listed = kinds.has_state(state=state, outcome=outcome, is_superseded=is_superseded)
+        return is_listed and kinds.has_outcome(outcome)
+
+    change = replace(
+        change,
+        entered=tuple(member for member in change.entered if has(member, is_superseded=False)),
+        left=tuple(member for member in change.left if has(member, is_superseded=True)),
+        entered_runs=tuple(run for run in change.entered_runs if has(run, is_superseded=False)),
+        left_runs=tuple(run for run in change.left_runs if has(run, is_superseded=True)),
     )
     return change if change.entered or change.left or change.entered_runs or change.left_runs else None
 

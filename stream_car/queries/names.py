@@ -5,11 +5,13 @@ Cost: a look-up in the index for each spelling of the name.
 """
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import partial
 from urllib.parse import unquote
 
 from msgspec import Struct
 
+from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import ALIAS, LINK, RECORD, scope_parts
 from stream_car.core.stored import Entry, Scope
 from stream_car.core.timeline import all_members, in_order, latest_edition
@@ -17,8 +19,11 @@ from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import DocumentStatus, NamedBy
 from stream_car.queries.snapshot import Snapshot
+from stream_car.suggest import one_edit_away
 
 EDITIONS_MAX = 100
+SIMILAR_MAX = 3
+SIMILAR_LENGTH_MAX = 60  # characters of a name that is compared with others
 PURL = "pkg:"
 NAMESPACE_SEPARATORS = {"maven": ":"}  # between the namespace and the name of a package; others have a slash
 
@@ -60,6 +65,22 @@ async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> Re
     if not ids:
         return ResolvedName(name, "", (), "unknown")
     return ResolvedName(name, "alias", ids, "in_force", has_more=len(scopes) > EDITIONS_MAX)
+
+
+async def similar_names(ruleset: Ruleset, index: AnchorIndex, name: str) -> tuple[str, ...]:
+    """Return known names that differ from this one by one character, or by its case: what was probably meant.
+
+    Without its version if the name has one.
+    """
+    *_, plain = spellings(name)
+    if not 2 < len(plain) <= SIMILAR_LENGTH_MAX:
+        return ()
+    pairs = {(RECORD, other): other for other in one_edit_away(plain)}
+    for spelt in ruleset.aliases_spelt(plain):
+        pairs |= {(ALIAS, other): other for other in one_edit_away(spelt)}
+    known = {pairs[pair].casefold(): pairs[pair] for pair in sorted(await index.known_pairs(pairs))}
+    closest = sorted(known.values(), key=lambda other: -SequenceMatcher(a=plain.upper(), b=other.upper()).ratio())
+    return tuple(closest[:SIMILAR_MAX])
 
 
 def latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:

@@ -68,6 +68,7 @@ async def _with_fates(snapshot: Snapshot, queries: Queries, lookups: Sequence[Lo
         replace(
             lookup,
             status=resolution.status,
+            similar=resolution.similar,
             **_fate(resolution),
             documents=tuple(
                 replace(published, **_fate(anchors[published.document.id]))

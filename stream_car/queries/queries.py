@@ -6,7 +6,7 @@ anchors together.
 """
 
 import heapq
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Literal, TypeVar
@@ -47,7 +47,7 @@ from stream_car.queries.findings import PackageFindings
 from stream_car.queries.known_history import mark_unknown_history
 from stream_car.queries.limits import DEPTH
 from stream_car.queries.mentions import mentioned_packages, only_mentioned
-from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias
+from stream_car.queries.names import ResolvedName, latest_editions, resolve_alias, similar_names
 from stream_car.queries.outcomes import RECORD_NAMES, status_of_name
 from stream_car.queries.read_options import (
     DEFAULT_OPTIONS,
@@ -69,6 +69,7 @@ from stream_car.ranking.settings import SETTINGS
 from stream_car.versions.packages import Package
 
 CLOSURES_MAX = 20_000  # members that a check names for all documents of a set, unless the set itself is larger
+COMPARED_MAX = 3  # unknown names of a question that are compared with known ones
 MATCHES_MAX = 3  # anchors whose closeness to the question is measured
 PACKAGE = "package"  # the scope key that names a package
 RECORDS_PER_QUESTION = 100  # about a package that a question in words asks about
@@ -344,7 +345,17 @@ class Queries:
         ids = list(dict.fromkeys(document_id for resolved in resolved_names for document_id in resolved.ids))
         walks = [with_limited_list(walk) for walk in await snapshot.walk(ids) if walk is not None]
         groups = {group.anchor.id: group for group in await groups_of(snapshot, self.index, walks)}
-        return tuple(_resolution(self.ruleset, resolved, groups) for resolved in resolved_names)
+        similar = await self.similar_names(resolved_names)
+        return tuple(
+            replace(_resolution(self.ruleset, resolved, groups), similar=similar.get(resolved.name, ()))
+            for resolved in resolved_names
+        )
+
+    async def similar_names(self, resolved_names: Iterable[ResolvedName]) -> dict[str, tuple[str, ...]]:
+        """Known names that are similar to those that mean nothing, for the first few of them that have any."""
+        unknown = [resolved.name for resolved in resolved_names if resolved.status == "unknown"][:COMPARED_MAX]
+        similar = {name: await similar_names(self.ruleset, self.index, name) for name in unknown}
+        return {name: names for name, names in similar.items() if names}
 
     async def resolve_name(self, snapshot: Snapshot, name: str) -> ResolvedName:
         """The documents that a name refers to. The first that exists wins: exact id, chunk of an id, record, alias."""
@@ -427,6 +438,7 @@ class Queries:
             pending=pending,
             stranded=stranded,
             ended=ended,
+            similar=await self.similar_names(by_name.values()),
             certificate=certificate,
         )
 

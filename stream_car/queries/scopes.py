@@ -40,7 +40,15 @@ from stream_car.queries.answers import (
     text_or_base64,
 )
 from stream_car.queries.assembly import evidence_of, groups_of, read_fates, with_limited_list
-from stream_car.queries.changes import Position, Positions, are_since, decisive_documents, listed_change, of_types
+from stream_car.queries.changes import (
+    Position,
+    Positions,
+    are_since,
+    decisive_documents,
+    listed_change,
+    of_fates,
+    of_types,
+)
 from stream_car.queries.listed_kinds import ALL_KINDS, ListedKinds
 from stream_car.queries.originals import look_up
 from stream_car.queries.outcomes import RECORD_NAMES, Fates, status_of_name
@@ -265,8 +273,8 @@ class ScopeQueries:
     ) -> tuple[Change, ...]:
         """The log of frontier changes, oldest first: of all scopes, or of those that have these pairs.
 
-        Only what took effect at `since` or later, and of that the members of these types. With several shards, one
-        shard follows the other. Raises `InvalidRequest` (`after`, `scope`).
+        Only what took effect at `since` or later, and of that the members that `kinds` selects. With several shards,
+        one shard follows the other. Raises `InvalidRequest` (`after`, `scope`).
         """
         first = self.positions.parse(after) if after else Position(self.queries.generation, 0, 0)
         keys: dict[int, list[bytes | None]] = {shard: [None] for shard in range(self.partitions.frontiers)}
@@ -274,31 +282,41 @@ class ScopeQueries:
             keys = {}
             for name in await self._names_of_any(values_by_key(scope)):
                 keys.setdefault(self.partitions.of_scope(name), []).append(name)
-        changes: list[tuple[Position, FrontierChange]] = []
-        room = PageRoom.of(limit)
+        changes: list[Change] = []
+        batch: list[tuple[Position, FrontierChange, int]] = []
+        room, snapshot = PageRoom.of(limit), self.queries.snapshot()
         for shard in sorted(shard for shard in keys if shard >= first.shard):
             number = first.number if shard == first.shard else 0
             async for event, change in self._changes_since(since, shard, keys[shard], number, limit, options):
                 listed = of_types(change, kinds)
                 if listed is None:
                     continue
-                if room.is_full:
-                    return await self._listed(changes, options)
-                room.take(size=len(event.value))
-                changes.append((self.positions.of(shard, event.oseq, change.offset), listed))
-        return await self._listed(changes, options)
+                batch.append((self.positions.of(shard, event.oseq, change.offset), listed, len(event.value)))
+                if len(batch) == min(LISTED_AT_ONCE, room.members):
+                    changes += await self._listed(batch, kinds, room, snapshot)
+                    batch = []
+                    await rest_if_due(options)
+                    if room.is_full:
+                        return tuple(changes)
+        return (*changes, *await self._listed(batch, kinds, room, snapshot))
 
     async def _listed(
-        self, changes: Sequence[tuple[Position, FrontierChange]], options: ReadOptions
-    ) -> tuple[Change, ...]:
-        """These changes with the states and outcomes of their members."""
-        snapshot, listed = self.queries.snapshot(), []
-        for batch in batches(changes, LISTED_AT_ONCE):
-            names = decisive_documents(snapshot.ruleset, (change for _, change in batch))
-            fates = await read_fates(snapshot, self.queries.index, names)
-            listed += [listed_change(position, change, fates) for position, change in batch]
-            await rest_if_due(options)
-        return tuple(listed)
+        self,
+        changes: Sequence[tuple[Position, FrontierChange, int]],
+        kinds: ListedKinds,
+        room: PageRoom,
+        snapshot: Snapshot,
+    ) -> list[Change]:
+        """Those of these changes that are listed and find room, with the states and outcomes of their members."""
+        names = decisive_documents(snapshot.ruleset, (change for _, change, _ in changes))
+        fates = await read_fates(snapshot, self.queries.index, names)
+        listed: list[Change] = []
+        for position, change, length in changes:
+            selected = of_fates(listed_change(position, change, fates), kinds, snapshot.ruleset)
+            if selected is not None and not room.is_full:
+                room.take(size=length)
+                listed.append(selected)
+        return listed
 
     async def _names_of_any(self, wanted: ValuesByKey) -> list[bytes]:
         """The names of the scopes that have one of the values of each key. Raises `InvalidRequest` (`scope`)."""
@@ -429,7 +447,8 @@ class ScopeQueries:
     async def _explain(self, snapshot: Snapshot, name: str) -> Explanation:
         resolved = await self.queries.resolve_name(snapshot, name)
         if not resolved.ids:
-            return Explanation(name=name, status=resolved.status)
+            similar = await self.queries.similar_names([resolved])
+            return Explanation(name=name, status=resolved.status, similar=similar.get(name, ()))
         walks = {walk.anchor: walk for walk in await snapshot.walk(resolved.ids) if walk is not None}
         if not walks:
             stored = await snapshot.document(resolved.ids[0])

@@ -23,7 +23,15 @@ from stream_car.core.timeline import all_members, page_entries_between, page_of,
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex, Emission
 from stream_car.queries.answers import DocumentStatus, Step
-from stream_car.queries.changes import Positions, decisive_documents, listed_cause, listed_change, listed_entry, time_of
+from stream_car.queries.changes import (
+    Positions,
+    decisive_documents,
+    listed_cause,
+    listed_change,
+    listed_entry,
+    of_fates,
+    time_of,
+)
 from stream_car.queries.outcomes import Fate, Fates, reasons_of
 from stream_car.queries.scope_members import latest_members
 from stream_car.queries.scope_values import has_parts
@@ -71,7 +79,8 @@ class Renderer:
         if self.matcher.matches_any((*members, *runs)):
             fates = await self._fates_of(state, decisive_documents(state.ruleset, [change]))
             listed = listed_change(self.positions.of(shard, event.oseq, change.offset), change, fates)
-            yield Notice(ScopeChange(change=listed), offset=change.offset)
+            if of_fates(listed, self.matcher.kinds, state.ruleset) is not None:
+                yield Notice(ScopeChange(change=listed), offset=change.offset)
 
     async def scope_state(
         self, state: Snapshot, scope: Scope, after: SortKey | None, limit: int

@@ -9,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stream_car.core.documents import Document, ScopeMap
-from stream_car.core.rule_pack import REVISED
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import RECORD, scope_parts
 from stream_car.core.stored import Entry, StoredDocument
+from stream_car.queries.listed_kinds import ListedKinds
 from stream_car.queries.scope_values import has_parts, values_by_key
 from stream_car.subscriptions.events import Selection
 
@@ -54,6 +54,7 @@ class SelectionMatcher:
         self.selection = selection
         self.ruleset = ruleset
         self.values = values_by_key(selection.scope)
+        self.kinds = ListedKinds(only=selection.only, material=selection.material)
 
     def matches_any(self, members: Iterable[tuple[str, str]]) -> bool:
         """Return whether any of these (id, type) is selected. The type is empty for the target of a link."""
@@ -80,9 +81,7 @@ class SelectionMatcher:
 
     def selects_outcome(self, outcome: str) -> bool:
         """Return whether a change with this outcome is sent."""
-        if self.selection.material and outcome == REVISED:
-            return False
-        return not self.selection.only or outcome in self.selection.only
+        return self.kinds.has_outcome(outcome)
 
     def selects_edition(self, edition: RecordEdition, record: str, scope: str) -> bool:
         """Return whether an edition of a record is selected. One without a body is, by the scope of its change."""

@@ -131,6 +131,17 @@ def test_a_listing_has_only_the_documents_of_the_states_and_types_that_it_is_for
     for name in ("GetFrontier: no such type", "GetChanges: no such type of changes"):
         assert outcomes[name] == "InvalidRequest types"
     assert outcomes["GetHistory: no such state"] == "InvalidRequest states"
+    assert outcomes["GetChanges: no such outcome"] == "InvalidRequest only"
+    withdrawals = json.loads(outcomes["GetChanges: withdrawals of record=gone"])
+    moved = [
+        (member["id"], member["outcome"]) for change in withdrawals for member in change["entered"] + change["left"]
+    ]
+    assert {outcome for _, outcome in moved} == {"withdrawn"}
+    assert "gone@2" in dict(moved)
+    material = json.loads(outcomes["GetChanges: material changes of record=deal"])
+    assert [(change["entered"], [member["outcome"] for member in change["left"]]) for change in material] == [
+        ([], ["updated"])
+    ]
     changes = json.loads(outcomes["GetChanges: changes of denials"])
     assert {member["type"] for change in changes for member in change["entered"] + change["left"]} == {"denial"}
 

@@ -149,6 +149,30 @@ def test_an_id_comes_before_an_alias(car: Engine) -> None:
     assert (resolution.via, resolution.groups[0].anchor.id) == ("id", "CVE-2022-1")
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("CVE-2023-5315", ("CVE-2023-53159",)),
+        ("cve-2023-53195", ("CVE-2023-53159",)),
+        ("RUSTSEC-2023-11", ("RUSTSEC-2023-1",)),
+        ("opensll@3.0", ("openssl",)),
+        ("pkg:cargo/opnssl@3.0", ("openssl",)),
+        ("CVE-2024-0", ("CVE-2024-9",)),
+        ("nothing-of-the-kind", ()),
+        ("x", ()),
+    ],
+)
+def test_a_name_that_nothing_has_leads_to_the_nearest_known_ones(
+    car: Engine, typed: str, meant: tuple[str, ...]
+) -> None:
+    [resolution], [lookup] = car.resolve([typed]), car.get([typed])
+
+    assert (resolution.status, resolution.similar) == ("unknown", meant)
+    assert (lookup.similar, car.explain(typed).similar) == (meant, meant)
+    assert car.check([typed]).similar == ({typed: meant} if meant else {})
+    assert car.resolve(["CVE-2023-53159"])[0].similar == ()
+
+
 def test_what_has_no_document_any_more_is_unknown(car: Engine) -> None:
     car.retract("hyper-1.0")
 

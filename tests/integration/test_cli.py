@@ -202,7 +202,7 @@ def test_changes_tell_of_what_amends(run: Run) -> None:
     run("publish", "-", text=lines(*AMENDING))
 
     assert "RFC2181 standard amends it by name" in run("changes").stdout
-    assert "amends what is here (exploitation-amends-advisory)" in run("changes").stdout
+    assert "amends what is here (exploitation-amends-advisory)" in run("changes", "--verbose").stdout
 
 
 def test_changes_continue_after_a_position(filled: Run) -> None:

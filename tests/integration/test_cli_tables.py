@@ -39,7 +39,9 @@ def lines(*documents: object) -> str:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def invoke(*arguments: str, text: str | None = None) -> Result:
-        return CliRunner(env={"STREAM_CAR_DATA": str(tmp_path / "data")}).invoke(main, arguments, input=text)
+        return CliRunner(env={"STREAM_CAR_DATA": str(tmp_path / "data"), "COLUMNS": "160"}).invoke(
+            main, arguments, input=text
+        )
 
     return invoke
 
@@ -75,6 +77,40 @@ def test_a_frontier_and_a_timeline_are_tables_with_one_line_a_record_by_time(run
         ["2021-12-05", "in force, open", "R2", "Tea burns", "tea"],
     ]
     assert "1 superseded edition is not shown" in run("history", "package=tea").stdout
+
+
+def test_changes_are_a_table_limited_to_types_states_and_outcomes(run: Run) -> None:
+    assert run("publish", "-", text=lines(ADVISORY, RELEASE)).exit_code == 0
+    rows = [[cell.strip() for cell in row] for row in table_of(run("changes"))]
+    scope = "package=log4j-core, vulnerability=CVE-2021-44228"
+
+    assert rows == [
+        ["2021-12-10", "+ CVE-2021-44228 advisory is in force here: open", f"{scope} and 1 more"],
+        ["2021-12-13", "- CVE-2021-44228 advisory is fixed by Log4j 2.15.0", scope],
+        ["2021-12-13", "+ log4j-2.15.0 release_note is in force here: fixed", scope],
+    ]
+    for options, kept in (
+        (("--only", "fixed"), [1]),
+        (("--state", "ended"), [1]),
+        (("--state", "in_force"), [0, 2]),
+        (("--state", "open", "--type", "advisory"), [0]),
+        (("--material",), [0, 1, 2]),
+    ):
+        shown = [[cell.strip() for cell in row] for row in table_of(run("changes", *options))]
+        assert shown == [rows[at] for at in kept], options
+    assert "No change is like that." in run("changes", "--only", "withdrawn").stdout
+    unknown = run("changes", "--only", "withdrwn")
+    assert (unknown.exit_code, "Did you mean 'withdrawn'?" in unknown.stderr) == (2, True)
+
+
+def test_a_watch_that_nothing_can_match_says_what_was_probably_meant(run: Run) -> None:
+    assert run("publish", "-", text=lines(ADVISORY, RELEASE)).exit_code == 0
+    watched = run("watch", "--only", "withdrwn", "--type", "advsory", "--id", "CVE-2021-4428")
+
+    assert "No change has the outcome 'withdrwn'. Did you mean 'withdrawn'?" in watched.stderr
+    assert "No rule pack knows the type 'advsory'. Did you mean 'advisory'?" in watched.stderr
+    assert "Did you mean 'CVE-2021-44228'?" in watched.stderr
+    assert run("watch", "--only", "published,fixed").stderr.count("outcome") == 0
 
 
 def test_a_table_has_only_the_types_and_states_that_it_is_for(run: Run) -> None:

@@ -79,8 +79,14 @@ class PlainIndex:
         return {name: self.indexed[name].document for name in ids if name in self.indexed}
 
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
-        names = {name for entry in self.indexed.values() for name in entry.scopes}
+        names = self._scope_names()
         return sorted(name for name in names if name >= start and set(pairs) <= set(scope_parts(name)))[:limit]
+
+    async def known_pairs(self, pairs: Collection[tuple[str, str]]) -> Collection[tuple[str, str]]:
+        return set(pairs) & {part for name in self._scope_names() for part in scope_parts(name)}
+
+    def _scope_names(self) -> set[str]:
+        return {name for entry in self.indexed.values() for name in entry.scopes}
 
 
 class PeekedStore:

@@ -70,6 +70,9 @@ class HybridIndex:
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
         return await self._texts.scopes(pairs, limit, start)
 
+    async def known_pairs(self, pairs: Collection[tuple[str, str]]) -> Collection[tuple[str, str]]:
+        return await self._texts.known_pairs(pairs)
+
     def prepare(self) -> bool:
         """Return whether a search need not wait for a commit. If it would have to, begin one."""
         return self._texts.prepare()

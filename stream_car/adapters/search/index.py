@@ -352,6 +352,9 @@ class TantivyIndex:
     async def scopes(self, pairs: Sequence[tuple[str, str]], limit: int, start: str = "") -> Sequence[str]:
         return self._scopes.find(pairs, limit, start)
 
+    async def known_pairs(self, pairs: Collection[tuple[str, str]]) -> Collection[tuple[str, str]]:
+        return self._scopes.known(pairs)
+
     def settle(self) -> None:
         """Do nothing: this index has no vectors to wait for."""
 
