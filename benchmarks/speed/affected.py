@@ -67,7 +67,7 @@ def fill(engine: Engine) -> None:
 def write_lockfile(path: Path, *, clean: bool) -> None:
     """Write a lockfile whose packages are spread over all that have records; with `clean`, half of them have none."""
     step = PACKAGES // LISTED
-    numbers = (at * step + at // 2 % step for at in range(LISTED))  # with all last digits, so that one in ten is affected
+    numbers = (at * step + at // 2 % step for at in range(LISTED))  # with all last digits
     names = (f"clean-{at}" if clean and not at % 2 else f"package-{number}" for at, number in enumerate(numbers))
     packages = {f"node_modules/{name}": {"version": "1.5.0"} for name in names}
     path.write_text(json.dumps({"lockfileVersion": 3, "packages": packages}), encoding="utf-8")
