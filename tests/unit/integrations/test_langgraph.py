@@ -195,6 +195,14 @@ def test_namespaces_may_begin_with_another_owner() -> None:
             CarStore(engine, owners=("user",))
 
 
+def test_a_store_needs_the_pack_of_memories() -> None:
+    with (
+        stream_car.open(rules=["facts"]) as engine,
+        pytest.raises(InvalidRequest, match="--rules facts --rules memory"),
+    ):
+        CarStore(engine)
+
+
 async def test_tasks_of_one_program_share_a_store(store: CarStore) -> None:
     await store.aput(NOTES, "db", DATABASE)
     item = await store.aget(NOTES, "db")
