@@ -38,7 +38,7 @@ STYLES = {"halted": "bold red", "trouble": "red", "taken": "yellow"}
     "session_s",
     type=click.FloatRange(1, 1800),
     metavar="SECONDS",
-    help="After this silence the other workers take over the shards of a worker.  [default: 3, or the least that the "
+    help="After this silence the other workers take over the shards of a worker.  [default: 2.5, or the least that the "
     "brokers accept, which is 6 unless group.min.session.timeout.ms is lower]",
 )
 def worker(

@@ -10,12 +10,13 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from stream_car.adapters.kafka import topics
 from stream_car.adapters.kafka.topic_layout import KEYS, Layout
+from stream_car.adapters.redis.store import RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.index_faults import find_index_fault
@@ -29,7 +30,7 @@ from stream_car.core.revisions import document_key
 from stream_car.core.stored import StoredDocument
 from stream_car.errors import Halted, StreamCarError
 from stream_car.files.seals import compare_with_seal
-from stream_car.ports import Emission, ShardId
+from stream_car.ports import Emission, Hop, ShardId
 from stream_car.processing.effects import Effects
 from stream_car.processing.findings import Finding, damaged, notice, ok
 from stream_car.processing.fold import CHANGES
@@ -50,7 +51,13 @@ RIGHTS = "deploy/kafka/acls.sh has the rights of each role. Run this command as 
 NO_TOPICS = "Check --kafka and --prefix, or create them: stream-car topics apply"
 REMOVE_INDEX = "Remove this folder. The query worker builds its index again from Kafka."
 
+MAY_LIST = "Give the user of Redis +scan and +hscan, as the last lines of deploy/redis/redis.conf do."
+UNLINK = "If no other program uses them, remove each: redis-cli UNLINK '{KEY}'"
+LISTINGS = 3  # of fields that a worker may have written meanwhile
+NAMED = 3  # fields or keys in a finding
+
 Progress = Callable[[int, int], None]
+AnyShard = Shard[IntakeRecord, Effects] | Shard[FrontierRecord, FrontierEffects]
 
 
 class NoSink:
@@ -112,13 +119,13 @@ class ClusterDoctor:
         self._folder = folder
         self._progress = progress
         partitions, plan = connections.partitions, connections.plan
-        self._views = RedisViews(
-            intake=plan.store(connections.client, "intake"), frontier=plan.store(connections.client, "frontier")
-        )
+        self._stores: dict[Hop, RedisStore] = {hop: plan.store(connections.client, hop) for hop in TOPICS}
+        self._views = RedisViews(intake=self._stores["intake"], frontier=self._stores["frontier"])
         self._places = [ShardId("intake", shard) for shard in range(partitions.intakes)]
         self._places += [ShardId("frontier", shard) for shard in range(partitions.frontiers)]
         self._replays: dict[ShardId, tuple[StateFile, SqliteStore]] = {}
         self._done = self._total = 0
+        self._unlisted = ""  # why fields or keys could not be listed
 
     def close(self) -> None:
         """Close the files of the replays."""
@@ -153,7 +160,7 @@ class ClusterDoctor:
         if is_sound:
             yield ok("state", f"All {len(self._places)} shards equal a replay of {applied:,} records.")
             yield ok("changes", "They are those of the replay.")
-        for finding in await self._check_headers():
+        for finding in [*await self._check_headers(), *await self._check_keys()]:
             yield finding
 
     async def _check_access(self, topic: str) -> Finding | None:
@@ -196,9 +203,49 @@ class ClusterDoctor:
         difference = await self._compare(place, next_offset)
         return (damaged("state", f"{name}: {difference}", DROP) if difference else None), next_offset
 
-    def _replay(
-        self, place: ShardId, file: StateFile, store: SqliteStore
-    ) -> Shard[IntakeRecord, Effects] | Shard[FrontierRecord, FrontierEffects]:
+    async def _replay_up_to(self, shard: AnyShard, up_to: int) -> None:
+        while shard.next_offset < up_to:
+            self._done += len(await shard.run_once(min(BATCH_MAX, up_to - shard.next_offset)))
+            self._progress(self._done, self._total)
+
+    async def _find_foreign_fields(self, place: ShardId, shard: AnyShard, store: SqliteStore) -> str:
+        """Return that a shard in Redis has values of which a replay has none, or an empty string.
+
+        What a worker writes meanwhile is in the next replay.
+        """
+        redis = self._stores[place.hop]
+        try:
+            foreign = await redis.foreign_fields(place.shard, [QUARANTINE, *_keys(store, place)])
+        except StreamCarError as error:
+            self._unlisted = str(error)
+            return ""
+        for _ in range(LISTINGS):
+            if not foreign:
+                return ""
+            up_to, foreign = await redis.peek_fields(place.shard, foreign)
+            await self._replay_up_to(shard, up_to)
+            foreign = redis.without_keys(foreign, [QUARANTINE, *_keys(store, place)])
+        names = ", ".join(field.hex() for field in foreign[:NAMED])
+        return f"{len(foreign):,} fields have values that no replay gives ({names})." if foreign else ""
+
+    async def _check_keys(self) -> list[Finding]:
+        """Return what else is in the namespace, and what could not be listed."""
+        keys: list[bytes] = []
+        try:
+            keys = [
+                key
+                for hop, store in self._stores.items()
+                for key in await store.foreign_keys([place.shard for place in self._places if place.hop == hop])
+            ]
+        except StreamCarError as error:
+            self._unlisted = str(error)
+        if self._unlisted:
+            return [notice("access", f"Keys that no replay gives were not looked for: {self._unlisted}", MAY_LIST)]
+        names = ", ".join(key.decode(errors="replace") for key in keys[:NAMED])
+        detail = f"{len(keys):,} keys belong to no shard: {names}."
+        return [notice("redis", detail, UNLINK)] if keys else []
+
+    def _replay(self, place: ShardId, file: StateFile, store: SqliteStore) -> AnyShard:
         """Return a shard that has applied nothing, whose state is in a file."""
         connections, number = self._connections, place.shard
         log, ruleset = connections.log(TOPICS[place.hop]), connections.plan.ruleset
@@ -217,13 +264,10 @@ class ClusterDoctor:
         await shard.start()
         after, up_to = b"", next_offset
         while True:
-            while shard.next_offset < up_to:
-                count = len(await shard.run_once(min(BATCH_MAX, up_to - shard.next_offset)))
-                self._done += count
-                self._progress(self._done, self._total)
+            await self._replay_up_to(shard, up_to)
             keys = store.keys_between(place.shard, after, LAST_KEY, PAGE)
             if not keys:
-                return ""
+                return await self._find_foreign_fields(place, shard, store)
             up_to, values = (await self._views.peek({place: keys}))[place]
             if up_to < shard.next_offset:
                 return "It lost its state while it was compared."
@@ -312,6 +356,14 @@ class ClusterDoctor:
                     count += not stored.retracted
                 after = keys[-1]
         return ok("index", f"It has the current text of {count:,} documents.")
+
+
+def _keys(store: SqliteStore, place: ShardId) -> Iterator[bytes]:
+    """Yield all keys of a shard."""
+    after = b""
+    while keys := store.keys_between(place.shard, after, LAST_KEY, PAGE):
+        yield from keys
+        after = keys[-1]
 
 
 def _name(place: ShardId) -> str:

@@ -37,7 +37,7 @@ END_S = 20.0
 LAST_SCRAPE_S = 2.0
 STALL_S = 60.0
 WATCH_S = 1.0
-SESSION_S = 3.0
+SESSION_S = 2.5
 UNKNOWN_SESSION_S = 6.0  # what brokers require unless they are configured otherwise
 
 

@@ -29,7 +29,7 @@ from tests.chaos.twin import Twin
 from tests.simulation.two_hops.truth import Inputs
 from tests.simulation.world import Violation
 
-SESSION_S = 3.0  # the shipped session of workers
+SESSION_S = 2.5  # the shipped session of workers
 SHORT_SESSIONS = {"group.min.session.timeout.ms": "1000"}  # a setting of brokers, whose default allows none below 6 s
 REST_S = 150.0
 READY_S = 90.0  # how long query workers may take to be ready when all is at rest

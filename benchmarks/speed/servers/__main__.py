@@ -6,11 +6,12 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.speed.report import show
-from benchmarks.speed.servers import latencies, throughput
+from benchmarks.speed.servers import latencies, takeovers, throughput
 from benchmarks.speed.servers.floors import measure_floors
 from benchmarks.speed.servers.testbed import open_testbed
 
 DOCUMENTS = 30_000
+DEATHS = 6
 
 
 async def run(folder: Path, length: int) -> int:
@@ -27,7 +28,7 @@ async def run(folder: Path, length: int) -> int:
         overall, stages = await throughput.measure_stages(testbed, length)
         show("new workers that read the state first, with stopwatches", [*overall, *stages])
         await testbed.start_workers(throughput.WORKERS)
-        missed |= show("workers killed", await latencies.measure_failover(testbed))
+        missed |= show("workers killed", await takeovers.measure(testbed, DEATHS))
     return missed
 
 

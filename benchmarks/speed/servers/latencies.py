@@ -1,4 +1,4 @@
-"""Latencies: from a document to its change, of Stage 2, and of a dead worker's shards until they progress again."""
+"""Latencies: from a document to its change, and of Stage 2."""
 
 import asyncio
 import time
@@ -13,18 +13,15 @@ from benchmarks.speed.servers.testbed import Testbed
 from stream_car.adapters.kafka.reader import READING
 from stream_car.codec import encode
 from stream_car.core.documents import Document
-from stream_car.ports import Message, ShardId
+from stream_car.ports import Message
 from stream_car.queries.shards import ManyShards
 from stream_car.queries.snapshot import Snapshot
 
 ROUNDS = 400
 PAUSE_S = 0.05
 ANCHORS = 10
-DEATHS = 6
-PUBLISH_S = 0.2
 CHANGE_MS = (20.0, 100.0)
 STAGE_2_MS = (2.0, 10.0)
-FAILOVER_S = 10.0
 
 
 async def measure_changes(testbed: Testbed) -> list[Figure]:
@@ -49,7 +46,7 @@ async def measure_changes(testbed: Testbed) -> list[Figure]:
 async def _until_change(testbed: Testbed, consumer: AIOKafkaConsumer, number: int) -> float:
     name = f"single-{number}"
     begin = time.perf_counter()
-    await testbed.publish([_single(name, number)])
+    await testbed.publish([single(name, number)])
     while True:
         received = await consumer.getmany(timeout_ms=1000)
         seconds = time.perf_counter() - begin
@@ -58,7 +55,7 @@ async def _until_change(testbed: Testbed, consumer: AIOKafkaConsumer, number: in
             return seconds * 1e3
 
 
-def _single(name: str, number: int) -> Message:
+def single(name: str, number: int) -> Message:
     """Return a document with its own scope, so that it causes one change."""
     document = event(name, "pre_clearance_approved", START, employee=900_000 + number, ticker="ONE")
     return Message(value=encode(document), key=name.encode())
@@ -88,47 +85,3 @@ async def measure_stage_2(testbed: Testbed, known: Sequence[Document]) -> list[F
         Figure(name="rounds of reads, largest", value=max(rounds), unit=""),
         Figure(name="keys read, p50", value=quantile(keys, 0.5), unit=""),
     ]
-
-
-async def measure_failover(testbed: Testbed) -> list[Figure]:
-    """Kill one worker after the other while documents arrive for every shard."""
-    times: list[float] = []
-    publishing = asyncio.create_task(_publish_continuously(testbed))
-    try:
-        for _ in range(DEATHS):
-            victim = testbed.workers.pop(0)
-            shards = victim.shards()
-            victim.process.kill()
-            victim.process.wait()
-            times += await _until_progress(testbed, shards)
-            await testbed.start_workers(1)
-    finally:
-        publishing.cancel()
-        await asyncio.gather(publishing, return_exceptions=True)
-    return [
-        Figure(name="a dead worker's shards progress again, p50", value=quantile(times, 0.5), unit="s"),
-        Figure(
-            name="a dead worker's shards progress again, p99", value=quantile(times, 0.99), unit="s", at_most=FAILOVER_S
-        ),
-    ]
-
-
-async def _until_progress(testbed: Testbed, shards: list[ShardId]) -> list[float]:
-    begin, before, times = time.perf_counter(), await testbed.positions(), []
-    waiting = set(shards)
-    while waiting:
-        await asyncio.sleep(0.02)
-        positions = await testbed.positions()
-        progressed = {shard for shard in waiting if positions[shard] > before[shard]}
-        times += [time.perf_counter() - begin] * len(progressed)
-        waiting -= progressed
-    return times
-
-
-async def _publish_continuously(testbed: Testbed) -> None:
-    """Publish 64 documents for many shards of both hops, a few times per second."""
-    number = 0
-    while True:
-        await testbed.publish([_single(f"drop-{number + at}", number + at) for at in range(64)])
-        number += 64
-        await asyncio.sleep(PUBLISH_S)

@@ -8,7 +8,7 @@ may execute a command twice; every script allows that. Driver errors become `Una
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from typing import Protocol, cast
@@ -17,6 +17,7 @@ from redis import exceptions
 
 from stream_car.errors import Overloaded, StreamCarError, Unavailable
 
+SCAN_COUNT = 500  # fields of a hash that are read at a time
 ARGUMENTS_MAX = 7900  # Lua passes at most 8000 values to a command
 
 
@@ -33,6 +34,14 @@ class RedisClient(Protocol):
 
     def pipeline(self, transaction: bool = False) -> "Pipeline":
         """Return an empty pipeline."""
+        ...
+
+    def scan_iter(self, match: bytes) -> AsyncIterator[bytes]:
+        """Return the keys that match a pattern, of all nodes."""
+        ...
+
+    def hscan_iter(self, name: bytes, *, count: int) -> AsyncIterator[tuple[bytes, bytes]]:
+        """Return the fields of a hash and their values, a few at a time."""
         ...
 
 
@@ -115,6 +124,18 @@ class ScriptCalls:
         with translate_errors():
             for key in keys:
                 await self._client.execute_command("UNLINK", key)
+
+    async def keys(self, match: bytes) -> list[bytes]:
+        """Return the keys that match a pattern."""
+        with translate_errors():
+            return [key async for key in self._client.scan_iter(match)]
+
+    async def filled_fields(self, key: bytes) -> AsyncIterator[bytes]:
+        """Yield the fields of a hash that have a value, some perhaps twice."""
+        with translate_errors():
+            async for field, value in self._client.hscan_iter(key, count=SCAN_COUNT):
+                if value:
+                    yield field
 
     async def _call(self, script: Script, key: bytes, arguments: Sequence[bytes]) -> list[object]:
         if len(arguments) > ARGUMENTS_MAX:

@@ -7,6 +7,7 @@ deleted key is set to an empty value and swept later.
 Cost: one exchange per call. A commit with events takes one more if older events are not trimmed yet, to keep them.
 """
 
+import re
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,6 +137,28 @@ class RedisStore:
     async def require_writable(self, shard: int) -> None:
         """Raise `StreamCarError` unless this user may write the state of a shard. Nothing is written."""
         await self.calls.swap(self._key(shard), NO_HEAD, (HEAD, b""))
+
+    async def foreign_fields(self, shard: int, keys: Iterable[bytes]) -> list[bytes]:
+        """Return the fields of a shard that have a value and belong to none of these keys. The shard may move."""
+        filled = {field async for field in self.calls.filled_fields(self._key(shard))}
+        return self.without_keys(filled, keys)
+
+    def without_keys(self, fields: Iterable[bytes], keys: Iterable[bytes]) -> list[bytes]:
+        """Return the fields that belong to none of these keys, in order."""
+        return sorted({*fields} - {HEAD, OUTBOX} - {*map(_field, keys)})
+
+    async def peek_fields(self, shard: int, fields: Sequence[bytes]) -> tuple[int, list[bytes]]:
+        """Return the next offset of a shard, and those of the fields that have a value; of the first few thousand."""
+        fields = fields[:READ_MAX]
+        head, *values = await self.calls.read(self._key(shard), [HEAD, *fields])
+        next_offset = _decode_head(shard, self._key(shard), head or b"").next_offset
+        return next_offset, [field for field, value in zip(fields, values, strict=True) if value]
+
+    async def foreign_keys(self, shards: Iterable[int]) -> list[bytes]:
+        """Return the keys in this namespace that belong to none of these shards."""
+        escaped = re.sub(rb"([\\*?\[\]^-])", rb"\\\1", self._namespace.encode())
+        known = {self._key(shard) for shard in shards}
+        return sorted(key for key in await self.calls.keys(b"{" + escaped + b":*") if key not in known)
 
     async def drop(self, shards: Iterable[int]) -> None:
         """Delete the state of these shards. It is rebuilt from the log."""

@@ -18,7 +18,6 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePattern
 
 from deploy.local import Kafka, Redis
 from deploy.local.kafka import SETTINGS, read_properties
-from deploy.local.redis import SETTINGS as CONF
 from stream_car import AsyncClient, rule_packs
 from stream_car.adapters.kafka.log import KafkaLog
 from stream_car.adapters.kafka.reader import Reader
@@ -37,6 +36,7 @@ from stream_car.ports import Message
 from tests.chaos.installation import RULES, STREAM_CAR
 from tests.chaos.workers import QueryWorker, Worker
 from tests.support.engines import document
+from tests.support.redis_users import redis_users
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
@@ -206,10 +206,8 @@ def test_a_worker_may_ask_how_short_its_session_can_be(broker: Kafka) -> None:
 def redis(local_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
     """Run a Redis that has the users of `redis.conf`, for this installation, and no other."""
     folder = tmp_path_factory.mktemp("redis-users")
-    lines = [line.removeprefix("#   ") for line in CONF.read_text().splitlines() if line.startswith("#   user ")]
     users = folder / "users.acl"
-    text = "".join(f"{line}\n".replace(">PASSWORD", f">{line.split()[1]}-word") for line in lines)
-    users.write_text(text.replace("{streamcar*", f"{{{LAYOUT.prefix}*"))
+    users.write_text("".join(f"user {' '.join(words)}\n" for words in redis_users(LAYOUT.prefix)))
     redis = Redis(folder / "redis", options=("--aclfile", str(users)))
     redis.start()
     yield redis

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from stream_car import rule_packs
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.cluster.doctor import examine
+from stream_car.core.revisions import document_key
 from stream_car.processing.findings import Finding
 from stream_car.processing.state import HEADER
 from tests.support.cluster import Installed, installed, query_worker
@@ -66,6 +67,18 @@ async def flip_a_byte(cluster: Installed) -> None:
     await cluster.connections.client.execute_command("HSET", key, field, b"\0" * 9)
 
 
+async def write_a_document_that_nobody_published(cluster: Installed) -> None:
+    """Write a value with a valid checksum under a key that no replay writes."""
+    store = cluster.connections.plan.store(cluster.connections.client, "intake")
+    (stored,) = (await store.read(await store.claim(0), [HEADER])).values()
+    claim = await store.claim(1)
+    await store.commit(claim, claim.next_offset, {document_key("nobody's"): stored}, [])
+
+
+async def leave_a_key_behind(cluster: Installed) -> None:
+    await cluster.connections.client.execute_command("HSET", redis_key(cluster, "intake", 7), b"head", b"x")
+
+
 async def drop_a_shard(cluster: Installed) -> None:
     await cluster.connections.client.execute_command("UNLINK", redis_key(cluster, "frontier", 1))
 
@@ -96,6 +109,8 @@ async def shorten_retention(cluster: Installed) -> None:
 HARMS: dict[Harm, tuple[tuple[str, str], str]] = {
     damage_value: (("state", "damaged"), "Drop that shard"),
     flip_a_byte: (("state", "damaged"), "Drop that shard"),
+    write_a_document_that_nobody_published: (("state", "damaged"), "Drop that shard"),
+    leave_a_key_behind: (("redis", "notice"), "UNLINK"),
     drop_a_shard: (("state", "notice"), "stream-car worker"),
     lose_history: (("log", "damaged"), "retention.ms"),
     lose_changes: (("changes", "notice"), "begin again"),

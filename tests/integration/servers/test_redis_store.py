@@ -3,11 +3,13 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
 import pytest
+from redis.asyncio import RedisCluster
 
 from deploy.local import Redis
 from stream_car.adapters.redis.connection import connect
@@ -18,6 +20,7 @@ from stream_car.adapters.redis.views import RedisViews
 from stream_car.errors import ClaimLost, Halted, Overloaded, StreamCarError, Unavailable, UnsafeSettings
 from stream_car.ports import Claim, Emission, ShardId
 from tests.support.certificates import Certificates
+from tests.support.redis_users import CLUSTER_RIGHTS, password_of, redis_users
 from tests.support.repository import ROOT
 from tests.support.servers import in_one_worker
 
@@ -182,11 +185,21 @@ async def test_a_full_server_rejects_a_commit_as_a_whole_and_continues_later(
     assert (await store.commit(claim, 2, {b"a": b"2"}, [event(1)])).next_oseq == 2
 
 
-class RepeatingClient:
-    """A client whose first replies are lost: it sends every command again, as drivers do."""
+class WrappedClient:
+    """A client whose scans are those of another."""
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
+
+    def scan_iter(self, match: bytes) -> AsyncIterator[bytes]:
+        return self._client.scan_iter(match)
+
+    def hscan_iter(self, name: bytes, *, count: int) -> AsyncIterator[tuple[bytes, bytes]]:
+        return self._client.hscan_iter(name, count=count)
+
+
+class RepeatingClient(WrappedClient):
+    """A client whose first replies are lost: it sends every command again, as drivers do."""
 
     async def execute_command(self, *args: str | bytes | int) -> object:
         await self._client.execute_command(*args)
@@ -210,11 +223,11 @@ async def test_a_call_that_was_executed_twice_counts_once(client: RedisClient) -
         await store.commit(claim, 11, {}, [])
 
 
-class LateClient:
+class LateClient(WrappedClient):
     """A client that returns for each command the reply of the one before."""
 
     def __init__(self, client: RedisClient) -> None:
-        self._client = client
+        super().__init__(client)
         self._reply: object = []
         self.dropped = 0
 
@@ -404,3 +417,36 @@ async def test_a_cluster_spreads_shards(redis_cluster: str) -> None:
     assert len(sizes) == 3
     assert sum(sizes) >= 16
     assert min(sizes) > 0
+
+
+@in_one_worker("redis_cluster")
+async def test_on_a_cluster_the_shipped_users_work_with_the_further_rights_that_the_file_names(
+    redis_cluster: str,
+) -> None:
+    async with AsyncExitStack() as opened:
+
+        async def store(user: str) -> RedisStore:
+            access = RedisServer(url=redis_cluster, username=user, password=password_of(user))
+            client = await connect(access)
+            opened.push_async_callback(client.aclose)
+            return RedisStore(client, "users.test")
+
+        admin = await connect(RedisServer(url=redis_cluster))
+        opened.push_async_callback(admin.aclose)
+        assert isinstance(admin, RedisCluster)
+        for name, *rights in redis_users("users")[1:]:  # without the default user, which is this one
+            await admin.execute_command("ACL SETUSER", name, *rights, *CLUSTER_RIGHTS, target_nodes="primaries")
+        writer = await store("worker")
+        reader = await store("query-worker")
+        for shard in range(8):
+            await writer.commit(await writer.claim(shard), 1, {b"a": b"%d" % shard}, [])
+        read = [await reader.peek(shard, [b"a"]) for shard in range(8)]
+        foreign = [await reader.foreign_fields(shard, []) for shard in range(8)]
+        keys = await reader.foreign_keys([0, 3])
+        with pytest.raises(StreamCarError, match="denied access"):
+            await reader.claim(0)
+        await writer.drop(range(8))
+
+    assert read == [(1, {b"a": b"%d" % shard}) for shard in range(8)]
+    assert [len(fields) for fields in foreign] == [1] * 8
+    assert keys == [b"{users.test:%d}" % shard for shard in (1, 2, 4, 5, 6, 7)]
