@@ -173,6 +173,20 @@ def test_shards_that_are_dropped_are_built_again(machine: OneMachine) -> None:
     assert "equal a replay" in machine.run("Look first")
 
 
+def test_placements_that_were_lost_are_published_again_by_intake_shards_that_are_dropped(machine: OneMachine) -> None:
+    machine.run("`ahead`")
+
+    until(lambda: machine.knows("a", "b", "c"))
+    assert "equal a replay" in machine.run("Look first")
+
+
+def test_redis_that_is_lost_on_purpose_is_built_again_and_readiness_says_when(machine: OneMachine) -> None:
+    assert "ready" in machine.run("To lose Redis on purpose")
+
+    assert machine.knows("a", "b", "c")
+    assert "equal a replay" in machine.run("Look first")
+
+
 def test_settings_that_lose_or_misdate_records_are_set_right(machine: OneMachine) -> None:
     change = [*machine.kafka._java(), "kafka.admin.ConfigCommand", "--bootstrap-server", machine.kafka.address]
     wrong = "retention.ms=60000,message.timestamp.type=CreateTime"
@@ -183,6 +197,7 @@ def test_settings_that_lose_or_misdate_records_are_set_right(machine: OneMachine
     assert "retention.ms" in problems and "message.timestamp.type" in problems
     machine.run("`append_time`", code=2)  # the retention is still wrong
     machine.run("`lost_history`")
+    assert "Background saving started" in machine.run("`lost_history`", 1)
 
 
 def test_records_in_quarantine_are_shown_retried_and_dropped(machine: OneMachine) -> None:
@@ -209,7 +224,7 @@ def test_records_in_quarantine_are_shown_retried_and_dropped(machine: OneMachine
 
 
 def test_documents_are_copied_to_topics_with_more_partitions(machine: OneMachine) -> None:
-    output = machine.run("More capacity")
+    output = machine.run("New topics")
 
     assert "records are copied" in output
     query_port = free_ports(1)[0]
@@ -241,6 +256,13 @@ def test_other_rules_are_built_beside_and_an_old_namespace_is_dropped(machine: O
     assert "{streamcar-2.frontier:1}" in listed
     assert "{streamcar.intake:0}" in listed
     until(lambda: machine.knows("a", "b", "c"))  # what is dropped and needed is built again: Redis is lost on purpose
+
+
+def test_a_procedure_of_several_steps_has_commands() -> None:
+    sections = re.split(r"^#+ ", RUNBOOK, flags=re.MULTILINE)[1:]
+    procedures = {section.partition("\n")[0] for section in sections if re.search(r"^1\. ", section, re.MULTILINE)}
+
+    assert procedures <= BLOCKS.keys()
 
 
 def test_every_block_of_commands_is_run(machine: OneMachine) -> None:
