@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from stream_car.ports import Emission, Log, Message, Record
 from stream_car.processing.signatures import Signatures
 
+NEWEST = 50  # records that are read first to learn the last number: a take-over waits for it
 BATCH = 500
 STALE_MAX = 5000  # events that a stalled worker can publish late: as many as an outbox may hold
 TYPES = {"changes": b"streamcar.frontier.changed", "rejected": b"streamcar.document.rejected"}
@@ -66,7 +67,7 @@ class KafkaJournal:
     async def _last_of(self, shard: int, stream: str) -> int:
         first, end = await self._logs[stream].range(shard)
         numbers: list[int] = []
-        for window in (BATCH, STALE_MAX):
+        for window in (NEWEST, BATCH, STALE_MAX):
             start = max(first, end - window)
             numbers = [
                 oseq
