@@ -77,6 +77,10 @@ class Halted(StreamCarError):
         self.code = code
 
 
+# Codes of `Unavailable` that only a person ends: trying again does not help.
+LASTING = frozenset({"quarantined", "lost_history"})
+
+
 class Unavailable(StreamCarError):
     """A server does not answer now, so it is unknown whether it did what was requested. Try again later.
 

@@ -1,7 +1,8 @@
 """Requests and responses of both clients: when a request is sent again, and what an error means.
 
 Promise: a request is sent again only if that is safe: after `503` and `429` (the service did nothing), if no connection
-was made, and, if it is repeatable, after a connection broke. Never after another status.
+was made, and, if it is repeatable, after a connection broke. Never after another status, and not if only a person can
+end what the service reports.
 """
 
 from random import Random
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from stream_car.errors import (
+    LASTING,
     DocumentsRejected,
     InvalidRequest,
     InvalidRules,
@@ -86,7 +88,7 @@ def pause_before_retry(
         Unavailable: there is no response, and none is to be expected.
     """
     if isinstance(reply, HttpResponse):
-        if reply.status not in (429, 503) or tries >= policy.retries:
+        if reply.status not in (429, 503) or tries >= policy.retries or _is_lasting(reply):
             return None
         pause = requested_pause(reply.retry_after)
     else:
@@ -96,6 +98,11 @@ def pause_before_retry(
             raise unreachable(url, reply.reason)
         pause = 0.0
     return min(max(pause, pause_after(tries)), policy.pause_max_s)
+
+
+def _is_lasting(response: HttpResponse) -> bool:
+    problem = problem_of(response)
+    return problem is not None and problem.code in LASTING
 
 
 def pause_after(failures: int) -> float:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from stream_car.errors import (
+    LASTING,
     DocumentsRejected,
     Halted,
     InvalidRequest,
@@ -120,4 +121,4 @@ def as_http_error(error: StreamCarError) -> HttpError:
     if isinstance(error, Unsupported):
         return HttpError(501, "unsupported", str(error))
     code = error.code if isinstance(error, Halted | Unavailable) else "unavailable"
-    return HttpError(503, code, str(error), headers={"Retry-After": "5"})
+    return HttpError(503, code, str(error), headers=None if code in LASTING else {"Retry-After": "5"})

@@ -93,11 +93,16 @@ class Installation:
             await client.aclose()
             await asyncio.to_thread(delete, self.server, self.layout)
 
-    def worker(self, hops: str = "all", rules: str | None = None, options: Sequence[str] = ()) -> Worker:
+    def worker(
+        self,
+        hops: str = "all",
+        rules: str | None = None,
+        options: Sequence[str] = (),
+        program: Sequence[str] = STREAM_CAR,
+    ) -> Worker:
         """Start a worker."""
-        return self._start(
-            Worker, ["worker", hops, *self.worker_options, *options], self.rules if rules is None else [rules]
-        )
+        words = ["worker", hops, *self.worker_options, *options]
+        return self._start(Worker, words, self.rules if rules is None else [rules], program=program)
 
     def doomed(self, point: str = "", number: int = 1) -> Worker:
         """Start a worker that dies when it reaches a point of `doomed.POINTS` for the n-th time."""

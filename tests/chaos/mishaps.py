@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from random import Random
 
 from deploy.local import Kafka, Redis
@@ -18,8 +19,9 @@ from tests.simulation.world import Violation
 WORKERS = 3
 CUT_MAX = 1 << 16
 ASSIGNED_S = 60.0  # how long to wait for a worker with shards
-AT_POINT_S = 12.0  # how long to wait until a doomed worker reaches its point
+AT_POINT_S = 5.0  # how long to wait until a doomed worker that has shards reaches its point
 POINT_NUMBER_MAX = 3
+LOOK_S = 0.1
 FROZEN_SESSIONS = 1.3  # how long a frozen worker stands still, in sessions
 FULL_S = 3.0
 CHURN_S = 3.0
@@ -94,9 +96,13 @@ class Mishaps:
         point = self._points[0]
         self._points = [*self._points[1:], point]
         victim = self.installation.doomed(point, 1 if "claim" in point else self.random.randint(1, POINT_NUMBER_MAX))
-        deadline = asyncio.get_running_loop().time() + AT_POINT_S
-        while victim.is_running and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.1)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ASSIGNED_S):
+                while victim.is_running and not victim.shards:
+                    await asyncio.sleep(LOOK_S)
+            async with asyncio.timeout(AT_POINT_S):
+                while victim.is_running:
+                    await asyncio.sleep(LOOK_S)
         if victim.is_running:
             self._report(f"the worker did not die {point}")
             victim.kill()

@@ -1,5 +1,6 @@
 """Worker processes over a real Kafka and a real Redis."""
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.chaos.workers import until
 from tests.support.servers import in_one_worker
 
 pytestmark = in_one_worker(__name__)
+
+IMPATIENT = (sys.executable, "-m", "tests.support.processes.impatient")
 
 
 async def test_a_killed_worker_is_replaced_and_one_that_is_stopped_leaves_no_repeat(
@@ -78,7 +81,7 @@ async def test_a_worker_whose_broker_is_away_writes_few_lines_and_all_of_them_ar
     own.start()
     try:
         async with Installation(own.address, redis, tmp_path).open() as installation:
-            worker = installation.worker()
+            worker = installation.worker(program=IMPATIENT)
             await worker.assigned(5)
             own.kill()
             await until(lambda: len(worker.events("trouble")) == 5, 60.0, "the worker has not noticed")

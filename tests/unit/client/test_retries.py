@@ -106,6 +106,8 @@ def test_what_must_not_be_repeated_is_not_sent_again_once_it_may_have_arrived() 
         (422, "rules", InvalidRules),
         (500, "internal", Unavailable),
         (501, "unsupported", Unsupported),
+        (503, "lost_history", Unavailable),  # only a person ends it
+        (503, "quarantined", Unavailable),
         (504, "not_visible", NotVisible),
     ],
 )
