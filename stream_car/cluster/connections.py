@@ -23,6 +23,7 @@ from stream_car.adapters.redis.scripts import RedisClient
 from stream_car.adapters.redis.settings import RedisServer
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cluster.shard_runner import FETCH_WAIT_MS, InterruptibleLog, Report, ShardRunner
+from stream_car.cluster.watermarks import Watermarks
 from stream_car.core.rules import Ruleset
 from stream_car.errors import StreamCarError
 from stream_car.ports import Hop, Log, ShardId
@@ -77,6 +78,7 @@ class Connections:
         self.client = client
         self.reader = reader
         self.sender = sender
+        self.watermarks = Watermarks()
 
     @classmethod
     async def open(cls, plan: Plan, layout: Layout | None = None) -> "Connections":
@@ -141,7 +143,8 @@ class Connections:
             event_sink=outbox,
             fold=IntakeFold(self.plan.ruleset, self.partitions, shard=place.shard, signatures=self.signatures),
         )
-        return ShardRunner(place, shard, log, WatermarkEmitter(shard, outbox), report)
+        emitter = WatermarkEmitter(shard, outbox)
+        return ShardRunner(place, shard, log, report, emitter=emitter, watermarks=self.watermarks)
 
     def _frontier(self, place: ShardId, log: InterruptibleLog, report: Report) -> ShardRunner:
         shard = Shard(
@@ -151,7 +154,7 @@ class Connections:
             event_sink=self.journal(),
             fold=FrontierFold(self.plan.ruleset, self.partitions, shard=place.shard, signatures=self.signatures),
         )
-        return ShardRunner(place, shard, log, None, report)
+        return ShardRunner(place, shard, log, report)
 
 
 async def read_signatures(keys: Log) -> Signatures:

@@ -65,36 +65,50 @@ class IntakeOutbox:
         """Return 0, because an intake shard that lost its state publishes everything again."""
         return 0
 
-    async def emit_watermark(self, value: bytes) -> None:
-        """Append a watermark record to every partition of the placements log."""
+    async def emit_watermarks(self, values: Sequence[bytes]) -> bool:
+        """Append watermark records to every partition of the placements log. Return whether there were any."""
         log = self.logs[PLACEMENTS]
-        messages = [self.signatures.sign(PLACEMENTS, Message(value=value))]
-        await self.concurrently(
-            *(partial(log.append, partition, messages) for partition in range(self.partitions.frontiers))
-        )
+        messages = [self.signatures.sign(PLACEMENTS, Message(value=value)) for value in values]
+        if messages:
+            await self.concurrently(
+                *(partial(log.append, partition, messages) for partition in range(self.partitions.frontiers))
+            )
+        return bool(messages)
 
 
 class WatermarkEmitter:
-    """Writes watermarks, which report the progress of one intake shard to the frontier shards.
-
-    Call `emit` after batches, at most every 100 ms.
-    """
+    """Writes the watermarks of one intake shard, which report its progress to the frontier shards."""
 
     def __init__(self, shard: Shard[IntakeRecord, Effects], outbox: IntakeOutbox) -> None:
         self.shard = shard
         self.outbox = outbox
         self.emitted = 0
 
-    async def emit(self) -> bool:
-        """Write a watermark if all emissions are published and the shard has moved since the last watermark.
-
-        Return whether one was written.
-        """
+    @property
+    def due(self) -> int | None:
+        """The offset of the next watermark: all emissions are published, and the shard has moved since the last one."""
         settled = self.shard.published_offset
-        if settled is None or settled == self.emitted:
-            return False
-        await self.outbox.emit_watermark(
-            encode_watermark(generation=self.shard.generation, shard=self.shard.shard, next_offset=settled)
-        )
-        self.emitted = settled
-        return True
+        return None if settled == self.emitted else settled
+
+    async def emit(self) -> bool:
+        """Write a watermark if one is due. Return whether one was written."""
+        return await emit_watermarks([self])
+
+
+async def emit_watermarks(emitters: Sequence[WatermarkEmitter]) -> bool:
+    """Write the watermarks that are due. Return whether any was written.
+
+    The emitters have one outbox. Call it after batches, at most every 100 ms. Cost: one append per partition of the
+    placements log, no matter how many shards have moved.
+    """
+    due = [(emitter, settled) for emitter in emitters if (settled := emitter.due) is not None]
+    if not due:
+        return False
+    records = [
+        encode_watermark(generation=emitter.shard.generation, shard=emitter.shard.shard, next_offset=settled)
+        for emitter, settled in due
+    ]
+    await due[0][0].outbox.emit_watermarks(records)
+    for emitter, settled in due:
+        emitter.emitted = settled
+    return True

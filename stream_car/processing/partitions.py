@@ -6,6 +6,7 @@ of other publishers are forwarded once (librdkafka's default is CRC-32). Scopes 
 because no outside program partitions by scope. Cost: two microseconds per id, a tenth of a microsecond per scope.
 """
 
+from struct import unpack_from
 from zlib import crc32
 
 from msgspec import Struct
@@ -39,8 +40,8 @@ def murmur2(data: bytes) -> int:
     """Return the 32-bit MurmurHash2 in little-endian order, with the seed of Kafka's clients."""
     aligned = len(data) & ~3
     result = _SEED ^ len(data)
-    for start in range(0, aligned, 4):
-        word = (int.from_bytes(data[start : start + 4], "little") * _MIX) & _MASK
+    for word in unpack_from(f"<{aligned >> 2}I", data):
+        word = (word * _MIX) & _MASK
         word = ((word ^ (word >> 24)) * _MIX) & _MASK
         result = ((result * _MIX) & _MASK) ^ word
     if aligned < len(data):

@@ -14,7 +14,7 @@ from stream_car.adapters.kafka.sender import Sender
 from stream_car.adapters.redis.scripts import ScriptCalls
 from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
-from stream_car.processing.outbox import WatermarkEmitter
+from stream_car.processing.outbox import IntakeOutbox
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 BEFORE: dict[str, tuple[type, str]] = {
     "before a commit": (RedisStore, "commit"),
     "before a trim": (RedisStore, "trim"),
-    "before a watermark": (WatermarkEmitter, "emit"),
+    "before a watermark": (IntakeOutbox, "emit_watermarks"),
 }
 AFTER: dict[str, tuple[type, str]] = {
     "after a claim": (RedisStore, "claim"),
@@ -32,7 +32,7 @@ AFTER: dict[str, tuple[type, str]] = {
     "after a commit": (RedisStore, "commit"),
     "after a part was published": (Sender, "send"),
     "after a trim": (RedisStore, "trim"),
-    "after a watermark": (WatermarkEmitter, "emit"),
+    "after a watermark": (IntakeOutbox, "emit_watermarks"),
 }
 POINTS = (*BEFORE, *AFTER)
 

@@ -26,12 +26,13 @@ from stream_car.api import requests as r
 from stream_car.api.bookmark import Bookmark
 from stream_car.api.calls_aio import AsyncCalls
 from stream_car.api.service import Service
-from stream_car.cluster import shard_runner
+from stream_car.cluster import watermarks as watermark_task
 from stream_car.cluster.cancel import cancel
 from stream_car.cluster.connections import Connections, Plan
 from stream_car.cluster.service import ClusterService
 from stream_car.cluster.shard_runner import ShardRunner, WorkerEvent
 from stream_car.cluster.shared_log import KafkaReaders
+from stream_car.cluster.watermarks import Watermarks
 from stream_car.codec import Publishables, encode_document, iterate_documents
 from stream_car.core.rules import Ruleset
 from stream_car.ports import Hop, ShardId
@@ -128,7 +129,8 @@ class Installed:
         """Stop the shards wherever they are, as `kill -9` of their workers would."""
         runners, self._runners = self._runners, []
         readers, self._readers = self._readers, []
-        tasks = [task for runner in runners for task in (runner._task, runner._watermark_task) if task is not None]
+        watermarks, self.connections.watermarks = self.connections.watermarks, Watermarks()
+        tasks = [runner._task for runner in runners] + ([watermarks.task] if watermarks.task is not None else [])
         await cancel(*tasks)
         await asyncio.gather(*(reader.close() for reader in readers))
 
@@ -179,8 +181,8 @@ async def installed(
         folder = index or Path(opened.enter_context(TemporaryDirectory()))
         worker = query_worker(connections, folder, settings=settings, ranking=ranking)
         installation = Installed(connections, views_of(connections), await opened.enter_async_context(worker))
-        usual, shard_runner.WATERMARK_S = shard_runner.WATERMARK_S, WATERMARK_S
-        opened.callback(setattr, shard_runner, "WATERMARK_S", usual)
+        usual, watermark_task.WATERMARK_S = watermark_task.WATERMARK_S, WATERMARK_S
+        opened.callback(setattr, watermark_task, "WATERMARK_S", usual)
         opened.push_async_callback(installation.stop_shards)
         await installation.start_shards()
         yield installation

@@ -12,7 +12,7 @@ from stream_car.codec import encode
 from stream_car.core.documents import Document
 from stream_car.local.run_sync import run_sync
 from stream_car.ports import Message
-from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
+from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter, emit_watermarks
 from stream_car.processing.shard import Shard
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 from stream_car.queries.answers import Resolution
@@ -85,8 +85,7 @@ class TwoHops:
 
     def emit_watermarks(self) -> None:
         """Let both intake shards report how far they are."""
-        for emitter in self.emitters:
-            run_sync(emitter.emit())
+        run_sync(emit_watermarks(self.emitters))
 
     def resolve(self, name: str, *min_revisions: MinRevision) -> Resolution:
         """What controls a document, after at most three attempts."""

@@ -25,7 +25,7 @@ from stream_car.processing.fold import CHANGES
 from tests.support.kafka_publisher import KafkaPublisher
 
 RULES = "compliance"
-POLL_S = 0.02
+POLL_S = 0.1
 TIMEOUT_S = 300.0
 PUBLISH_MAX = 2000  # messages per call
 ROOT = Path(__file__).resolve().parents[3]

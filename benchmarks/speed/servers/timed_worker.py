@@ -24,7 +24,7 @@ from stream_car.adapters.redis.store import RedisStore
 from stream_car.cli import main
 from stream_car.cluster.shard_runner import ShardRunner
 from stream_car.processing import shard
-from stream_car.processing.outbox import IntakeOutbox, WatermarkEmitter
+from stream_car.processing.outbox import IntakeOutbox
 from stream_car.processing.two_hop import FrontierFold, IntakeFold
 
 P = ParamSpec("P")
@@ -108,7 +108,7 @@ def time_stages(stopwatch: Stopwatch) -> None:
         (shard.Shard, "_drive", "fold"),
         (shard.Shard, "_commit", "state and events encoded"),
         (IntakeOutbox, "publish", "events sorted by partition"),
-        (WatermarkEmitter, "emit", "watermarks"),
+        (IntakeOutbox, "emit_watermarks", "watermarks"),
         (ShardRunner, "_step", "values decoded, and the shard's own steps"),
     ]
     for owner, name, stage in coroutines:

@@ -213,7 +213,8 @@ class MarksTooFar(WatermarkEmitter):
         if settled is None or settled == self.emitted:
             return False
         generation, shard = self.shard.generation, self.shard.shard
-        await self.outbox.emit_watermark(encode_watermark(generation=generation, shard=shard, next_offset=settled + 1))
+        record = encode_watermark(generation=generation, shard=shard, next_offset=settled + 1)
+        await self.outbox.emit_watermarks([record])
         self.emitted = settled
         return True
 
@@ -223,9 +224,8 @@ class MarkedBeforePublished(Shard[R, E]):
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         if isinstance(self.event_sink, IntakeOutbox):
-            await self.event_sink.emit_watermark(
-                encode_watermark(generation=self.generation, shard=self.shard, next_offset=claim.next_offset)
-            )
+            record = encode_watermark(generation=self.generation, shard=self.shard, next_offset=claim.next_offset)
+            await self.event_sink.emit_watermarks([record])
         return await super()._publish(claim, events)
 
 
