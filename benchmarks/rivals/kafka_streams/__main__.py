@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks.rivals.kafka_streams.peer import Peer, build
-from benchmarks.speed.event_stream import Arrival, paragraphs
+from benchmarks.speed.event_stream import STEP, Arrival, paragraphs
 from benchmarks.speed.report import Figure, show
 from benchmarks.speed.servers.testbed import Testbed, cpu_seconds, open_testbed
 from benchmarks.speed.servers.throughput import CORES, WORKERS
@@ -48,7 +48,7 @@ class Lap(Struct, frozen=True):
 
 async def run(folder: Path, length: int) -> int:
     """Print a table per size of documents; return 1 if a goal was missed or the peer is wrong."""
-    missed, sent = 0, list(_documents(length, SIZES[0], 0))
+    missed, sent, publications = 0, list(_documents(length, SIZES[0], 0)), 0
     async with open_testbed(folder) as testbed, _peers(testbed, folder) as peers:
         await testbed.start_workers(WORKERS)
         rivals = {OURS: _workers(testbed), **{peer.guarantee: _rival(peer) for peer in peers}}
@@ -57,7 +57,8 @@ async def run(folder: Path, length: int) -> int:
         for size in SIZES:
             laps: dict[str, list[Lap]] = {name: [] for name in rivals}
             for number in range(ROUNDS):
-                documents = _documents(length, size, 10 * size + number)
+                publications += 1
+                documents = _documents(length, size, publications)
                 sent += documents
                 for name, rival in rivals.items():
                     laps[name].append(await _lap(testbed, rival, documents))
@@ -112,8 +113,13 @@ def _cpu(testbed: Testbed, rival: Rival) -> dict[str, float]:
     }
 
 
-def _documents(length: int, size: int, seed: int) -> list[Document]:
-    return [msgspec.structs.replace(each, id=f"{seed}-{each.id}") for each in paragraphs(length, size, seed=seed)]
+def _documents(length: int, size: int, number: int) -> list[Document]:
+    """Return the documents of a publication: newer than those of publications before, except for the late ones."""
+    later = number * length * STEP
+    return [
+        msgspec.structs.replace(each, id=f"{number}-{each.id}", time=each.time + later)
+        for each in paragraphs(length, size, seed=number)
+    ]
 
 
 def _figures(laps: Mapping[str, Sequence[Lap]]) -> list[Figure]:
