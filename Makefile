@@ -13,7 +13,8 @@
 #   make sentence-transformers  the same with that library and PyTorch (about 6 GB)
 #   make mcp      the conformance suite and the inspector of the Model Context Protocol (about 350 MB, by npm, on x86-64 Linux;
 #                 elsewhere pass NODE=/path/to/node, version 22.19 or later)
-#   make native   a wheel whose core is compiled to machine code, in build/native, and its tests (needs a C compiler)
+#   make native   wheels whose core and codec are compiled to machine code, in build/native, and their tests (needs a C
+#                 compiler and Rust's cargo)
 #   make both     the tests of engine and service over Kafka and Redis, all of them
 #   make contract  500 generated requests of every operation of the service, with every check
 #   make lowest   the contract tests with the lowest versions of all dependencies, in a virtual environment of its own
@@ -90,7 +91,9 @@ native: $(VENV)/.installed-dev
 	rm -rf $(NATIVE) && mkdir -p $(NATIVE)/source $(NATIVE)/whole
 	cp -r pyproject.toml README.md LICENSE stream_car $(NATIVE)/source
 	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(PIP) wheel --no-deps --wheel-dir $(NATIVE) ./$(NATIVE)/source
-	$(BIN)/python -m zipfile -e $(NATIVE)/*.whl $(NATIVE)/whole && cp -r tests benchmarks pyproject.toml $(NATIVE)/whole
+	CARGO_TARGET_DIR=$(abspath $(NATIVE))/cargo $(PIP) wheel --no-deps --wheel-dir $(NATIVE) ./native
+	for wheel in $(NATIVE)/*.whl; do $(BIN)/python -m zipfile -e $$wheel $(NATIVE)/whole; done
+	cp -r tests benchmarks pyproject.toml $(NATIVE)/whole
 	cd $(NATIVE)/whole && $(abspath $(BIN))/python -m pytest -n $(JOBS) -q tests/native tests/properties tests/unit/processing tests/unit/queries \
 		--deselect tests/unit/processing/test_state.py::test_the_names_of_a_scope_are_those_of_its_members  # mypyc copies tuples
 

@@ -35,8 +35,10 @@ SERVERS = frozenset(
     PREFIX + "_".join(filter(None, (server, name))) for server, names in _SERVER_SETTINGS.items() for name in names
 )
 WEBHOOK_SECRET_VARIABLE = "STREAM_CAR_WEBHOOK_SECRET"  # noqa: S105  a name, no secret
+NATIVE_VARIABLE = "STREAM_CAR_NATIVE"  # read by the compiled codec itself
 KNOWN = SERVERS | {
-    *(DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, ENCODER_VARIABLE, WEBHOOK_SECRET_VARIABLE)
+    *(DATA_VARIABLE, RULES_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE, ENCODER_VARIABLE, WEBHOOK_SECRET_VARIABLE),
+    NATIVE_VARIABLE,
 }
 TOKEN_MIN = 16
 LogLevel = Literal["debug", "info", "warning", "error"]

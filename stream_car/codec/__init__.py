@@ -4,7 +4,7 @@ Promise: `encode` writes every statement that `decode` accepts, and `decode` rea
 rejects is rejected everywhere, with the same stable code. The format versions are defined here.
 """
 
-from stream_car.codec.decode import FORMAT, decode
+from stream_car.codec.decode import FORMAT, decode, decode_with_digest
 from stream_car.codec.encode import content_digest, encode, encode_mapping
 from stream_car.codec.json_lines import split_documents
 from stream_car.codec.json_scan import DEFAULT_LIMITS, EARLIER_LIMITS, Limits
@@ -22,6 +22,7 @@ __all__ = [
     "check_request",
     "content_digest",
     "decode",
+    "decode_with_digest",
     "encode",
     "encode_batches",
     "encode_document",

@@ -2,8 +2,8 @@
 
 Promise: equal bytes get equal verdicts everywhere. Every rejection is an `InvalidDocument` with a stable code,
 and it names the document as soon as its id is known. Checks that need more than one document (conflicts, unknown
-types, the number of scopes, times in the future, cycles, routing) belong to the intake fold. Cost: about 10
-microseconds for 1 KB.
+types, the number of scopes, times in the future, cycles, routing) belong to the intake fold. Cost: about 12
+microseconds for 1 KB; with the digest 16, or 4 if an ordinary document is decoded natively.
 
 Fields. `id`, `type` and `time` are required. `order`, `revision`, `scope`, `supersedes`, `superseded_by`,
 `amends`, `title`, `text`, `source` and `url` are optional; leave a field out instead of sending null. Every other
@@ -24,11 +24,13 @@ from sys import intern
 from typing import Any
 
 from stream_car.codec.cloudevents import unwrap
-from stream_car.codec.json_scan import DEFAULT_LIMITS, GREATEST, Limits, parse
+from stream_car.codec.encode import content_digest
+from stream_car.codec.json_scan import DEFAULT_LIMITS, EARLIER_LIMITS, GREATEST, Limits, parse
 from stream_car.codec.times import is_finer_than_microseconds, parse_time
 from stream_car.codec.unicode import has_control, is_normal, normalize, quote
 from stream_car.core.documents import Document, Retraction, ScopeMap, Statement
 from stream_car.errors import InvalidDocument
+from stream_car.native import document_decoder
 
 FORMAT = 1
 
@@ -79,6 +81,36 @@ def decode(
         if name is None:
             raise
         raise InvalidDocument(error.code, error.reason, name) from None
+
+
+def decode_with_digest(
+    value: bytes | None,
+    *,
+    key: bytes | None = None,
+    headers: Sequence[tuple[str, bytes]] = (),
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[Statement, bytes]:
+    """Return what `decode` returns, and the content digest of a document; a retraction has an empty one.
+
+    Raises:
+        InvalidDocument: as `decode` does.
+    """
+    if value is not None and not headers and (limits is DEFAULT_LIMITS or limits is EARLIER_LIMITS):
+        ordinary = _decode_ordinary(value)
+        if ordinary is not None and (key is None or key == ordinary[0].id.encode()):
+            return ordinary
+    statement = decode(value, key=key, headers=headers, limits=limits)
+    return statement, content_digest(statement) if isinstance(statement, Document) else b""
+
+
+_decode_ordinary = document_decoder(
+    Document,
+    document_max=DEFAULT_LIMITS.document,
+    id_max=DEFAULT_LIMITS.id,
+    line_max=DEFAULT_LIMITS.line or 0,
+    scope_value_max=DEFAULT_LIMITS.scope_value,
+    text_max=DEFAULT_LIMITS.text,
+)
 
 
 def _document(name: str, fields: dict[str, Any], limits: Limits) -> Document:

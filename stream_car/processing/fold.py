@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 
 import msgspec
 
-from stream_car.codec import DEFAULT_LIMITS, EARLIER_LIMITS, content_digest, decode
+from stream_car.codec import DEFAULT_LIMITS, EARLIER_LIMITS, decode_with_digest
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import place
@@ -75,8 +75,7 @@ class Fold:
             return DecodedRecord(InvalidDocument("encoding", reason), (), at)
         try:
             limits = DEFAULT_LIMITS if record.append_time >= LINES_LIMITED_FROM else EARLIER_LIMITS
-            statement = decode(record.value, key=record.key, headers=record.headers, limits=limits)
-            digest = content_digest(statement)[:DIGEST_BYTES] if isinstance(statement, Document) else b""
+            statement, digest = decode_with_digest(record.value, key=record.key, headers=record.headers, limits=limits)
             scopes = self.scopes(statement)
         except InvalidDocument as error:
             return DecodedRecord(error.as_value(), (), at)
@@ -84,7 +83,7 @@ class Fold:
             raise
         except Exception as error:
             return DecodedRecord(Undecodable(error), (), at)
-        return DecodedRecord(statement, scopes, Input(record.offset, record.append_time, digest))
+        return DecodedRecord(statement, scopes, Input(record.offset, record.append_time, digest[:DIGEST_BYTES]))
 
     def keys_needed(self, decoded: DecodedRecord) -> list[bytes]:
         content = decoded.content

@@ -1,15 +1,18 @@
 """The terms of a text, as they are indexed and queried, and the names that a text may mention.
 
 Promise: pure functions. A document that shares no term and no name with a query cannot be found by it.
-Cost: about 12 us for 1 KB of plain English, more if the text is not ASCII.
+Cost: about 12 us for 1 KB of plain English, 6 if compiled, more if the text is not ASCII.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import Stemmer
+
+from stream_car.native import term_joiner
+from stream_car.ranking.bm25 import join_terms
 
 WORD_MAX = 100  # letters; longer runs are not words
 NAME_WORDS_MAX = 8  # words in one name
@@ -41,11 +44,16 @@ class _TermCache(dict[str, str]):
         self._stem = Stemmer.Stemmer("english", 0).stemWord if stems else str
 
     def __missing__(self, word: str) -> str:
+        if len(word) > WORD_MAX:
+            return ""
         if len(self) >= _CACHE_MAX:
             self.clear()
-        term = "" if word in STOP_WORDS or len(word) > WORD_MAX else str(self._stem(word))
-        self[word] = term
+        self[word] = term = self.term(word)
         return term
+
+    def term(self, word: str) -> str:
+        """Return the term of a word without the cache."""
+        return "" if word in STOP_WORDS or len(word) > WORD_MAX else str(self._stem(word))
 
 
 @cache
@@ -56,6 +64,20 @@ def _term_cache(*, stems: bool) -> _TermCache:
 def terms(text: str, *, stems: bool = True) -> list[str]:
     """Return the terms by which a text is found, in order and with repeats: stemmed, without stop words."""
     return list(filter(None, map(_term_cache(stems=stems).__getitem__, words(text))))
+
+
+def joined_terms(text: str, *, stems: bool = True) -> tuple[str, int]:
+    """Return the terms of a text as `join_terms` joins them, and their number."""
+    joined = _native_joiner(stems=stems)(text)
+    if joined is not None:
+        return joined
+    text_terms = terms(text, stems=stems)
+    return join_terms(text_terms), len(text_terms)
+
+
+@cache
+def _native_joiner(*, stems: bool) -> Callable[[str], tuple[str, int] | None]:
+    return term_joiner(_term_cache(stems=stems).term, words_max=_CACHE_MAX)
 
 
 def name(value: str) -> str:

@@ -19,7 +19,7 @@ from stream_car.core.documents import Document
 from stream_car.core.scope_names import scope_parts
 from stream_car.errors import Halted
 from stream_car.ports import IndexedDocument
-from stream_car.ranking.analysis import names, terms
+from stream_car.ranking.analysis import joined_terms, names, terms
 from stream_car.ranking.bm25 import DocumentTerms, join_terms
 from stream_car.ranking.settings import Settings
 
@@ -96,9 +96,9 @@ def replace_surrogates(text: str) -> str:
 
 def analyse(indexed: IndexedDocument, settings: Settings) -> DocumentTerms:
     """Return what a document is scored by: its terms, and the names of its scopes and of itself."""
-    document_terms = terms(indexed_text(indexed.document), stems=settings.stems)
+    document_terms, length = joined_terms(indexed_text(indexed.document), stems=settings.stems)
     document_names = dict.fromkeys(chain(names([indexed.document.id]), *map(_scope_value_names, indexed.scopes)))
-    return DocumentTerms(join_terms(document_terms), join_terms(document_names), len(document_terms))
+    return DocumentTerms(document_terms, join_terms(document_names), length)
 
 
 def match_terms(
