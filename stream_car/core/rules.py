@@ -6,7 +6,7 @@ document is in, and what those scopes are called. Cost: one dictionary look-up p
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 
 import msgspec
 
@@ -254,9 +254,9 @@ class Ruleset:
     def missing_keys(self, document: Document) -> tuple[str, ...]:
         """Return the scope keys that rules of its type use and that no scope map of the document has."""
         spec = self._scope_specs[document.type]
-        present = {key for scope_map in document.scope or ({},) for key in _parts_by_key(spec, scope_map)}
-        wanted = {key for keys in self.key_sets(document.type) for key in keys if key != RECORD}
-        return tuple(sorted(wanted - present))
+        present = {spec.keys[key][0] for scope_map in document.scope for key in scope_map if key in spec.keys}
+        wanted = {*spec.singles, *chain.from_iterable(spec.joined)} - {RECORD}
+        return tuple(sorted(wanted - present - spec.fixed.keys()))
 
     def unknown_keys(self, document: Document) -> tuple[str, ...]:
         """Return the scope keys of a document that no pack mentions, so that they do nothing."""

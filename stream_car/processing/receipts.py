@@ -91,6 +91,8 @@ def receipt_of(
 
 def _hidden_characters(document_id: str, scopes: Iterable[str]) -> tuple[HiddenCharacter, ...]:
     """Return the characters of an id and of the scopes of its document that readers cannot see or tell apart."""
+    if document_id.isascii() and all(map(str.isascii, scopes)):
+        return ()
     names = [("id", document_id)] if not document_id.isascii() else []
     names += [part for scope in scopes if not scope.isascii() for part in scope_parts(scope)]
     pairs = ((place, character) for place, name in names for character in hidden_characters(name))
@@ -125,6 +127,8 @@ def likely_typos(document: Document, ruleset: Ruleset, missing_keys: Sequence[st
 
     An attribute that some rule compares is not reported, nor one that resembles a field which the document also has.
     """
+    if not document.attributes:
+        return ()
     candidates = [(name, field) for name in document.attributes if (field := _similar_field(name)) is not None]
     keys = [
         LikelyTypo(attribute=name, field=f"scope.{key}")
