@@ -104,6 +104,8 @@ class Store(Protocol):
     ) -> Claim:
         """Write values (`None` deletes), emissions and the next offset at once, and return the next claim.
 
+        A store that has the destination of the emissions in the same transaction publishes and trims them itself.
+
         Raises:
             ValueError: `next_offset` goes back, or the emissions do not continue from the claim's `next_oseq`.
         """

@@ -27,6 +27,7 @@ _ADVICE = {
     sqlite3.SQLITE_BUSY: _IN_USE,
     sqlite3.SQLITE_LOCKED: _IN_USE,
 }
+_PAGE_BYTES = 8192
 _CACHE_KIB = 4 << 10  # of pages, for each file
 _LOG_PAGES = 8000  # of a write-ahead log, before a commit itself makes a checkpoint
 MAPPED_MAX = 2 << 30  # bytes of a file that are mapped; SQLite reads what lies beyond as usual
@@ -47,7 +48,9 @@ def translate_errors(path: Path, cure: str) -> Iterator[None]:
         raise StreamCarError(f"The file {path.name} {advice}") from error
 
 
-def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool = False) -> sqlite3.Connection:
+def connect(
+    path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool = False, page_bytes: int = _PAGE_BYTES
+) -> sqlite3.Connection:
     """Open a file of mode 0600 in write-ahead mode, without implicit transactions.
 
     Use `mapped` for files whose rows are read one by one, all over the file: their pages are then not copied, and
@@ -59,7 +62,7 @@ def connect(path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool 
             sync_folder(path.parent)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
-        connection.execute("PRAGMA page_size=8192")
+        connection.execute(f"PRAGMA page_size={page_bytes}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")

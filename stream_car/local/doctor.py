@@ -184,7 +184,8 @@ def _check_state(
 
 def _replay(file: StateFile, log: SqliteLog, generation: Generation, up_to: int, progress: Progress) -> None:
     fold = Fold(generation.ruleset(), future=generation.future)
-    shard = Shard(shard=0, log=log, store=SqliteStore(file), event_sink=SqliteJournal(file), fold=fold)
+    journal = SqliteJournal(file)
+    shard = Shard(shard=0, log=log, store=SqliteStore(file, journal), event_sink=journal, fold=fold)
     run_sync(shard.start())
     while shard.next_offset < up_to:
         run_sync(shard.run_once(min(BATCH_MAX, up_to - shard.next_offset)))

@@ -75,7 +75,7 @@ class Projection:
             raise
         self.change_log = SqliteJournal(self.file)
         self.lookups, self.record_lookups = LookupCache(), LookupCache()
-        self.store = SqliteStore(self.file)
+        self.store = SqliteStore(self.file, self.change_log)
         self.shard = Shard(
             shard=0, log=log, store=self.store, event_sink=self.change_log, fold=self.fold, cache_max=VALUES_MAX
         )

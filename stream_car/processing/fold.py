@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from stream_car.codec import DEFAULT_LIMITS, EARLIER_LIMITS, decode_with_digest
+from stream_car.codec.changes import pack_change
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.documents import Document, Statement
 from stream_car.core.frontier import place
@@ -102,7 +103,7 @@ class Fold:
         return effects
 
     def emit(self, decoded: DecodedRecord, effects: "Effects", first: int) -> list[Emission]:
-        rows = [(CHANGES, change.scope, self._encode(change)) for change in effects.changes]
+        rows = [(CHANGES, change.scope, pack_change(change)) for change in effects.changes]
         rejection = effects.rejection
         if rejection is not None:
             rows.append((REJECTED, rejection.id or "", self._encode(rejection)))

@@ -323,7 +323,8 @@ class Shard(Generic[R, E]):
             if len(applied) > 1:
                 raise
             raise ContentFailure(error) from error
-        return await self._publish(committed, outbox) if outbox else committed
+        is_published = committed.trimmed + 1 == committed.next_oseq
+        return committed if is_published else await self._publish(committed, outbox)
 
     async def _publish(self, claim: Claim, events: Sequence[Emission]) -> Claim:
         last = events[-1].oseq

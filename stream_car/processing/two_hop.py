@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.codec.changes import encode_change
 from stream_car.codec.placements import PlacementRecord, WatermarkRecord, decode_placement, encode_placement
 from stream_car.core.changes import FrontierChange
 from stream_car.core.revisions import SKEW, document_key
@@ -261,7 +262,6 @@ class FrontierFold:
         self.shard = shard
         self.generation = generation_of(ruleset, partitions, future)
         self._signatures = signatures
-        self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def read(self, record: Record) -> FrontierRecord:
         """Decode a record of the placements log. It is `None` if it is foreign.
@@ -351,6 +351,6 @@ class FrontierFold:
     def emit(self, decoded: FrontierRecord, effects: FrontierEffects, first: int) -> list[Emission]:
         """Return the changes of the frontier as emissions."""
         return [
-            Emission(oseq=oseq, stream=CHANGES, key=change.scope.encode(), value=self._encode(change))
+            Emission(oseq=oseq, stream=CHANGES, key=change.scope.encode(), value=encode_change(change))
             for oseq, change in enumerate(effects.changes, first)
         ]

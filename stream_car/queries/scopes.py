@@ -11,6 +11,7 @@ from math import prod
 import msgspec
 from msgspec.structs import replace
 
+from stream_car.codec.changes import decode_change, encode_change
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Rejection
 from stream_car.core.revisions import entry_of
@@ -58,8 +59,6 @@ from stream_car.queries.read_options import DEFAULT_OPTIONS, ReadOptions, rest_i
 from stream_car.queries.scope_members import ALL, earliest_members, latest_members, voiders_of
 from stream_car.queries.scope_values import Pair, ValuesByKey, combinations, values_by_key
 from stream_car.queries.snapshot import Snapshot
-
-decode_change = msgspec.json.Decoder(FrontierChange).decode
 
 SCOPES_MAX = 10_000
 VOIDERS_MAX = 5
@@ -291,7 +290,7 @@ class ScopeQueries:
                 listed = of_types(change, kinds)
                 if listed is None:
                     continue
-                batch.append((self.positions.of(shard, event.oseq, change.offset), listed, len(event.value)))
+                batch.append((self.positions.of(shard, event.oseq, change.offset), listed, len(encode_change(change))))
                 if len(batch) == min(LISTED_AT_ONCE, room.members):
                     changes += await self._listed(batch, kinds, room, snapshot)
                     batch = []
@@ -340,7 +339,7 @@ class ScopeQueries:
         """The changes as `_changes_of` yields them, without those that took effect before a time."""
         batch: list[tuple[Emission, FrontierChange]] = []
         async for event in self._changes_of(shard, keys, after, limit, options):
-            batch.append((event, decode_change(event.value)))
+            batch.append((event, decode_change(event.key, event.value)))
             if since is None or len(batch) == CHANGES_AT_ONCE:
                 for each in await self._of_batch_since(since, batch):
                     yield each

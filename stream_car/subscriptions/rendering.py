@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-import msgspec
 from msgspec import Struct
 
+from stream_car.codec.changes import decode_change
 from stream_car.codec.times import from_micros
 from stream_car.core.changes import FrontierChange, Run
 from stream_car.core.scope_names import LINK, keys_of, record_scope, scope_parts
@@ -42,8 +42,6 @@ from stream_car.subscriptions.lookup_cache import LookedUpChange, LookedUpDocume
 from stream_car.subscriptions.selection import Mention, SelectionMatcher
 
 IsAhead = Callable[[bytes], bool]  # whether the snapshot has not reached this key yet
-
-decode_change = msgspec.json.Decoder(FrontierChange).decode
 
 
 class Expansion(Struct, frozen=True):
@@ -73,7 +71,7 @@ class Renderer:
         name = event.key.decode()
         if is_ahead(b"s:" + event.key) or not has_parts(name, self.matcher.values):
             return
-        change = decode_change(event.value)
+        change = decode_change(event.key, event.value)
         members = ((member.id, member.type) for member in (*change.entered, *change.left))
         runs = (("", run.type) for run in (*change.entered_runs, *change.left_runs))
         if self.matcher.matches_any((*members, *runs)):

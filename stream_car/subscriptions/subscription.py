@@ -38,6 +38,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stream_car.codec.changes import decode_change
 from stream_car.core.changes import FrontierChange
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import scope_name
@@ -52,7 +53,7 @@ from stream_car.queries.snapshot import Snapshot
 from stream_car.subscriptions.events import Notice, Selection, SnapshotBegin, SnapshotEnd
 from stream_car.subscriptions.lookup_cache import CachedLookup, LookupCache
 from stream_car.subscriptions.records import RecordRenderer, RecordRepeats
-from stream_car.subscriptions.rendering import Expansion, Renderer, decode_change, editions_of, members_of, runs_of
+from stream_car.subscriptions.rendering import Expansion, Renderer, editions_of, members_of, runs_of
 from stream_car.subscriptions.selection import SelectionMatcher, normalize
 
 EVENTS_AT_ONCE = 32
@@ -286,7 +287,7 @@ class SubscriptionReader:
         since = self.selection.since
         if since is None:
             return events
-        are = await are_since(since, [decode_change(event.value) for event in events], self._state())
+        are = await are_since(since, [decode_change(event.key, event.value) for event in events], self._state())
         return [event for event, is_since in zip(events, are, strict=True) if is_since]
 
     def _advance(self, shard: int, oseq: int) -> None:
@@ -329,7 +330,7 @@ class SubscriptionReader:
         state: Snapshot | None = None  # read only if a lookup is missing
         async with lookups.lock:
             for event in events:
-                change = decode_change(event.value)
+                change = decode_change(event.key, event.value)
                 lookup = lookups.get(shard, event.oseq, last_lookup)
                 if lookup is None:
                     if state is None:

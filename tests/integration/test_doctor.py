@@ -64,11 +64,11 @@ def lose_a_value(path: Path) -> None:
 
 
 def add_a_value(path: Path) -> None:
-    change(built_folder(path) / "state.sqlite", "INSERT INTO entries VALUES (0, ?, X'00')", b"z")
+    change(built_folder(path) / "state.sqlite", "INSERT INTO entries VALUES (0, ?, 0, X'00')", b"z")
 
 
 def lose_a_change(path: Path) -> None:
-    change(built_folder(path) / "state.sqlite", "DELETE FROM changes WHERE oseq = 7")
+    change(built_folder(path) / "state.sqlite", "DELETE FROM changes WHERE at = 7")
 
 
 @pytest.mark.parametrize("harm", [alter_a_value, lose_a_value, add_a_value, lose_a_change, wipe_state, scramble_state])

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 import stream_car
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.codec import decode
+from stream_car.codec.changes import decode_change, encode_change
 from stream_car.codec.placements import encode_placement, encode_watermark
 from stream_car.core.changes import Cause
 from stream_car.core.revisions import Placement
@@ -83,7 +84,7 @@ def test_changes_match_their_schema() -> None:
 
     assert len(events) > 10
     for event in events:
-        schema("changes").validate(json.loads(event.value))
+        schema("changes").validate(json.loads(encode_change(decode_change(event.key, event.value))))
 
 
 def test_placements_and_watermarks_match_their_schema() -> None:

@@ -33,7 +33,7 @@ class ReadOnlyState:
         """Return the number of the oldest change that is still stored; beyond any number if there is none."""
         with translate_errors(self._path, CURE):
             row: tuple[int | None] = self._connection.execute(
-                "SELECT MIN(oseq) FROM changes WHERE shard = 0 AND stream = 'changes'"
+                "SELECT MIN(at) FROM changes WHERE stream = ''"
             ).fetchone()
         return row[0] if row[0] is not None else 1 << 60
 
@@ -41,7 +41,7 @@ class ReadOnlyState:
         """Yield every event from number `first` on, in order."""
         with translate_errors(self._path, CURE):
             yield from self._connection.execute(
-                "SELECT oseq, stream, key, value FROM changes WHERE shard = 0 AND oseq >= ? ORDER BY at", (first,)
+                "SELECT at, stream, key, value FROM changes WHERE at >= ? ORDER BY at", (first,)
             )
 
     def __enter__(self) -> "ReadOnlyState":

@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from stream_car.adapters.database import add_checksum, strip_checksum, transaction
-from stream_car.adapters.sqlite.state_file import StateFile
+from stream_car.adapters.sqlite.journal import SqliteJournal
+from stream_car.adapters.sqlite.state_file import StateFile, hash_of
 from stream_car.errors import ClaimLost
 from stream_car.ports import Claim, Emission
 
@@ -22,10 +23,14 @@ _decode_events = msgspec.msgpack.Decoder(list[Emission]).decode
 
 
 class SqliteStore:
-    """Implements `ports.Store`."""
+    """Implements `ports.Store`.
 
-    def __init__(self, file: StateFile) -> None:
+    With a `journal` in the same file, a commit stores its events there, and the outbox stays empty.
+    """
+
+    def __init__(self, file: StateFile, journal: SqliteJournal | None = None) -> None:
         self._file = file
+        self._journal = journal
 
     async def claim(self, shard: int) -> Claim:
         owner = secrets.token_hex(16)
@@ -46,20 +51,31 @@ class SqliteStore:
         shard, next_oseq = claim.shard, claim.next_oseq + len(outbox)
         if next_offset < claim.next_offset or [e.oseq for e in outbox] != list(range(claim.next_oseq, next_oseq)):
             raise ValueError("A commit must not go back, and must number its events from the claim's next_oseq on.")
-        written = [(shard, key, add_checksum(key, value)) for key, value in writes.items() if value is not None]
+        written = [
+            (shard, key, hash_of(key), add_checksum(key, value)) for key, value in writes.items() if value is not None
+        ]
         deleted = [(shard, key) for key, value in writes.items() if value is None]
         with self._file.transaction() as connection:
             self._require_claim(connection, claim)
             connection.executemany(
-                "INSERT OR REPLACE INTO entries (shard, key, value) VALUES (?, ?, ?)", sorted(written)
+                "INSERT OR REPLACE INTO entries (shard, key, hash, value) VALUES (?, ?, ?, ?)", sorted(written)
             )
             connection.executemany("DELETE FROM entries WHERE shard = ? AND key = ?", deleted)
-            if outbox:
-                events = add_checksum(b"outbox", msgspec.msgpack.encode(outbox))
-                connection.execute("INSERT INTO outbox VALUES (?, ?, ?)", (shard, next_oseq - 1, events))
-            moved = self._put(connection, replace(claim, next_offset=next_offset, next_oseq=next_oseq))
-        self._file.checkpoints.count(len(written))
+            trimmed = self._put_events(connection, claim, outbox) if outbox else claim.trimmed
+            moved = replace(claim, next_offset=next_offset, next_oseq=next_oseq, trimmed=trimmed)
+            self._put(connection, moved)
+        self._file.checkpoints.count(len(written) + len(outbox))
         return moved
+
+    def _put_events(self, connection: sqlite3.Connection, claim: Claim, events: Sequence[Emission]) -> int:
+        """Store events in the journal or in the outbox. Return the number up to which the outbox is empty."""
+        last = events[-1].oseq
+        if self._journal is not None and claim.trimmed == claim.next_oseq - 1:
+            self._journal.append(connection, claim.shard, events)
+            return last
+        stored = add_checksum(b"outbox", msgspec.msgpack.encode(events))
+        connection.execute("INSERT INTO outbox VALUES (?, ?, ?)", (claim.shard, last, stored))
+        return claim.trimmed
 
     async def outbox(self, claim: Claim) -> Sequence[Emission]:
         with self._file.transaction() as connection:

@@ -8,11 +8,9 @@ or faults. `Inputs` knows nothing of folds: it reads documents as their publishe
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from stream_car.codec import decode
+from stream_car.codec.changes import decode_change
 from stream_car.core import definitions
-from stream_car.core.changes import FrontierChange
 from stream_car.core.documents import Document, Statement
 from stream_car.core.rules import Ruleset
 from stream_car.errors import InvalidDocument
@@ -224,7 +222,7 @@ def replayed(events: Iterable[Emission]) -> dict[str, set[str]]:
     frontiers: dict[str, set[str]] = {}
     seqs: dict[str, int] = {}
     for event in events:
-        change = msgspec.json.decode(event.value, type=FrontierChange)
+        change = decode_change(event.key, event.value)
         if change.seq != seqs.get(change.scope, 0) + 1:
             raise Violation(f"change {change.seq} of {change.scope} follows change {seqs.get(change.scope, 0)}")
         seqs[change.scope] = change.seq

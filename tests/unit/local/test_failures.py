@@ -12,8 +12,7 @@ from tests.support.data_directories import STATEMENTS, answers
 from tests.support.engines import document, engine
 
 STEPS = [
-    ("log", "append"), ("store", "read"), ("store", "commit"), ("change_log", "publish"), ("store", "trim"),
-    ("index", "apply"),
+    ("log", "append"), ("store", "read"), ("store", "commit"), ("index", "apply"),
 ]  # fmt: skip
 
 

@@ -77,6 +77,81 @@ async def test_an_altered_value_is_never_returned(path: Path, alteration: str) -
     file.close()
 
 
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        "UPDATE entries SET key = CAST('key 9a' AS BLOB) WHERE key = CAST('key 9' AS BLOB)",
+        "UPDATE entries SET key = 'key 9' WHERE key = CAST('key 9' AS BLOB)",
+        "UPDATE entries SET hash = hash + 1 WHERE key = CAST('key 9' AS BLOB)",
+    ],
+)
+async def test_after_a_crash_a_file_with_an_altered_key_is_begun_anew(path: Path, alteration: str) -> None:
+    await write(path)
+    change(path, alteration)
+
+    file = StateFile(path)
+
+    assert await SqliteStore(file).peek(0, [b"key 9"]) == (0, {})
+    file.close()
+
+
+@pytest.mark.parametrize("stream", ["changes", "rejected"])
+async def test_an_altered_key_of_an_event_hides_no_event_of_that_key(path: Path, stream: str) -> None:
+    file = StateFile(path)
+    journal = SqliteJournal(file)
+    await journal.publish(0, [Emission(oseq=n, stream=stream, key=b"scope", value=b"value") for n in (1, 2, 3)])
+    change(path, "UPDATE changes SET key = CAST('other' AS BLOB) WHERE at = 2")
+
+    with pytest.raises(Halted, match="Event 2"):
+        await journal.read(0, stream, key=b"scope")
+    file.close()
+
+
+async def test_events_of_a_key_are_found_however_far_apart_they_are(path: Path) -> None:
+    file = StateFile(path)
+    journal = SqliteJournal(file)
+    numbers = [1, 2, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 5 << 16]
+    events = [Emission(oseq=n, stream="changes", key=b"scope", value=b"%d" % n) for n in numbers]
+    others = [Emission(oseq=n + 2, stream="changes", key=b"other", value=b"") for n in numbers]
+    await journal.publish(0, [*events, *others])
+
+    assert list(await journal.read(0, "changes", key=b"scope")) == events
+    assert list(await journal.read(0, "changes", key=b"scope", after=2, limit=3)) == events[2:5]
+    assert list(await journal.read(0, "changes", key=b"none")) == []
+    file.close()
+
+
+async def test_a_store_with_a_journal_publishes_with_its_commit(path: Path) -> None:
+    file = StateFile(path)
+    journal = SqliteJournal(file)
+    store = SqliteStore(file, journal)
+
+    claim = await store.commit(await store.claim(0), 1, {}, [event(1), event(2)])
+
+    assert claim.trimmed == 2
+    assert await store.outbox(claim) == ()
+    assert list(await journal.read(0, "changes")) == [event(1), event(2)]
+    file.close()
+
+
+async def test_a_commit_whose_events_cannot_be_stored_leaves_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = StateFile(path)
+    journal = SqliteJournal(file)
+    store = SqliteStore(file, journal)
+    claim = await store.claim(0)
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "append", lambda connection, shard, events: connection.execute("SELECT * FROM none"))
+        with pytest.raises(StreamCarError):
+            await store.commit(claim, 1, {b"a": b"1"}, [event(1)])
+
+    assert await store.read(claim, [b"a"]) == {}
+    assert await store.commit(claim, 1, {b"a": b"1"}, [event(1)])
+    assert list(await journal.read(0, "changes")) == [event(1)]
+    file.close()
+
+
 @pytest.mark.parametrize("column", ["next_offset", "next_oseq", "trimmed"])
 async def test_an_altered_standing_is_never_taken_for_true(path: Path, column: str) -> None:
     await write(path)
@@ -104,7 +179,7 @@ async def test_an_outbox_with_a_gap_is_never_published(path: Path, alteration: s
 
 async def test_an_altered_event_is_never_returned(path: Path) -> None:
     await write(path)
-    change(path, "UPDATE changes SET value = x'0000000000' WHERE oseq = 4")
+    change(path, "UPDATE changes SET value = x'0000000000' WHERE at = 4")
     file = StateFile(path)
 
     with pytest.raises(Halted, match="Event 4"):
