@@ -10,23 +10,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
-EVERY = 3000  # rows committed between two checkpoints; each row is a page of the log if the rows lie apart
+EVERY = 3000  # pages committed between two checkpoints
 
 
 class Checkpoints:
     """Checkpoints of one file. Use it from one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, every: int | None = None) -> None:
+        """Make no checkpoint yet. `every` is the number of pages between two checkpoints, `EVERY` if it is omitted."""
         self._path = path
+        self._every = every if every is not None else EVERY
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._running: Future[None] | None = None
-        self._rows = 0  # committed since the last checkpoint began
+        self._pages = 0  # committed since the last checkpoint began
 
-    def count(self, rows: int) -> None:
-        """Count committed rows, and start a checkpoint if it is time for one."""
-        self._rows += rows
-        if self._rows >= EVERY and (self._running is None or self._running.done()):
-            self._rows = 0
+    def count(self, pages: int) -> None:
+        """Count committed pages, as many as rows that lie apart, and start a checkpoint if it is time for one."""
+        self._pages += pages
+        if self._pages >= self._every and (self._running is None or self._running.done()):
+            self._pages = 0
             self._running = self._thread.submit(checkpoint, self._path)
 
     def close(self) -> None:

@@ -27,9 +27,10 @@ _ADVICE = {
     sqlite3.SQLITE_BUSY: _IN_USE,
     sqlite3.SQLITE_LOCKED: _IN_USE,
 }
-_PAGE_BYTES = 8192
+PAGE_BYTES = 8192
 _CACHE_KIB = 4 << 10  # of pages, for each file
 _LOG_PAGES = 8000  # of a write-ahead log, before a commit itself makes a checkpoint
+_LOG_KEPT = 4 << 20  # bytes that the file of a write-ahead log keeps after a checkpoint
 MAPPED_MAX = 2 << 30  # bytes of a file that are mapped; SQLite reads what lies beyond as usual
 
 
@@ -49,7 +50,7 @@ def translate_errors(path: Path, cure: str) -> Iterator[None]:
 
 
 def connect(
-    path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool = False, page_bytes: int = _PAGE_BYTES
+    path: Path, *, synchronous: Literal["FULL", "NORMAL"], mapped: bool = False, page_bytes: int = PAGE_BYTES
 ) -> sqlite3.Connection:
     """Open a file of mode 0600 in write-ahead mode, without implicit transactions.
 
@@ -66,6 +67,7 @@ def connect(
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit={_LOG_KEPT}")
         connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         if mapped:
             connection.execute(f"PRAGMA mmap_size={MAPPED_MAX}")

@@ -187,9 +187,10 @@ class TantivyIndex:
         self._writer.begin(Statistics(self._documents, self._tokens, self._position), self._sync)
 
     def _sync(self) -> None:
-        """Make what was flushed durable, and checkpoint the term store so that no later flush has to."""
+        """Make what was flushed durable, and checkpoint it so that no later flush has to."""
         self._scopes.sync()
         self._texts.sync()
+        self._scopes.checkpoint()
         self._texts.checkpoint()
 
     def _end_commit(self) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from stream_car.adapters.checkpoints import checkpoint
 from stream_car.adapters.database import (
     connect,
     find_fault,
@@ -152,6 +153,10 @@ class ScopeNames:
     def sync(self) -> None:
         """Make the flushed additions durable. Another thread may call this."""
         sync_log(self._path)
+
+    def checkpoint(self) -> None:
+        """Copy the flushed additions from the write-ahead log into the file. Another thread may call this."""
+        checkpoint(self._path)
 
     def close(self) -> None:
         """Flush if the disk allows it, and close the file."""

@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from stream_car.adapters.database import connect, transaction, translate_errors
+from stream_car.adapters.checkpoints import Checkpoints
+from stream_car.adapters.database import PAGE_BYTES, connect, transaction, translate_errors
 from stream_car.adapters.sqlite.hash_chain import (
     CURE,
     FORMAT,
@@ -43,6 +44,7 @@ CREATE TABLE IF NOT EXISTS rules (
 _INSERT = "INSERT INTO records (at, append_time, key, value, headers, hash) VALUES (?, ?, ?, ?, ?, ?)"
 
 
+CHECKPOINT_PAGES = 500  # appended between two checkpoints; each checkpoint flushes the file
 MARK_BYTES = 6  # of a hash: whether two logs are one, not whether somebody forged one
 MARK_DIGITS = 14
 
@@ -71,6 +73,7 @@ class SqliteLog:
                     self._check_format(partitions)
                     self._tips = [self._read_tip(partition) for partition in range(partitions)]
                     self._latest: list[tuple[Record, ...]] = [()] * partitions
+                self._checkpoints = Checkpoints(self.path, CHECKPOINT_PAGES)
             except BaseException:
                 self._connection.close()
                 raise
@@ -121,6 +124,8 @@ class SqliteLog:
             with suppress(sqlite3.Error):
                 self._tips[partition] = self._read_tip(partition)
             raise
+        size = sum(len(message.value or b"") for message in messages)
+        self._checkpoints.count(1 + size // PAGE_BYTES)
         self._latest[partition] = tuple(
             [
                 Record(offset=n, append_time=append_time, value=message.value, key=message.key, headers=message.headers)
@@ -244,6 +249,7 @@ class SqliteLog:
     def close(self) -> None:
         """Close the file and release its lock. Further calls do nothing."""
         try:
+            self._checkpoints.close()
             with translate_errors(self.path, CURE):
                 self._connection.close()
         finally:
