@@ -28,6 +28,7 @@ _ADVICE = {
     sqlite3.SQLITE_LOCKED: _IN_USE,
 }
 PAGE_BYTES = 8192
+SMALL_PAGE_BYTES = 4096  # where small rows are written all over the file, since each of them writes a page
 _CACHE_KIB = 4 << 10  # of pages, for each file
 _LOG_PAGES = 8000  # of a write-ahead log, before a commit itself makes a checkpoint
 _LOG_KEPT = 4 << 20  # bytes that the file of a write-ahead log keeps after a checkpoint

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from stream_car.adapters.checkpoints import checkpoint
 from stream_car.adapters.database import (
+    SMALL_PAGE_BYTES,
     connect,
     find_fault,
     open_read_only,
@@ -67,7 +68,7 @@ class ScopeNames:
         if fault := find_names_fault(path, break_seal(path)):
             raise Halted("damaged", f"The file {path.name} {fault}. {CURE}")
         with translate_errors(path, CURE):
-            self._connection = connect(path, synchronous="NORMAL")
+            self._connection = connect(path, synchronous="NORMAL", page_bytes=SMALL_PAGE_BYTES)
             try:
                 self._connection.executescript(_SCHEMA)
                 row: tuple[int] | None = self._connection.execute("SELECT position FROM flushed").fetchone()

@@ -15,6 +15,7 @@ from pathlib import Path
 from stream_car.adapters.checkpoints import Checkpoints
 from stream_car.adapters.database import (
     MAPPED_MAX,
+    SMALL_PAGE_BYTES,
     connect,
     delete_database,
     find_fault,
@@ -32,7 +33,6 @@ FORMAT = 2  # 1 had every key twice, and columns that follow from the number of 
 CURE = "The file holds derived state only: delete it, and it is rebuilt from the log."
 KEY_BUCKET_BITS = 16  # events of a bucket, by number, are found by key: a new event dirties pages of the last one only
 
-_PAGE_BYTES = 4096  # rows lie all over the file, and are much smaller: a larger page only writes more of what stays
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS entries (
     shard INTEGER, key BLOB, hash INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (shard, key)
@@ -94,7 +94,7 @@ class StateFile:
         if fault := find_state_fault(self.path, break_seal(self.path)):
             raise Halted("damaged", f"The file {self.path.name} {fault}. {CURE}")
         with self.translate_errors():
-            connection = connect(self.path, synchronous="NORMAL", mapped=True, page_bytes=_PAGE_BYTES)
+            connection = connect(self.path, synchronous="NORMAL", mapped=True, page_bytes=SMALL_PAGE_BYTES)
         try:
             with self.translate_errors():
                 row: tuple[int] = connection.execute("PRAGMA user_version").fetchone()
