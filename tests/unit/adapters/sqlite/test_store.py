@@ -147,7 +147,7 @@ async def test_a_commit_whose_events_cannot_be_stored_leaves_nothing(
             await store.commit(claim, 1, {b"a": b"1"}, [event(1)])
 
     assert await store.read(claim, [b"a"]) == {}
-    assert await store.commit(claim, 1, {b"a": b"1"}, [event(1)])
+    claim = await store.commit(claim, 1, {b"a": b"1"}, [event(1)])
     assert list(await journal.read(0, "changes")) == [event(1)]
     file.close()
 
