@@ -83,6 +83,7 @@ class Indexer:
         self._is_after_pass = self._was_built_again = False
         self._next_pass_at = 0.0
         self._missing = 0  # documents that cannot be indexed any more
+        self._has_skipped = False  # whether records were passed over, and documents were not counted since
         self._is_wanted = asyncio.Event()
         self._rounds_begun = self._rounds_ended = 0
 
@@ -176,8 +177,8 @@ class Indexer:
             if halted.code != "lost_history":
                 raise
         first, _ = await self._documents.range(partition)
+        self._has_skipped, self.is_proven = True, False
         await self._move(partition, min(first, up_to), [], IndexBatch(self._ruleset))
-        self.is_proven = False
         return ()
 
     async def _compare_counts(self, documents: int) -> None:
@@ -188,11 +189,11 @@ class Indexer:
         """
         missing = documents - self._index.document_count
         if missing == self._missing:
-            self.is_proven = True
+            self.is_proven, self._has_skipped = True, False
         elif not self._is_after_pass:
             self.is_proven = False
         elif any([(await self._documents.range(partition))[0] for partition in range(len(self.indexed))]):
-            self._missing = missing
+            self._missing, self._has_skipped = missing, False
         elif self._was_built_again:
             counts = f"{self._index.document_count} documents, and the state has {documents}"
             raise Halted("bug", f"The text index was built again and has {counts}. Please report this.")
@@ -200,12 +201,16 @@ class Indexer:
             self._was_built_again = True
             self._reset()
         self._is_after_pass = False
-        self.has_lost_history = bool(self._missing or self._proof.lost)
+        self._note_lost_history()
+
+    def _note_lost_history(self) -> None:
+        """Note whether documents are lost. As long as those of deleted records are not counted, they are."""
+        self.has_lost_history = bool(self._missing or self._proof.lost or self._has_skipped)
 
     async def _prove(self) -> None:
         """Compare a page of documents with the state if a pass is due. Raises `ShardMoved` if state was lost."""
         now = asyncio.get_running_loop().time()
-        if self.is_proven and now < self._next_pass_at:
+        if not self.has_caught_up or (self.is_proven and now < self._next_pass_at):
             return
         if await self._proof.next_page(self.indexed, self.lost, PAGE if self.is_proven else URGENT_PAGE):
             return
@@ -215,7 +220,8 @@ class Indexer:
         if heads.applied == self.indexed:
             await self._compare_counts(heads.documents)
         else:
-            self.is_proven, self.has_lost_history = True, bool(self._missing or self._proof.lost)
+            self.is_proven = True
+            self._note_lost_history()
 
     async def run(self) -> None:
         """Work until cancelled."""

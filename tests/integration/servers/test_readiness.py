@@ -1,7 +1,7 @@
 """A query worker is ready when state, index and changes have what the topics had, and no emptiness is unmarked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -160,11 +160,11 @@ async def until_applied(cluster: Installed, intake: ShardId) -> None:
             await asyncio.sleep(LOOK_S)
 
 
-async def retire(cluster: Installed, offset: int) -> None:
-    """Let retention delete the first records of `documents`, in the first partition."""
+async def retire(cluster: Installed, offset: int, partitions: Sequence[int] = (0,)) -> None:
+    """Let Kafka delete the first records of partitions of the documents."""
     name = cluster.connections.topic("intake")
     admin = KafkaAdminClient(bootstrap_servers=cluster.connections.plan.kafka.address)
-    await asyncio.to_thread(admin.delete_records, {TopicPartition(name, 0): offset})
+    await asyncio.to_thread(admin.delete_records, {TopicPartition(name, each): offset for each in partitions})
     admin.close()
 
 
@@ -190,6 +190,26 @@ async def test_a_fresh_index_that_lacks_deleted_records_says_lost_history_in_eve
     assert status.reasons == ("lost_history",)
     assert caught.value.code == "lost_history"
     assert (complete, complete_marks) == ("ready", {name: set() for name in READS})  # it had indexed them
+
+
+async def test_an_index_that_passes_over_deleted_records_seems_complete_at_no_moment(
+    kafka: str, redis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with installed(kafka, redis) as cluster:
+        await cluster.calls.publish(DOCUMENTS)
+        await cluster.rest()
+        await retire(cluster, 5, range(len(INTAKES)))
+        monkeypatch.setattr(ClusterService, "_index", lambda service: asyncio.Event().wait())
+        async with starting_query_worker(cluster.connections, tmp_path) as service:
+            indexer, seemed = service.indexer, []
+            async with asyncio.timeout(REST_S):
+                while not (indexer.is_proven and indexer.has_caught_up):
+                    for step in (indexer.catch_up, indexer._prove):
+                        await step()
+                        seemed.append((indexer.has_caught_up and indexer.is_proven, indexer.has_lost_history))
+
+    assert (True, False) not in seemed
+    assert seemed[-1] == (True, True)
 
 
 async def test_state_that_cannot_be_built_again_says_lost_history_in_every_answer(
