@@ -23,7 +23,7 @@ WORDS = (
     (r"\bawait ", ""),
     (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),
-    (r"\bAsync(Calls|Client|MemoryCalls|Subscription)\b", r"\1"),
+    (r"\bAsync(Calls|Client|Guard|MemoryCalls|Subscription)\b", r"\1"),
     (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
     (r"\banext\(", "next("),
     (r"\bfor (\w+) in (.+):\n +yield \1$", r"yield from \2"),
@@ -34,6 +34,8 @@ WORDS = (
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"^import asyncio$", "import time"),
     (r"\b(calls|subscription)_aio\b", r"\1"),
+    (r"\b_guard\.facts\b", "_guard.extract"),
+    (r"\b_guard\.verdict\b", "_guard.judge"),
     (r"\bconnect_async\b", "connect"),
     (r"\bThe asynchronous client\b", "The synchronous client"),
     (

@@ -24,7 +24,10 @@ from stream_car.memory.calls_aio import AsyncMemoryCalls
 from stream_car.memory.documents import PACK, require_pack
 from stream_car.memory.extraction import Extractor as Extractor, Fact as Fact, QuestionReader as QuestionReader
 from stream_car.memory.frames import FrameExtractor as FrameExtractor
+from stream_car.memory.guard import SECONDS
+from stream_car.memory.judging import Judge as Judge, Verdict as Verdict
 from stream_car.memory.keys import MemoryKey as MemoryKey, owner
+from stream_car.memory.llm import ChatModel as ChatModel, LlmExtractor as LlmExtractor, LlmJudge as LlmJudge
 from stream_car.memory.packing import estimate_tokens as estimate_tokens
 from stream_car.memory.shapes import (
     AddResults as AddResults,
@@ -52,6 +55,8 @@ class Memory(MemoryCalls):
         agent_id: str | None = None,
         run_id: str | None = None,
         extractor: Extractor | None = FRAMES,
+        judge: Judge | None = None,
+        time_limit: float = SECONDS,
     ) -> None:
         """Open a memory.
 
@@ -62,6 +67,9 @@ class Memory(MemoryCalls):
             user_id, agent_id, run_id: whose memories these are, for all calls that do not say otherwise.
             extractor: finds keys in texts that are added without one, and in questions; by default, in sentences of
                 known frames. `None` for none.
+            judge: compares a value with the one that holds for its key; without one, another value supersedes.
+            time_limit: seconds that an extractor or a judge may take. If it takes longer, or fails, the text is kept as
+                if there were none, and `failures` counts it.
 
         Raises:
             InvalidRequest: an argument is not valid, or the rules of the data do not include the `memory` pack
@@ -78,7 +86,7 @@ class Memory(MemoryCalls):
             if self._is_own:
                 calls.close()
             raise
-        super().__init__(calls, whose, extractor)
+        super().__init__(calls, whose, extractor, judge, time_limit)
         self._calls = calls
 
     def __enter__(self) -> "Memory":
@@ -107,9 +115,11 @@ class MemoryAsync(AsyncMemoryCalls):
         agent_id: str | None = None,
         run_id: str | None = None,
         extractor: Extractor | None = FRAMES,
+        judge: Judge | None = None,
+        time_limit: float = SECONDS,
     ) -> None:
         self._client = AsyncClient(url, token=token)
-        super().__init__(self._client, owner(user_id, agent_id, run_id), extractor)
+        super().__init__(self._client, owner(user_id, agent_id, run_id), extractor, judge, time_limit)
 
     async def __aenter__(self) -> "MemoryAsync":
         require_pack(await self._client.rules())

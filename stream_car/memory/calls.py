@@ -39,7 +39,10 @@ from stream_car.memory.documents import (
     value_in,
 )
 from stream_car.memory.extraction import Extractor, Fact, QuestionReader
+from stream_car.memory.guard import SECONDS, Guard
+from stream_car.memory.judging import Judge
 from stream_car.memory.keys import SEPARATOR, Owner, comparable, key_in, note_key, owner, parse_key
+from stream_car.memory.known import meant
 from stream_car.memory.packing import TokenCounter, estimate_tokens, pack
 from stream_car.memory.shapes import (
     AddResults,
@@ -67,12 +70,25 @@ class MemoryCalls:
     Ids of users, agents and runs that a call omits are those of the memory. Memories of different owners never meet.
     """
 
-    def __init__(self, calls: Calls, owner: Owner, extractor: Extractor | None = None) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        owner: Owner,
+        extractor: Extractor | None = None,
+        judge: Judge | None = None,
+        time_limit: float = SECONDS,
+    ) -> None:
         """Use an engine or a client. The `extractor` finds keys in texts that are added without one."""
         self.engine = calls
         self.owner = owner
         self.extractor = extractor
+        self._guard = Guard(extractor, judge, time_limit)
         self._clock = MemoryClock()
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How often the extractor or the judge failed, by reason: `raised`, `timed_out`, `nonsense` or `busy`."""
+        return {str(failure): count for failure, count in self._guard.failures.items()}
 
     # Remember
 
@@ -123,7 +139,8 @@ class MemoryCalls:
         form = PROTECTED if protected else PROPOSAL if validity == "tentative" else MEMORY
         results: list[Memorized] = []
         for text in message_texts(messages):
-            for fact in self._facts(text, key, object):
+            for fact in self._facts(text, key, object, whose):
+                fact = self._judged(fact, text, whose) if form == MEMORY else fact
                 document = new_memory(
                     fact,
                     fact.text or text,
@@ -178,8 +195,9 @@ class MemoryCalls:
     def update(self, memory_id: str, data: str) -> dict[str, str]:
         """Replace the text of a memory: the new one supersedes it, and its key stays."""
         scope = scope_of(self._existing(memory_id).document)
-        [fact] = self._facts(data, str(key_in(scope)), None)
-        document = new_memory(fact, data, Owner(scope["user"], scope["agent"], scope["session"]), self._clock.now())
+        whose = Owner(scope["user"], scope["agent"], scope["session"])
+        [fact] = self._facts(data, str(key_in(scope)), None, whose)
+        document = new_memory(fact, data, whose, self._clock.now())
         self._add(document, MEMORY, reaffirm=True, replace_protected=True)
         return {"message": "Memory updated successfully!"}
 
@@ -343,7 +361,7 @@ class MemoryCalls:
 
     # How
 
-    def _facts(self, text: str, key: str | None, value: str | None) -> Sequence[Fact]:
+    def _facts(self, text: str, key: str | None, value: str | None, whose: Owner) -> Sequence[Fact]:
         if not text.strip():
             raise InvalidRequest("messages", "The text is empty.")
         if len(text.encode("utf-8", "surrogatepass")) > TEXT_MAX:
@@ -352,8 +370,21 @@ class MemoryCalls:
             return [Fact(parse_key(key), value if value is not None else text)]
         if value is not None:
             raise InvalidRequest("key", "An `object` needs a `key`.")
-        facts = self.extractor.extract(text) if self.extractor is not None else ()
+        facts = [self._bound(fact, whose) for fact in self._guard.extract(text)]
         return facts or [Fact(note_key(text), text)]
+
+    def _bound(self, fact: Fact, whose: Owner) -> Fact:
+        """Return a change with the known key that it means, if its own holds nothing."""
+        if not fact.is_change or any(held.type in HELD for held in self._frontier(whose.scope | fact.key.scope)):
+            return fact
+        if fact.former:
+            words = f"{fact.former} {fact.key.subject}"
+            answer = self.engine.query(words, k=20, scope=whose.scope, include=["attributes"])
+            found = list(answer.results)
+        else:
+            found = self._frontier(whose.scope | {"subject": fact.key.subject})
+        key = meant(fact, [held for held in found if held.type in HELD])
+        return replace(fact, key=key) if key is not None else fact
 
     def _in_question(self, question: str, whose: Owner, as_of: When | None) -> list[Evidence]:
         """Return what is in force of the keys that the extractor finds in a question."""
@@ -361,6 +392,22 @@ class MemoryCalls:
         keys = reader.keys_in_question(question) if isinstance(reader, QuestionReader) else ()
         time = read_time("as_of", as_of)
         return [held for key in keys for held in self._frontier(whose.scope | key.scope, time)]
+
+    def _judged(self, fact: Fact, text: str, whose: Owner) -> Fact:
+        """Return a fact as the judge sees it beside what holds for its key; without a judge, as it is."""
+        if not self._guard.has_judge or fact.is_note:
+            return fact
+        held = [item for item in self._frontier(whose.scope | fact.key.scope) if item.type in HELD]
+        if not held or any(item_of(item)["object"] == fact.object for item in held):
+            return fact
+        verdict = self._guard.judge(fact.text or text, [item.text for item in held])
+        if verdict is None or verdict.relation == "contradict":
+            return fact
+        if verdict.relation == "duplicate":
+            return replace(fact, object=item_of(held[0])["object"])
+        if verdict.relation == "merge":
+            return replace(fact, object=verdict.merged_text, text=verdict.merged_text)
+        return replace(fact, key=note_key(fact.text or text))
 
     def _again(self, original: OriginalDocument) -> Memorized:
         """Let a value that was published before hold from now on."""
@@ -454,8 +501,12 @@ class MemoryCalls:
     def _find(self, memory_id: str) -> PublishedDocument | None:
         """Return the document of a memory; `None` if there is none, or it was forgotten."""
         [lookup] = self.engine.get([memory_id])
-        documents = [item for item in lookup.documents if item.document.type in FORMS]
+        documents = [item for item in lookup.documents if item.document.type in FORMS and self._owns(item.document)]
         return documents[0] if documents and lookup.via == "id" else None
+
+    def _owns(self, document: OriginalDocument) -> bool:
+        """Return whether a memory is one of the owner that this memory is bound to."""
+        return self.owner.given.items() <= scope_of(document).items()
 
     def _existing(self, memory_id: str) -> PublishedDocument:
         held = self._find(memory_id)

@@ -12,6 +12,7 @@ class Fact(Struct, frozen=True):
     """The `object` is the value of the key's relation of its subject; `text` is the sentence, if not the whole text.
 
     A note is a part of a text in which no key was found. What is past was so before now: it displaces nothing newer.
+    A change says that it replaces a value, and `former` which one, if it names it.
     """
 
     key: MemoryKey
@@ -19,6 +20,8 @@ class Fact(Struct, frozen=True):
     text: str = ""
     is_note: bool = False
     is_past: bool = False
+    is_change: bool = False
+    former: str = ""
 
 
 class Extractor(Protocol):

@@ -7,10 +7,12 @@ once get none. What has no key is kept beside everything else, so a doubt costs 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
+from stream_car.memory.corrections import Plain, plain
 from stream_car.memory.extraction import Fact
-from stream_car.memory.keys import MemoryKey, comparable, note_key
-from stream_car.memory.relations import keys_in_question, stated
+from stream_car.memory.keys import IS, MemoryKey, comparable, note_key
+from stream_car.memory.relations import NOT_SUBJECTS, keys_in_question, stated
 from stream_car.memory.subjects import subject_key, subject_words
 from stream_car.memory.values import TypedValue, values_in
 from stream_car.memory.vocabulary import (
@@ -19,36 +21,47 @@ from stream_car.memory.vocabulary import (
     AS_BEFORE,
     BELONGS,
     BYTES_MAX,
+    CHOICE,
     CLAUSE_MAX,
+    COMMAND,
     CONTEXT,
     COPULA,
+    DIVISION,
     FIRST_PERSON,
     FREE,
+    GAPPED,
     IN_DOUBT,
     LEAD,
-    MOVE,
+    MANY,
+    MAY,
     NAMED,
     NEGATION,
     NOT_FREE,
     NOW,
     OPAQUE,
+    OR_MORE,
+    PARTICIPLE,
+    PASSIVE,
     PAST,
+    PER,
     PERSONAL,
     PLACED,
     PLURAL,
     PROPERTY,
     REASON,
+    REVERSED,
     ROLE,
     SCOPED_FIRST,
     SENTENCE_END,
     SEVERAL,
     SLOT,
     STRONG,
+    TEMPLATE_VERB,
     TEXT_MAX,
     THIRD_PERSON,
     TO_USE,
     USE_TO,
-    WE_MOVE,
+    VERB_LIKE,
     WE_USE,
     WHEN,
 )
@@ -83,27 +96,42 @@ def _of_sentence(sentence: str) -> list[Fact]:
     stated_fact = stated(sentence) if not sentence.endswith("?") else None
     if stated_fact is not None:
         return [Fact(stated_fact[0], stated_fact[1], sentence)]
-    plain = " ".join(sentence.split()).rstrip(".!;, ")
-    plain = LEAD.sub("", plain, count=1) if LEAD.match(plain) else plain
-    if len(plain) > CLAUSE_MAX:
+    words = " ".join(sentence.split()).rstrip(".!;, ")
+    words = LEAD.sub("", words, count=1) if LEAD.match(words) else words
+    if len(words) > CLAUSE_MAX:
         return [_note(sentence)]
-    before = PAST.fullmatch(plain)
+    before = PAST.fullmatch(words)
     past = _is(before["np"], before["v"]) if before is not None else None
     if past is not None:
         return [Fact(*past, sentence, is_past=True)]
-    if sentence.endswith("?") or not plain or IN_DOUBT.search(OPAQUE.sub("", plain)):
+    if sentence.endswith("?") or not words:
         return [_note(sentence)]
-    reason = REASON.match(plain)
+    reason = REASON.match(words)
     if reason is not None and not any(map(_finding, _clauses(reason["why"]))):
-        plain = plain[reason.end() :]
-    clauses = list(_clauses(plain))
+        words = words[reason.end() :]
+    words = GAPPED.sub(r"\g<0> \g<verb>", words) if not re.search(r"\bof$", words) else words
+    clauses = [words] if _of_named(_stated_in(words).text) is not None else list(_clauses(words))
+    if any(IN_DOUBT.search(OPAQUE.sub("", _stated_in(clause).text)) for clause in clauses):
+        return [_note(sentence)]
     if len(clauses) == 1:
         fact = _of_clause(clauses[0], sentence)
         return [fact or _note(sentence)]
     facts = [(clause, _of_clause(clause, clause)) for clause in clauses]
+    divided = [_of_division(clause) if fact is None else None for clause, fact in facts]
+    if sum(fact is not None for fact in divided) > 1:
+        facts = [(clause, fact or division) for (clause, fact), division in zip(facts, divided, strict=True)]
     if not any(fact is not None for _, fact in facts):
         return [_note(sentence)]
     return [fact or _note(clause) for clause, fact in facts]
+
+
+def _of_division(clause: str) -> Fact | None:
+    """Read a clause that divides work among people, as "Ana tests the app, Bo tests the site" does."""
+    match = DIVISION.fullmatch(_stated_in(clause).text)
+    words = subject_words(match["np"]) if match is not None else None
+    if match is None or not words or values_in(" ".join(words)):
+        return None
+    return Fact(MemoryKey(" ".join(words), match["verb"]), match["who"], clause)
 
 
 def _finding(clause: str) -> bool:
@@ -115,7 +143,7 @@ def _note(text: str) -> Fact:
 
 
 _SPLIT = re.compile(
-    r"\s*;\s+|,?\s+so\s+(?=(?:the|my|our)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
+    r"\s*;\s+|,?\s+so\s+(?=(?:the|my|our|[A-Z][a-z]+)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
 )
 _OWN_SUBJECT = re.compile(r"(?:the |my |our |[Nn]obody |[A-Z])")
 
@@ -130,16 +158,23 @@ def _clauses(sentence: str) -> Iterator[str]:
         before = sentence[start : match.start()]
         if _left(before) is None and not _has_role(before) and " left" not in before and not _PLAIN_PAST.search(before):
             continue
-        if words and words[0] in THIRD_PERSON and subject is not None and len(head.split()) > 1:
+        if words and subject is not None and len(head.split()) > 1 and _is_verb(words):
             yield before
-            sentence = f"{sentence[: match.end()]}{subject} {rest}"
-            yield from _clauses(f"{subject} {rest}")
+            be = " is" if PARTICIPLE.match(rest) and re.search(r" (?:is|are) ", before) else ""
+            yield from _clauses(f"{subject}{be} {rest}")
             return
         is_own = _OWN_SUBJECT.match(rest) or match.group().startswith(", and ")
         if is_own and (_left(head) is not None or _has_role(head)):
             yield before
             start, subject = match.end(), _left(head)
     yield sentence[start:]
+
+
+def _is_verb(words: list[str]) -> bool:
+    """Return whether a clause that has no subject begins here."""
+    if words[0] in THIRD_PERSON:
+        return True
+    return any(form.match(" ".join(words)) for form in (VERB_LIKE, PARTICIPLE))
 
 
 _PLAIN_PAST = re.compile(r"\b\w+ed\b")
@@ -174,34 +209,44 @@ def _verb(clause: str) -> tuple[int, int, bool] | None:
     return None
 
 
-def _of_clause(clause: str, text: str) -> Fact | None:
+def _stated_in(clause: str) -> Plain:
+    """Return what a clause states of the present, in the order of words that the frames have."""
     clause = AS_BEFORE.sub("", NOW.sub("", clause).strip(" ,."))
-    clause = re.sub(r"(?<=\w)=(?=[^=])", " = ", clause).replace("`", "").replace("e're ", "e are ")
+    clause = re.sub(r"(?<=\w)=(?=[^=>])", " = ", clause).replace("`", "").replace("e're ", "e are ")
+    clause = MAY.sub("can ", OR_MORE.sub("", clause))
     clause = SCOPED_FIRST.sub(lambda match: f"{match['rest']} {match['at'].lower()} {match['place']}", clause)
+    return plain(clause)
+
+
+def _of_clause(clause: str, text: str) -> Fact | None:
+    statement = _stated_in(clause)
+    clause = statement.text
     if not clause or len(clause) > CLAUSE_MAX or not clause.isprintable():
         return None
     named = _of_named(clause)
     if named is None and not NEGATION.search(clause):
-        named = _of_change(clause) or _of_person(clause) or _of_role(clause) or _of_copula(clause)
-        named = named or _of_frame(clause) or _of_subject(clause)
+        named = _of_use(clause) or _of_person(clause) or _of_role(clause)
+        named = named or _of_copula(clause, is_set=statement.is_change)
+        named = named or _of_choice(clause) or _of_frame(clause) or _of_subject(clause) or _of_template(clause)
+        named = named or _of_command(clause)
     if named is None:
         return None
     key, value = named
+    is_moved = statement.is_change and not statement.former and " set to " not in text
+    if is_moved and key.relation == IS and key.subject not in FREE:
+        return None  # "the team moved to X": a place, a tool, a day?
     if not value or max(len(part.encode()) for part in (key.subject, key.relation)) > BYTES_MAX:
         return None
-    return Fact(key, value, text)
+    return Fact(key, value, text, is_change=statement.is_change, former=statement.former)
 
 
 Finding = tuple[MemoryKey, str]
 
 
-def _of_change(clause: str) -> Finding | None:
-    """Read "the deadline moved to May 1", "we switched the store to X" and "we use X for the store"."""
-    for pattern in (WE_MOVE, WE_USE, MOVE):
-        match = pattern.fullmatch(clause)
-        if match is not None:
-            return _is(match["np"], match["v"])
-    return None
+def _of_use(clause: str) -> Finding | None:
+    """Read "we use X for the store"."""
+    match = WE_USE.fullmatch(clause)
+    return _is(match["np"], match["v"]) if match is not None else None
 
 
 def _of_person(clause: str) -> Finding | None:
@@ -226,18 +271,23 @@ def _of_role(clause: str) -> Finding | None:
     return None
 
 
-def _of_copula(clause: str) -> Finding | None:
+def _of_copula(clause: str, *, is_set: bool) -> Finding | None:
+    match = REVERSED.fullmatch(clause)
+    if match is not None and match["v"].lower() not in NOT_SUBJECTS and _whole(match["v"]) is not None:
+        return _is(match["np"], match["v"])
     match = COPULA.fullmatch(clause)
-    return _is(match["np"], match["v"]) if match is not None else None
+    return _is(match["np"], match["v"], is_set=is_set or " set to " in clause) if match is not None else None
 
 
-def _is(np: str, rest: str) -> Finding | None:
+def _is(np: str, rest: str, *, is_set: bool = False) -> Finding | None:
     """Return the fact that something is a value, which a place may follow: "is 30 seconds in deploy.yaml"."""
     words = subject_words(np)
     if not words:
         return None
     scoped = re.fullmatch(r"(?P<v>.+?)(?P<scope> (?:in|for|on) (?:the |our )?[\w./-]+(?: [\w-]+){0,3})?", rest)
     value = _whole(rest) or (_whole(scoped["v"]) if scoped is not None else None)
+    if value is None and is_set and scoped is not None and is_word(scoped["v"]):
+        value = TypedValue("name", scoped["v"], 0, len(scoped["v"]))
     if value is None:
         free = rest.split()
         is_free = words[-1] in FREE and len(free) <= 3 and not NOT_FREE.intersection(word.lower() for word in free)
@@ -248,6 +298,11 @@ def _is(np: str, rest: str) -> Finding | None:
     if (PERSONAL.search(" ".join(words)) and kind != "name") or words[-1] in SEVERAL:
         return None
     return subject_key(words, kind, scope), _clean(value)
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text is one word that a setting may have as its value."""
+    return re.fullmatch(r"[\w.+-]+", text) is not None and text.lower() not in NOT_FREE
 
 
 def _whole(text: str) -> TypedValue | None:
@@ -284,7 +339,10 @@ def _of_named(clause: str) -> Finding | None:
     is_name = bool(kind) or (bool(values_in(name)) and values_in(name)[0].type in ("identifier", "path"))
     if not is_name or len(words) < 4 or (not kind and not values and "(" not in name):
         return None
-    if words[0] in PROPERTY and not re.match(r"is (?:(?:raised|thrown|called|used|invoked|fired|the) )", doing):
+    if words[0] in PROPERTY and not re.match(
+        r"is (?:(?:raised|thrown|called|used|invoked|fired|the) )|runs (?:once|when|after|before|whenever|if|on) ",
+        doing,
+    ):
         return None
     if not (words[0].endswith("s") or words[0].lower() in ("to", "for", "when", "whenever")) or re.search(r"\d", doing):
         return None
@@ -319,6 +377,49 @@ def _of_frame(clause: str) -> Finding | None:
 _SUBJECT_DOES = re.compile(r" (?:(?:is (?:the|what)|[a-z]+s (?:the|our)) .+ .+|(?:compiles|builds|powers|carries) .+)")
 
 
+def _of_choice(clause: str) -> Finding | None:
+    """Read "the balancer uses the round-robin algorithm": of which kind something is."""
+    match = CHOICE.fullmatch(clause)
+    words = subject_words(match["np"]) if match is not None else None
+    if match is None or not words or match["v"].lower() in NOT_FREE or match["v"].endswith(("ing", "ed", "er", "est")):
+        return None
+    return subject_key([*words, match["head"]], "name"), match["v"].strip("'\"")
+
+
+def _of_template(clause: str) -> Finding | None:
+    """Read a clause with one typed value, whatever its verb: what stands around the value is the key."""
+    values = [
+        value for value in values_in(clause) if value.type not in ("name", "acronym") and not PER.match(value.text)
+    ]
+    pinned = [value for value in values if value.type == "version" and _is_pinned(clause, value)]
+    if len(pinned) != 1 and len(values) != 1:
+        return None
+    value = pinned[0] if pinned else values[0]
+    before, rest = clause[: value.start], clause[value.end :]
+    verb = TEMPLATE_VERB.search(before)
+    is_code = value.type in ("identifier", "path", "endpoint", "url", "quoted", "version", "handle", "network", "email")
+    if not pinned and (verb is None or not is_code or MANY.search(before) or verb[0].split()[0] in ADDING):
+        return None
+    words = subject_words(before[: verb.start()], is_we_allowed=True) if verb is not None else None
+    is_order = verb is not None and verb.start() == 0
+    if not pinned and not is_order and not words:
+        return None
+    if len((before + rest).split()) < 3:
+        return None
+    return MemoryKey(comparable(f"{before}<{value.type}>{rest}").replace("::", ":"), f"<{value.kind}>"), _clean(value)
+
+
+def _is_pinned(clause: str, value: TypedValue) -> bool:
+    before = clause[: value.start]
+    return before[-1:] in ("=", "@", ":") or before in ("Version ", "version ")
+
+
+def _of_command(clause: str) -> Finding | None:
+    match = COMMAND.fullmatch(clause)
+    words = subject_words(match["np"]) if match is not None else None
+    return (MemoryKey(" ".join(words), IS), match["v"]) if match is not None and words else None
+
+
 def _of_subject(clause: str) -> Finding | None:
     """Read what a version, an endpoint or a quoted name is for: "Java 17 compiles the billing module"."""
     first = next(
@@ -348,24 +449,34 @@ def _chosen(clause: str, verb_end: int, *, is_known: bool) -> list[TypedValue]:
     for kind in STRONG:
         same = [value for value in strong if value.type == kind]
         if same and kind != "number":
-            return same[:1] if len(same) == 1 else []
+            return same if len(same) == 1 or is_known or _is_list(clause, same) else []
         if same:
-            first, *others = same
+            first, *others = [value for value in same if not PER.match(value.text)] or same
             others = [value for value in others if not AFTER_FIRST.search(clause[: value.start])]
-            return [first, *others] if is_known else same if len(same) == 1 else []
+            if is_known or not others:
+                return [first, *others]
+            return same if _is_list(clause, same) else []
     weak = [value for value in after if value.type in ("identifier", "path") and not _is_context(clause, value)]
     before = values_in(clause[:verb_end])
-    if len(weak) == 1 and not any(value.type in (*STRONG, "identifier", "path", "acronym") for value in before):
+    if (
+        len(weak) == 1
+        and MANY.search(clause[: weak[0].start]) is None
+        and not any(
+            value.kind != "number" and value.type in (*STRONG, "identifier", "path", "acronym") for value in before
+        )
+    ):
         return weak
     names = [value for value in after if value.type in ("name", "acronym")]
     rest = clause[verb_end:]
-    if (
-        len(names) == 1
-        and is_known
-        and re.fullmatch(r" (?:in |on |at |to |from |under )", rest[: names[0].start - verb_end])
-    ):
+    if len(names) == 1 and is_known and re.fullmatch(PASSIVE, rest[: names[0].start - verb_end]):
         return names if names[0].end == len(clause) else []
     return []
+
+
+def _is_list(clause: str, values: Sequence[TypedValue]) -> bool:
+    """Return whether values stand beside each other: "at 7 on weekdays and at 9 on weekends"."""
+    between = [clause[left.end : right.start] for left, right in pairwise(values)]
+    return all(re.fullmatch(r"(?: [a-z]+){0,4}(?:,| and|, and)(?: at| on| to)? ", text) for text in between)
 
 
 def _is_context(clause: str, value: TypedValue) -> bool:

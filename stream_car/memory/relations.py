@@ -127,7 +127,7 @@ _OF = {
     "founder": "founder",
 }
 _WORDS_MAX = 14
-_NOT_SUBJECTS = frozenset(
+NOT_SUBJECTS = frozenset(
     [
         "i",
         "you",
@@ -216,7 +216,7 @@ def _is_subject(text: str) -> bool:
     if not words or len(words) > _WORDS_MAX or "::" in text:
         return False
     is_title = len(words) > 1 and words[1][0].isupper()  # "I Fall to Pieces"
-    return is_title or words[0].lower() not in _NOT_SUBJECTS
+    return is_title or words[0].lower() not in NOT_SUBJECTS
 
 
 def _is_value(text: str, *, must_be_name: bool) -> bool:

@@ -56,12 +56,38 @@ _REJECTED = frozenset(
         "last",
         "only",
         "next",
+        "one",
+        "ones",
+        "best",
+        "worst",
+        "typical",
+        "average",
         "which",
         "when",
         "where",
         "why",
         "how",
         "as",
+    ]
+)
+_QUANTIFIERS = frozenset(["all", "each", "every", "any"])  # which may stand inside: "the base class of all importers"
+_TRANSIENT = frozenset(  # of which there is one after another
+    [
+        "bug",
+        "error",
+        "problem",
+        "issue",
+        "mistake",
+        "fix",
+        "crash",
+        "failure",
+        "question",
+        "answer",
+        "difference",
+        "reason",
+        "point",
+        "thing",
+        "idea",
     ]
 )
 _HEADS = frozenset(["setting", "value", "variable", "option", "parameter"])  # "the X setting" is X
@@ -91,7 +117,9 @@ def subject_words(text: str, *, is_we_allowed: bool = False) -> list[str] | None
     if is_we_allowed or not first or first[0] not in ("a", "an"):
         words = [word for word in words if word not in ("a", "an")]
         first = [] if first and first[0] in ("a", "an") else first
-    if _REJECTED.intersection(words) or "we" in words or (first and first[0] in _REJECTED):
+    if len(words) == 1 and words[0] in _TRANSIENT:
+        return None
+    if _REJECTED.difference(_QUANTIFIERS).intersection(words) or "we" in words or (first and first[0] in _REJECTED):
         return None
     if len(words) > 1 and words[-1] in _HEADS and re.search(r"[_.\d]", words[-2]):
         words = words[:-1]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
-_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty"
+NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty"
 _UNITS = {
     "duration": "ms|milliseconds?|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?",
     "size": "bytes?|[KMGT]i?B|kilobytes?|megabytes?|gigabytes?|terabytes?",
@@ -38,8 +38,8 @@ _PATTERNS: dict[str, str] = {
         r"|(?<=[=:@])\^?v?\d[\w.-]*\w|(?<=[=:@])v?\d+(?![\w.])|(?<![\w.])v\d+(?:\.\d+)*(?![\w/])|[<>~^]=?\s?\d+(?:\.\d+)*"
     ),
     "number": (
-        rf"(?<![\w.=@:/-])(?:[$€£]\s?)?-?\d[\d,_]*(?:\.\d+)?(?:-\d+)*(?:[kKM](?!\w))?(?:[\s-]?(?:{_UNIT})(?!\w))?(?![\w/])(?!\.\d)"
-        rf"|\b(?:{_NUMBERS})\b(?:\s(?:{_UNIT})\b)?|\b(?:an?|half an)\s(?:hour|minute|day|week|month|year)\b"
+        rf"(?<![\w.=@:/-])(?:[$€£]\s?)?-?\d+(?:[,_]\d+)*(?:\.\d+)?(?:-\d+)*(?:[kKM](?!\w))?(?:[\s-]?(?:{_UNIT})(?!\w))?(?![\w/])(?!\.\d)"
+        rf"|\b(?:{NUMBERS})\b(?:\s(?:{_UNIT})\b)?|\b(?:an?|half an)\s(?:hour|minute|day|week|month|year)\b"
     ),
     "path": (
         r"(?<![\w/])(?:[\w.-]+/)+[\w.-]*\w"
@@ -50,7 +50,7 @@ _PATTERNS: dict[str, str] = {
         r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)|(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?!\w)"
         r"|(?<![\w.])_?[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)|(?<![\w.])(?:[A-Z][a-z0-9]+){2,}(?!\w)"
         r"|(?<![\w.])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)|(?<!\w)[A-Z][A-Za-z0-9]*(?:-[A-Z0-9][A-Za-z0-9]*)+(?!\w)"
-        r"|(?<![\w-])[a-z]+(?:-[a-z]+)*-\d+(?!\w)"
+        r"|(?<![\w-])[a-z]+(?:-[a-z]+)*-\d+(?!\w)|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     ),
     "level": r"\b(?:true|false|enabled|disabled|True|False|null)\b"
     r"|(?:(?<=is )|(?<=are )|(?<=to )|^)(?:on|off)\b(?=$| in | for )",
@@ -73,6 +73,8 @@ class TypedValue(Struct, frozen=True):
         """What another value must share to stand in its place: the type, and of a number what it counts."""
         if self.type == "number":
             return next((kind for kind, pattern in UNIT_KINDS if pattern.search(self.text)), "number")
+        if self.type == "path" and re.fullmatch(r"[A-Z][a-z]+/[A-Z]\w+", self.text):
+            return "name"  # of a time zone
         return "name" if self.type in ("acronym", "identifier", "quoted") else self.type
 
 

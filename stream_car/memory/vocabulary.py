@@ -2,8 +2,10 @@
 
 import re
 
+from stream_car.memory.values import NUMBERS as _NUMBERS
+
 SENTENCE_END = re.compile(
-    r"(?<!\b[A-Z])(?<!\bInc)(?<!\bJr)(?<!\bSr)(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bCo)(?<!\bvs)(?<!\bNo)(?<!\bVol)"
+    r"(?<!\b[A-Z])(?<!\bInc)(?<!\bJr)(?<!\bSr)(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bCo)(?<!\bMs)(?<!\bProf)(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bNo)(?<!\bVol)"
     r"\.\s+(?=[A-Z\"'`(])|(?<=[!?])\s+(?=[A-Z\"'`(])|\n+"
 )
 LEAD = re.compile(
@@ -15,8 +17,8 @@ LEAD = re.compile(
 )
 NOW = re.compile(
     r",?\s*\b(?:now|nowadays|currently|presently|at present|officially|these days|at the moment|right now|"
-    r"from (?:here|now) on|going forward|as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|instead|"
-    r"again|still|already|just)\b(?!\s+that)",
+    r"from (?:here|now) on|going forward|as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|"
+    r"instead(?! of)|effective immediately|again|still|already|just)\b(?!\s+that)",
     re.IGNORECASE,
 )
 IN_DOUBT = re.compile(
@@ -28,14 +30,17 @@ IN_DOUBT = re.compile(
     r"until|till|was|were|had|"
     r"ran|did|except|sometimes|usually|often|rumou?r|allegedly|say|says|heard|pretend|for example|"
     r"imagine|suppose|let's|"
+    r"(?:in|until|by|before|during|around) (?:19|20)\d\d|"
     r"also|as well|too|additionally|in addition|besides|another|either|alternatively|or|other)\b"
     r"|\blast (?:week|month|year|quarter|time)\b|\bnext (?:week|month|year|quarter)\b"
 )
 PAST = re.compile(r"(?P<np>my .+?) was (?P<v>.+)", re.IGNORECASE)  # before now: it displaces nothing newer
-OPAQUE = re.compile(r"\S*[@/_.]\S*\w")  # words in addresses and names of code mean nothing
-REASON = re.compile(r"(?P<why>.+?),? so (?=(?:the|my|our)\b)")
+OPAQUE = re.compile(r"\S*[@/_.]\S*\w(?: says)?")  # words in addresses and names of code mean nothing
+REASON = re.compile(r"(?P<why>.+?),? so (?=(?:the|my|our|[A-Z][a-z]+)\b)")
 AS_BEFORE = re.compile(r",[^,;]* (?:as before|as usual|unchanged)$")
-SCOPED_FIRST = re.compile(r"^(?P<at>In|On|For|Under) (?P<place>[^,]{1,40}), (?P<rest>.+)$")
+SCOPED_FIRST = re.compile(
+    r"^(?P<at>In|On|For|Under|When|Whenever|While|Once|During) (?P<place>[^,]{1,60}), (?P<rest>.+)$"
+)
 SLOT = re.compile(
     r"\b(?:header|parameter|field|channel|queue|topic|bucket|branch|region|cluster|column|cookie|claim|level|mode|tier|plan|"
     r"profile|locale|encoding|format|engine|driver|variable)(?: named| called)? (?P<v>['\"A-Z][^ ]*\w['\"]?)"
@@ -71,18 +76,6 @@ ADDING = frozenset(  # verbs of what can be several
         "departs",
     ]
 )
-CHANGED = (
-    r"(?:moved|changed|switched|shifted|pushed|bumped|raised|lowered|reduced|increased|cut|set|updated|renamed|reassigned|"
-    r"rescheduled|postponed|delayed|extended|upgraded|downgraded|migrated|shortened|doubled|turned|went|dropped|slipped)"
-    r"(?: back| up| down| out| over| forward| ahead)?"
-)
-MOVE = re.compile(
-    rf"(?P<np>.+?) (?:has |have |had |is |are |been |being |got |gets |just )*{CHANGED}(?: from .+?)? to (?P<v>.+)",
-    re.IGNORECASE,
-)
-WE_MOVE = re.compile(
-    rf"(?:we|i)(?: have|'ve)? {CHANGED} (?P<np>(?:the|our|my) .+?)(?: from .+?)? (?:over )?to (?P<v>.+)", re.IGNORECASE
-)
 WE_USE = re.compile(
     r"(?:we|i) (?:use|run|have|are using|am using) "
     r"(?P<v>[^ ]+(?: [A-Z0-9][^ ]*)*) (?:for|as) (?P<np>(?:the|our|my) .+)",
@@ -90,8 +83,11 @@ WE_USE = re.compile(
 )
 COPULA = re.compile(
     r"(?P<np>.+?)(?: is| are| equals| stands at| becomes| became| will be| =|:)"
-    r"(?: set| fixed| scheduled| due| planned| named| called)?"
+    r"(?: set| fixed| scheduled| due| planned| named| called| kept| held)?"
     r"(?: (?:to|at|on(?! in | for |$)|in|by|for(?: the)?))? (?P<v>.+)"
+)
+REVERSED = re.compile(
+    r"(?P<v>[A-Z\d][^,;:]*?) (?:is|are|=)(?: the| our| my)? (?P<np>(?:(?<=the |our )|(?<=my ))(?!.*(?: and |,)).+)"
 )
 HAVE = "(?:'ve| have)?"
 FIRST_PERSON = [
@@ -108,17 +104,20 @@ FIRST_PERSON = [
     )
 ]
 ROLES = {
-    "owner": "owns|owned", "reviewer": "reviews|reviewed", "lead": "leads|led", "manager": "manages|managed",
+    "owner": "owns|owned", "reviewer": "reviews|reviewed",
+    "lead": "leads|led|heads|headed", "manager": "manages|managed",
     "maintainer": "maintains|maintained", "operator": "watches|watched|monitors|monitored", "chair": "chairs|chaired",
     "host": "hosts|hosted", "approver": "approves|approved", "organizer": "organizes|organized|organises|organised",
     "responsible": "handles|handled|runs|is responsible for|is in charge of|takes care of|looks after|covers",
 }  # fmt: skip
 WHO = r"(?P<who>[A-Z][\w'-]+(?: [A-Z][\w'-]+)*|My \w+|my \w+|[Tt]he [\w-]+(?: [\w-]+)? team)"
+EXCLUSIVE = ("owner", "lead", "chair", "manager")
+BARE = r"[a-z]+(?: [a-z]+)?|"
 ROLE = [
     (role, re.compile(form))
     for role, verbs in ROLES.items()
     for form in (
-        rf"{WHO} (?:{verbs}) (?P<np>(?:the|our|my) .+)",
+        rf"{WHO} (?:{verbs}) (?P<np>{BARE if role in EXCLUSIVE else ''}(?:the|our|my) .+)",
         rf"(?P<np>.+?) (?:is|are) (?:{verbs}) by (?P<who>[A-Z][\w' -]+)",
     )
 ]
@@ -126,7 +125,10 @@ BELONGS = re.compile(r"(?P<np>.+?) belongs to (?P<who>[A-Z][\w' -]+)")
 KINDS = (
     "function|class|helper|method|decorator|constant|module|task|exception|command|hook|script|job|component|package|"
     "library|table|column|struct|interface|macro|type|trait|enum|variable|flag|procedure|subroutine|routine|mixin|middleware|"
-    "handler|worker|service class|query|view|target|fixture|plugin|operator|utility|predicate|factory|event|signal"
+    "handler|worker|service class|query|view|target|fixture|plugin|operator|utility|predicate|factory|event|signal|"
+    "callback|listener|subscriber|resolver|reducer|selector|provider|adapter|filter|validator|serializer|parser|formatter|"
+    "mutation|step|builder|wrapper|iterator|generator|trigger|migration|role|metric|pipeline|workflow|model|schema|route|"
+    "endpoint|header|cookie|parameter|field|property|attribute|template|package|namespace"
 )
 NAMED = re.compile(
     rf"[Tt]he (?P<kind>(?:[\w-]+ )?(?:{KINDS})) (?P<v>[^ (]+(?:\([^)]*\))?(?: [\w-]+)??) (?P<p>(?:is|[a-z]+s) .*)"
@@ -171,7 +173,36 @@ CONTEXT = re.compile(
 AFTER_FIRST = re.compile(
     r"\b(?:in|of|inside|within|from|under|for|per|every|since|than|on|at|after|before|via)(?: \w+)? ?$"
 )
-PLACED = re.compile(r"(?:is|are|lives|sits|stored|kept|located|found|written|saved|logged) (?:in|at|under|to) ?$")
+PLACED = re.compile(r"(?:is|are|lives?|sits?|stored|kept|located|found|written|saved|logged) (?:in|at|under|to) ?$")
+PER = re.compile(r"(?:an?|half an)\s")  # "30 pages a minute": what is counted per
+PASSIVE = re.compile(
+    r" (?:(?:\w+ed|sent|kept|built|run|written|held|made|sold|led|taught|stored) )?"
+    r"(?:in|on|at|to|from|under|as|with|by|via|through|over|using) (?:the )?"
+)
+CHOICE = re.compile(
+    r"(?P<np>.+?) (?:uses|use|runs|has|follows|is on|are on|runs on|applies|runs in|is in|keeps) (?:the|a|an)"
+    r" (?P<v>['\"]?[\w.+-]+['\"]?) (?P<head>algorithm|strategy|scheduler|driver|backend|codec|format|protocol|engine|"
+    r"policy|method|scheme|theme|plan|dialect|license|tier|mode|profile|layout|encoding|locale|branch|cipher|adapter|template)"
+)
+TEMPLATE_VERB = re.compile(
+    r"^(?:[Ii]mport|[Cc]all|[Uu]se|[Rr]un|[Ss]end|[Pp]ass|[Pp]ut|[Oo]pen|[Ii]nclude|[Ii]nvoke|[Rr]equest|[Ff]etch|[Rr]ead)\b"
+    r"|(?<=\w )(?:is|are|can be|must be|has|have|gets?|goes|go|comes|come|[a-z]{2,}[^\W\ds]s)\b(?! (?:of|for|in)\b)"
+)
+MANY = re.compile(  # verbs of what happens with several things
+    r"\b(?:calls?|imports?|mentions?|fix(?:es|ed)?|blocks?|blocked|tests?|knows|likes?|contains?|includes?|supports?|lists?|"
+    r"covers?|affects?|touch(?:es)?|changes|mention(?:s|ed)|links?|refers?|exports?|defines?|overrides?|breaks|closes|"
+    r"closed|resolves|depends|duplicates|tagged|seen|found|reported|wants|reads?|writes?|accepts?|sent|wrote|one|some)\s(?:\w+\s)?$"
+)
+_PERSON = r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)*"
+DIVISION = re.compile(rf"(?P<who>{_PERSON}) (?P<verb>[a-z]+s) (?P<np>(?:the |our |my )?[a-z][\w -]+)")
+GAPPED = re.compile(  # "Ana drives the early shift and Bo the late shift": where the verb is missing
+    rf"^{_PERSON} (?P<verb>[a-z]+s) (?:the|our|my) [\w -]+?(?:,| and|, and) {_PERSON}(?= (?:the|our|my) [\w -]+$)"
+)
+VERB_LIKE = re.compile(rf"[a-z]+[^\Ws]s (?:(?:on|at|to|for|in|about|up to) )?(?:the |an? |\d|(?:{_NUMBERS}) )")
+PARTICIPLE = re.compile(r"(?:[a-z]{2,}ed|fed|sent|kept|held|run|made|sold|paid|built|written|led) (?!by )")
+MAY = re.compile(r"\bmay (?=(?:send|make|have|use|upload|open|keep|store|request|contain|retry|hold|create)\b)")
+OR_MORE = re.compile(r" or (?:newer|later|higher|above|greater|more|older|lower|less|below)\b")
+COMMAND = re.compile(r"[Tt]he (?P<np>(?:command|shortcut) to .+?) is (?P<v>[\w.+/-]+(?: [\w.+/-]+){1,3})")
 STRONG = (
     "version",
     "url",
