@@ -14,32 +14,33 @@ from stream_car.memory.extraction import Fact
 from stream_car.memory.keys import IS, MemoryKey, comparable, note_key
 from stream_car.memory.relations import NOT_SUBJECTS, keys_in_question, stated
 from stream_car.memory.subjects import subject_key, subject_words
-from stream_car.memory.values import TypedValue, values_in
+from stream_car.memory.templates import Finding, of_choice, of_named, of_subject, of_template
+from stream_car.memory.values import TypedValue, clean, values_in
 from stream_car.memory.vocabulary import (
     ADDING,
     AFTER_FIRST,
     AS_BEFORE,
     BELONGS,
     BYTES_MAX,
-    CHOICE,
     CLAUSE_MAX,
-    COMMAND,
+    CONDITION,
     CONTEXT,
     COPULA,
     DIVISION,
     FIRST_PERSON,
     FREE,
+    FRONTED,
     GAPPED,
     IN_DOUBT,
     LEAD,
     MANY,
     MAY,
-    NAMED,
     NEGATION,
     NOT_FREE,
     NOW,
     OPAQUE,
     OR_MORE,
+    ORDERS,
     PARTICIPLE,
     PASSIVE,
     PAST,
@@ -47,20 +48,17 @@ from stream_car.memory.vocabulary import (
     PERSONAL,
     PLACED,
     PLURAL,
-    PROPERTY,
     REASON,
     REVERSED,
     ROLE,
     SCOPED_FIRST,
     SENTENCE_END,
     SEVERAL,
+    SHARED,
     SLOT,
     STRONG,
-    TEMPLATE_VERB,
     TEXT_MAX,
     THIRD_PERSON,
-    TO_USE,
-    USE_TO,
     VERB_LIKE,
     WE_USE,
     WHEN,
@@ -110,8 +108,9 @@ def _of_sentence(sentence: str) -> list[Fact]:
     if reason is not None and not any(map(_finding, _clauses(reason["why"]))):
         words = words[reason.end() :]
     words = GAPPED.sub(r"\g<0> \g<verb>", words) if not re.search(r"\bof$", words) else words
-    clauses = [words] if _of_named(_stated_in(words).text) is not None else list(_clauses(words))
-    if any(IN_DOUBT.search(OPAQUE.sub("", _stated_in(clause).text)) for clause in clauses):
+    is_whole = of_named(_stated_in(words).text) is not None
+    clauses = [words] if is_whole else [part for clause in _clauses(words) for part in _parts(clause)]
+    if CONDITION.match(words) or any(map(_is_doubtful, clauses)):
         return [_note(sentence)]
     if len(clauses) == 1:
         fact = _of_clause(clauses[0], sentence)
@@ -123,6 +122,10 @@ def _of_sentence(sentence: str) -> list[Fact]:
     if not any(fact is not None for _, fact in facts):
         return [_note(sentence)]
     return [fact or _note(clause) for clause, fact in facts]
+
+
+def _is_doubtful(clause: str) -> bool:
+    return IN_DOUBT.search(OPAQUE.sub("", _stated_in(clause).text)) is not None
 
 
 def _of_division(clause: str) -> Fact | None:
@@ -145,13 +148,14 @@ def _note(text: str) -> Fact:
 _SPLIT = re.compile(
     r"\s*;\s+|,?\s+so\s+(?=(?:the|my|our|[A-Z][a-z]+)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
 )
-_OWN_SUBJECT = re.compile(r"(?:the |my |our |[Nn]obody |[A-Z])")
+_OWN_SUBJECT = re.compile(r"(?:the |my |our |[Nn]obody |[Ee]very(?:one|body) |[A-Z])")
 
 
 def _clauses(sentence: str) -> Iterator[str]:
     """Split where a clause with a verb of its own begins. One without a subject gets that of the clause before it."""
     start, subject = 0, _left(sentence)
-    for match in _SPLIT.finditer(sentence):
+    fronted = FRONTED.match(sentence)
+    for match in _SPLIT.finditer(sentence, fronted.end() if fronted is not None else 0):
         rest = sentence[match.end() :]
         words = rest.split()
         head = _SPLIT.split(rest, maxsplit=1)[0]
@@ -170,6 +174,14 @@ def _clauses(sentence: str) -> Iterator[str]:
     yield sentence[start:]
 
 
+def _parts(clause: str) -> list[str]:
+    """Return a clause once for each of two values that it gives to two parts of its subject."""
+    match = SHARED.fullmatch(clause)
+    if match is None or _left(clause) is None:
+        return [clause]
+    return [f"{match['head']}{match['v']} {match['m']}", f"{match['head']}{match['v2']} {match['m2']}"]
+
+
 def _is_verb(words: list[str]) -> bool:
     """Return whether a clause that has no subject begins here."""
     if words[0] in THIRD_PERSON:
@@ -181,6 +193,8 @@ _PLAIN_PAST = re.compile(r"\b\w+ed\b")
 
 
 def _has_role(clause: str) -> bool:
+    if DIVISION.fullmatch(clause) is not None:
+        return True
     return any(pattern.fullmatch(clause) for _, pattern in ROLE) or bool(re.search(r"\b(?:merges|works)\b", clause))
 
 
@@ -214,6 +228,8 @@ def _stated_in(clause: str) -> Plain:
     clause = AS_BEFORE.sub("", NOW.sub("", clause).strip(" ,."))
     clause = re.sub(r"(?<=\w)=(?=[^=>])", " = ", clause).replace("`", "").replace("e're ", "e are ")
     clause = MAY.sub("can ", OR_MORE.sub("", clause))
+    for form, order in ORDERS:
+        clause = form.sub(order, clause)
     clause = SCOPED_FIRST.sub(lambda match: f"{match['rest']} {match['at'].lower()} {match['place']}", clause)
     return plain(clause)
 
@@ -223,12 +239,11 @@ def _of_clause(clause: str, text: str) -> Fact | None:
     clause = statement.text
     if not clause or len(clause) > CLAUSE_MAX or not clause.isprintable():
         return None
-    named = _of_named(clause)
+    named = of_named(clause)
     if named is None and not NEGATION.search(clause):
         named = _of_use(clause) or _of_person(clause) or _of_role(clause)
         named = named or _of_copula(clause, is_set=statement.is_change)
-        named = named or _of_choice(clause) or _of_frame(clause) or _of_subject(clause) or _of_template(clause)
-        named = named or _of_command(clause)
+        named = named or of_choice(clause) or _of_frame(clause) or of_subject(clause) or of_template(clause)
     if named is None:
         return None
     key, value = named
@@ -238,9 +253,6 @@ def _of_clause(clause: str, text: str) -> Fact | None:
     if not value or max(len(part.encode()) for part in (key.subject, key.relation)) > BYTES_MAX:
         return None
     return Fact(key, value, text, is_change=statement.is_change, former=statement.former)
-
-
-Finding = tuple[MemoryKey, str]
 
 
 def _of_use(clause: str) -> Finding | None:
@@ -254,7 +266,7 @@ def _of_person(clause: str) -> Finding | None:
         match = pattern.fullmatch(clause)
         if match is not None:
             value = match["v"]
-            is_value = relation in ("timezone", "age") or _whole(value) is not None
+            is_value = relation in ("timezone", "age", "diet") or _whole(value) is not None
             return (MemoryKey("my", relation), value) if is_value else None
     return None
 
@@ -276,7 +288,11 @@ def _of_copula(clause: str, *, is_set: bool) -> Finding | None:
     if match is not None and match["v"].lower() not in NOT_SUBJECTS and _whole(match["v"]) is not None:
         return _is(match["np"], match["v"])
     match = COPULA.fullmatch(clause)
-    return _is(match["np"], match["v"], is_set=is_set or " set to " in clause) if match is not None else None
+    return (
+        _is(match["np"], match["v"], is_set=is_set or " set to " in clause or " = " in clause)
+        if match is not None
+        else None
+    )
 
 
 def _is(np: str, rest: str, *, is_set: bool = False) -> Finding | None:
@@ -284,20 +300,26 @@ def _is(np: str, rest: str, *, is_set: bool = False) -> Finding | None:
     words = subject_words(np)
     if not words:
         return None
-    scoped = re.fullmatch(r"(?P<v>.+?)(?P<scope> (?:in|for|on) (?:the |our )?[\w./-]+(?: [\w-]+){0,3})?", rest)
+    scoped = re.fullmatch(
+        r"(?P<v>.+?)(?P<scope> (?:in|for|on|by|at|during|as|under) (?:the |our |an? )?[\w./-]+(?: [\w-]+){0,3})?", rest
+    )
     value = _whole(rest) or (_whole(scoped["v"]) if scoped is not None else None)
     if value is None and is_set and scoped is not None and is_word(scoped["v"]):
         value = TypedValue("name", scoped["v"], 0, len(scoped["v"]))
     if value is None:
         free = rest.split()
         is_free = words[-1] in FREE and len(free) <= 3 and not NOT_FREE.intersection(word.lower() for word in free)
-        is_free = is_free and re.fullmatch(r"[\w .#+&'-]+", rest) is not None and not rest.endswith(("ing", "ly", "ed"))
+        is_free = (
+            is_free
+            and re.fullmatch(r"[\w .#+&'-]+", rest) is not None
+            and (rest in ("warning", "enabled", "disabled") or not rest.endswith(("ing", "ly", "ed")))
+        )
         return (subject_key(words, "name"), rest) if is_free else None
     scope = scoped["scope"] if scoped is not None and scoped["scope"] and value.end <= len(scoped["v"]) else ""
     kind = value.kind
     if (PERSONAL.search(" ".join(words)) and kind != "name") or words[-1] in SEVERAL:
         return None
-    return subject_key(words, kind, scope), _clean(value)
+    return subject_key(words, kind, scope), clean(value)
 
 
 def is_word(text: str) -> bool:
@@ -320,41 +342,6 @@ def _whole(text: str) -> TypedValue | None:
     return None
 
 
-def _of_named(clause: str) -> Finding | None:
-    """Read what a named thing of code does: another name for the same doing supersedes the name."""
-    match = NAMED.fullmatch(clause)
-    kind = match["kind"] if match is not None else ""
-    match = match or USE_TO.fullmatch(clause) or TO_USE.fullmatch(clause)
-    if match is not None:
-        name, doing = match["v"], match["p"]
-    else:
-        values = values_in(clause)
-        if not values or values[0].type != "identifier" or values[0].start != 0:
-            return None
-        name, doing = clause[: values[0].end], clause[values[0].end :].strip()
-        if not re.match(r"[a-z]+s ", doing):
-            return None
-    words = doing.split()
-    values = values_in(name.partition("(")[0])
-    is_name = bool(kind) or (bool(values_in(name)) and values_in(name)[0].type in ("identifier", "path"))
-    if not is_name or len(words) < 4 or (not kind and not values and "(" not in name):
-        return None
-    if words[0] in PROPERTY and not re.match(
-        r"is (?:(?:raised|thrown|called|used|invoked|fired|the) )|runs (?:once|when|after|before|whenever|if|on) ",
-        doing,
-    ):
-        return None
-    if not (words[0].endswith("s") or words[0].lower() in ("to", "for", "when", "whenever")) or re.search(r"\d", doing):
-        return None
-    if any(
-        value.type in ("number", "version", "quoted", "time") and value.text[0].isdigit() for value in values_in(doing)
-    ):
-        return None
-    return MemoryKey(comparable(f"{kind} {doing}".strip()).replace("::", ":"), "name"), name.partition("(")[0].strip(
-        "`'\""
-    )
-
-
 def _of_frame(clause: str) -> Finding | None:
     """Read a clause with a known verb: its typed values are the object, everything else is the key."""
     verb = _verb(clause)
@@ -371,71 +358,7 @@ def _of_frame(clause: str) -> Finding | None:
     for value in chosen:
         predicate, at = f"{predicate}{clause[at : value.start]}<{value.kind}>", value.end
     relation = comparable(predicate + clause[at:]).replace("::", ":")
-    return MemoryKey(" ".join(words or ()), relation), ", ".join(_clean(value) for value in chosen)
-
-
-_SUBJECT_DOES = re.compile(r" (?:(?:is (?:the|what)|[a-z]+s (?:the|our)) .+ .+|(?:compiles|builds|powers|carries) .+)")
-
-
-def _of_choice(clause: str) -> Finding | None:
-    """Read "the balancer uses the round-robin algorithm": of which kind something is."""
-    match = CHOICE.fullmatch(clause)
-    words = subject_words(match["np"]) if match is not None else None
-    if match is None or not words or match["v"].lower() in NOT_FREE or match["v"].endswith(("ing", "ed", "er", "est")):
-        return None
-    return subject_key([*words, match["head"]], "name"), match["v"].strip("'\"")
-
-
-def _of_template(clause: str) -> Finding | None:
-    """Read a clause with one typed value, whatever its verb: what stands around the value is the key."""
-    values = [
-        value for value in values_in(clause) if value.type not in ("name", "acronym") and not PER.match(value.text)
-    ]
-    pinned = [value for value in values if value.type == "version" and _is_pinned(clause, value)]
-    if len(pinned) != 1 and len(values) != 1:
-        return None
-    value = pinned[0] if pinned else values[0]
-    before, rest = clause[: value.start], clause[value.end :]
-    verb = TEMPLATE_VERB.search(before)
-    is_code = value.type in ("identifier", "path", "endpoint", "url", "quoted", "version", "handle", "network", "email")
-    if not pinned and (verb is None or not is_code or MANY.search(before) or verb[0].split()[0] in ADDING):
-        return None
-    words = subject_words(before[: verb.start()], is_we_allowed=True) if verb is not None else None
-    is_order = verb is not None and verb.start() == 0
-    if not pinned and not is_order and not words:
-        return None
-    if len((before + rest).split()) < 3:
-        return None
-    return MemoryKey(comparable(f"{before}<{value.type}>{rest}").replace("::", ":"), f"<{value.kind}>"), _clean(value)
-
-
-def _is_pinned(clause: str, value: TypedValue) -> bool:
-    before = clause[: value.start]
-    return before[-1:] in ("=", "@", ":") or before in ("Version ", "version ")
-
-
-def _of_command(clause: str) -> Finding | None:
-    match = COMMAND.fullmatch(clause)
-    words = subject_words(match["np"]) if match is not None else None
-    return (MemoryKey(" ".join(words), IS), match["v"]) if match is not None and words else None
-
-
-def _of_subject(clause: str) -> Finding | None:
-    """Read what a version, an endpoint or a quoted name is for: "Java 17 compiles the billing module"."""
-    first = next(
-        (value for value in values_in(clause) if value.type in ("version", "endpoint", "quoted", "number")), None
-    )
-    if first is None or not re.fullmatch(r"(?:[Tt]he )?(?:[\w-]+ ){0,3}", clause[: first.start]):
-        return None
-    name, doing = clause[: first.start].strip(), clause[first.end :]
-    is_runtime = first.type != "number" or (
-        re.fullmatch(r"[A-Z]\w+", name) and re.match(r" (?:is|compiles|builds|powers)", doing)
-    )
-    if not is_runtime or not _SUBJECT_DOES.fullmatch(doing) or any(v.type in STRONG for v in values_in(doing)):
-        return None
-    if doing.split()[0] in PROPERTY - {"is"}:
-        return None
-    return MemoryKey(comparable(f"{name} {doing}").replace("::", ":"), f"<{first.type}>"), _clean(first)
+    return MemoryKey(" ".join(words or ()), relation), ", ".join(clean(value) for value in chosen)
 
 
 def _chosen(clause: str, verb_end: int, *, is_known: bool) -> list[TypedValue]:
@@ -482,7 +405,3 @@ def _is_list(clause: str, values: Sequence[TypedValue]) -> bool:
 def _is_context(clause: str, value: TypedValue) -> bool:
     before = clause[: value.start]
     return value.type == "path" and CONTEXT.search(before) is not None and PLACED.search(before) is None
-
-
-def _clean(value: TypedValue) -> str:
-    return value.text.strip("'\"`“”").lstrip("=")

@@ -130,5 +130,6 @@ def subject_key(words: list[str], kind: str, scope: str = "") -> MemoryKey:
     """Return the key of what a thing is. Another kind of value answers another question, so it has another key."""
     place = [word for word in comparable(scope).split()[1:] if word not in _DROPPED]
     relation = words[-1] if len(words) > 1 else IS
+    relation = "chief executive" if relation == "ceo" else relation  # as the relations of the vocabulary are called
     subject = " ".join([*place, *(words[:-1] or words)])
     return MemoryKey(subject, relation if kind == "name" else f"{relation} ({kind})")

@@ -24,7 +24,7 @@ _PATTERNS: dict[str, str] = {
     "url": r"[a-z][a-z0-9+]*://[^\s,;]*[\w/]",
     "network": r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d+)?(?![\w.]*\d)",
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "endpoint": r"(?:(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+)?/[\w{}:<>*-]+(?:[/.][\w{}:<>*-]+)*/?(?!\w)",
+    "endpoint": r"(?:(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+)?/\.?[\w{}:<>*-]+(?:[/.][\w{}:<>*-]+)*/?(?!\w)",
     "quoted": r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|`[^`]+`|“[^”]+”)(?!\w)",
     "handle": r"(?<![\w&])[#@][A-Za-z][\w-]*",
     "clock": r"\b(?:\d{1,2}:\d\d(?:\s*(?:am|pm|UTC))?|\d{1,2}\s*(?:am|pm))\b",
@@ -39,7 +39,8 @@ _PATTERNS: dict[str, str] = {
     ),
     "number": (
         rf"(?<![\w.=@:/-])(?:[$€£]\s?)?-?\d+(?:[,_]\d+)*(?:\.\d+)?(?:-\d+)*(?:[kKM](?!\w))?(?:[\s-]?(?:{_UNIT})(?!\w))?(?![\w/])(?!\.\d)"
-        rf"|\b(?:{NUMBERS})\b(?:\s(?:{_UNIT})\b)?|\b(?:an?|half an)\s(?:hour|minute|day|week|month|year)\b"
+        rf"|\b(?:{NUMBERS})\b(?:\s(?:{_UNIT})\b)?|(?<=every )(?:hour|day|week|month|year)\b"
+        r"|\b(?:an?|half an)\s(?:hour|minute|day|week|month|year)\b"
     ),
     "path": (
         r"(?<![\w/])(?:[\w.-]+/)+[\w.-]*\w"
@@ -48,9 +49,10 @@ _PATTERNS: dict[str, str] = {
     ),
     "identifier": (
         r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)|(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?!\w)"
+        r"|(?<!\w)[A-Z][A-Za-z0-9]*(?:-[A-Z0-9][A-Za-z0-9]*)+(?!\w)"
         r"|(?<![\w.])_?[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)|(?<![\w.])(?:[A-Z][a-z0-9]+){2,}(?!\w)"
-        r"|(?<![\w.])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)|(?<!\w)[A-Z][A-Za-z0-9]*(?:-[A-Z0-9][A-Za-z0-9]*)+(?!\w)"
-        r"|(?<![\w-])[a-z]+(?:-[a-z]+)*-\d+(?!\w)|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
+        r"|(?<![\w.])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)"
+        r"|(?<![\w-])[a-z]+(?:-[a-z]+)*-\d+[a-z]?(?!\w)|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     ),
     "level": r"\b(?:true|false|enabled|disabled|True|False|null)\b"
     r"|(?:(?<=is )|(?<=are )|(?<=to )|^)(?:on|off)\b(?=$| in | for )",
@@ -76,6 +78,11 @@ class TypedValue(Struct, frozen=True):
         if self.type == "path" and re.fullmatch(r"[A-Z][a-z]+/[A-Z]\w+", self.text):
             return "name"  # of a time zone
         return "name" if self.type in ("acronym", "identifier", "quoted") else self.type
+
+
+def clean(value: TypedValue) -> str:
+    """Return a value without its quotes."""
+    return value.text.strip("'\"`“”").lstrip("=")
 
 
 def values_in(text: str) -> list[TypedValue]:

@@ -17,7 +17,8 @@ LEAD = re.compile(
 )
 NOW = re.compile(
     r",?\s*\b(?:now|nowadays|currently|presently|at present|officially|these days|at the moment|right now|"
-    r"from (?:here|now) on|going forward|as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|"
+    r"from (?:here|now) on|as of \w+day|from \w+day on|starting \w+day|going forward|"
+    r"as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|"
     r"instead(?! of)|effective immediately|again|still|already|just)\b(?!\s+that)",
     re.IGNORECASE,
 )
@@ -36,14 +37,19 @@ IN_DOUBT = re.compile(
 )
 PAST = re.compile(r"(?P<np>my .+?) was (?P<v>.+)", re.IGNORECASE)  # before now: it displaces nothing newer
 OPAQUE = re.compile(r"\S*[@/_.]\S*\w(?: says)?")  # words in addresses and names of code mean nothing
-REASON = re.compile(r"(?P<why>.+?),? so (?=(?:the|my|our|[A-Z][a-z]+)\b)")
-AS_BEFORE = re.compile(r",[^,;]* (?:as before|as usual|unchanged)$")
+REASON = re.compile(
+    r"(?P<why>.+?),? so (?=(?:the|my|our|[A-Z][a-z]+)\b|(?<=left, so )|(?<=retired, so )|(?<=quit, so ))"
+)
+AS_BEFORE = re.compile(r",[^,;]* (?:(?:stays?|remains?)(?: [^,;]*)?|as before|as usual|unchanged)$")
 SCOPED_FIRST = re.compile(
-    r"^(?P<at>In|On|For|Under|When|Whenever|While|Once|During) (?P<place>[^,]{1,60}), (?P<rest>.+)$"
+    r"^(?P<at>In|Inside|Within|At|On|For|Under|When|Whenever|While|Once|During|After)"
+    r" (?P<place>[^,]{1,60}), (?P<rest>.+)$"
 )
 SLOT = re.compile(
     r"\b(?:header|parameter|field|channel|queue|topic|bucket|branch|region|cluster|column|cookie|claim|level|mode|tier|plan|"
-    r"profile|locale|encoding|format|engine|driver|variable)(?: named| called)? (?P<v>['\"A-Z][^ ]*\w['\"]?)"
+    r"profile|locale|encoding|format|engine|driver|variable|type|class|table|zone|schema|namespace|package|module|template|"
+    r"role|group|tag|label|image|database|host|node|pool)(?: named| called)?"
+    r" (?P<v>['\"A-Z][^ ]*\w['\"]?|[a-z]+(?:[-_][a-z0-9]+)+(?=$))"
     r"|\bthe (?P<w>['\"]?[A-Z][\w-]*['\"]?) (?:header|parameter|field|channel|queue|topic|bucket|branch|region|"
     r"cookie)\b(?! ['\"A-Z])"
 )
@@ -82,7 +88,7 @@ WE_USE = re.compile(
     re.IGNORECASE,
 )
 COPULA = re.compile(
-    r"(?P<np>.+?)(?: is| are| equals| stands at| becomes| became| will be| =|:)"
+    r"(?P<np>.+?)(?: is| are| equals| stands at| runs at| stays at| sits at| becomes| became| will be| =|:)"
     r"(?: set| fixed| scheduled| due| planned| named| called| kept| held)?"
     r"(?: (?:to|at|on(?! in | for |$)|in|by|for(?: the)?))? (?P<v>.+)"
 )
@@ -99,6 +105,8 @@ FIRST_PERSON = [
         ("employer", "(?:I work|{am} working) (?:at|for) {v}"),
         ("employer", f"I{HAVE} (?:joined|started(?: working)? (?:at|for)) {{v}}"),
         ("timezone", "{am} (?:in|on) (?:the )?(?P<v>[A-Z][A-Z0-9+-]{1,5}) ?(?:time ?zone|time)"),
+        ("employer", f"I{HAVE} (?:started|begun) (?:a|my) new job (?:at|with) {{v}}"),
+        ("diet", "{am} (?:a )?(?P<v>vegan|vegetarian|pescatarian)"),
         ("age", "{am} (?P<v>\\d{1,3})(?: years old)?"),
         ("name", "(?:call me|{am} called|{am} named|I go by) {v}"),
     )
@@ -131,14 +139,16 @@ KINDS = (
     "endpoint|header|cookie|parameter|field|property|attribute|template|package|namespace"
 )
 NAMED = re.compile(
-    rf"[Tt]he (?P<kind>(?:[\w-]+ )?(?:{KINDS})) (?P<v>[^ (]+(?:\([^)]*\))?(?: [\w-]+)??) (?P<p>(?:is|[a-z]+s) .*)"
+    rf"[Tt]he (?P<kind>(?:[\w-]+ )?(?:{KINDS})) (?P<v>(?!(?:of|for|that|which|to|in|on|with|from|is|are|at|by)\b)"
+    r"[^ (]+(?:\([^)]*\))?(?: [\w-]+)??)(?P<place> (?:of|in|from) (?:the )?(?:\w+ )?[\w./]+)?? (?P<p>(?:is|[a-z]+s) .*)"
 )
 USE_TO = re.compile(
-    r"(?:[Cc]all|[Uu]se|[Ii]nvoke|[Rr]un|[Ii]mport) (?P<v>[^ (]+(?:\([^)]*\))?) (?P<p>(?:to|for|when|whenever) .+)"
+    r"(?:[Cc]all|[Uu]se|[Ii]nvoke|[Rr]un|[Ii]mport) (?P<v>(?:[A-Z]+ |make |npm run |just )?[^ (]+(?:\([^)]*\))?)"
+    r" (?P<p>(?:to|for|when|whenever) .+)"
 )
 TO_USE = re.compile(
-    r"(?P<p>(?:[Tt]o|[Ff]or|[Ww]hen) .+?),? (?:please )?(?:you )?(?:call|use|invoke|run|import) "
-    r"(?P<v>[^ (]+(?:\([^)]*\))?)"
+    r"(?P<p>(?:[Tt]o|[Ff]or|[Ww]hen) .+?),? (?:please )?(?:you )?(?:call|use|invoke|run|import|send|issue) "
+    r"(?P<v>(?:[A-Z]+ |make |npm run |just )?[^ (]+(?:\([^)]*\))?)"
 )
 PROPERTY = frozenset(
     [
@@ -186,12 +196,12 @@ CHOICE = re.compile(
 )
 TEMPLATE_VERB = re.compile(
     r"^(?:[Ii]mport|[Cc]all|[Uu]se|[Rr]un|[Ss]end|[Pp]ass|[Pp]ut|[Oo]pen|[Ii]nclude|[Ii]nvoke|[Rr]equest|[Ff]etch|[Rr]ead)\b"
-    r"|(?<=\w )(?:is|are|can be|must be|has|have|gets?|goes|go|comes|come|[a-z]{2,}[^\W\ds]s)\b(?! (?:of|for|in)\b)"
+    r"|(?<=\w )(?:is|are|can|must|has|have|gets?|goes|go|comes|come|[a-z]{2,}[^\W\ds]s)\b(?! of\b)"
 )
 MANY = re.compile(  # verbs of what happens with several things
     r"\b(?:calls?|imports?|mentions?|fix(?:es|ed)?|blocks?|blocked|tests?|knows|likes?|contains?|includes?|supports?|lists?|"
     r"covers?|affects?|touch(?:es)?|changes|mention(?:s|ed)|links?|refers?|exports?|defines?|overrides?|breaks|closes|"
-    r"closed|resolves|depends|duplicates|tagged|seen|found|reported|wants|reads?|writes?|accepts?|sent|wrote|one|some)\s(?:\w+\s)?$"
+    r"closed|resolves|depends|duplicates|seen|found|reported|wants|reads?|writes?|accepts?|sent|wrote|one|some)\s(?:\w+\s)?$"
 )
 _PERSON = r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)*"
 DIVISION = re.compile(rf"(?P<who>{_PERSON}) (?P<verb>[a-z]+s) (?P<np>(?:the |our |my )?[a-z][\w -]+)")
@@ -203,6 +213,48 @@ PARTICIPLE = re.compile(r"(?:[a-z]{2,}ed|fed|sent|kept|held|run|made|sold|paid|b
 MAY = re.compile(r"\bmay (?=(?:send|make|have|use|upload|open|keep|store|request|contain|retry|hold|create)\b)")
 OR_MORE = re.compile(r" or (?:newer|later|higher|above|greater|more|older|lower|less|below)\b")
 COMMAND = re.compile(r"[Tt]he (?P<np>(?:command|shortcut) to .+?) is (?P<v>[\w.+/-]+(?: [\w.+/-]+){1,3})")
+DOING = re.compile(
+    r"is (?:(?:raised|thrown|called|used|invoked|fired|the) )|runs (?:once|when|after|before|whenever|if|on) "
+)
+NO_SUBJECT = re.compile(  # what a sentence begins with that is about nothing that lasts
+    r"(?:(?:[Ww]e|I) have an?|(?:[Ee]ach|[Aa]ll|[Bb]oth|[Hh]alf|[Pp]art) of|[Oo]ne|[Ss]ome|[Mm]ost|[Mm]any|[Ff]ew|[Ss]everal|"
+    r"[Oo]thers?|[Aa]nother|[Ii]t|[Tt]here|[Hh]ere|[Hh]e|[Ss]he|[Tt]hey|"
+    r"[Yy]ou|I|[Tt]h(?:is|at|ese|ose)|[Ww]h\w+|[Ee]ither|[Nn]either|[Nn]o|[Nn]one|[Nn]othing|[Ss]ome\w+|[Oo]ld|[Ff]ormer|"
+    r"[Tt]he (?:one|first|second|third|last|next|only|old|former|previous|other|bug|error|problem|issue|fix|question|"
+    r"answer|idea|point|difference|reason|mistake|ticket|commit|patch))\b(?<!Whoever)"
+)
+SIMPLE_PAST = re.compile(
+    r"\b(?:took|ran|did|went|gave|got|made|sent|saw|met|came|left|lost|won|bought|sold|began|became|wrote|said|ate|drank|"
+    r"spent|paid|fell|rose|grew|broke|chose|found|read|had|was|were)\b"
+    r"|(?<!is )(?<!are )(?<!be )(?<!get )(?<!gets )(?<!\ba )(?<!\ban )(?<!he )"
+    r"(?<!our )(?<!ach )(?<!very )(?<!^A )(?<!^An )"
+    r"\b(?!(?:need|feed|speed|seed|shed|bed|red)\b)[a-z]{3,}ed"
+    r"(?! (?:in|at|on|to|by|with|as|under|from|via|for|after)\b) "
+)
+CONDITION = re.compile(
+    r"(?:If|Unless|Whether|Maybe|Perhaps|Probably|Possibly|Suppose|Imagine|Assume|Assuming|Let's|Say)\b"
+)
+FRONTED = re.compile(  # "When the cart is empty, the": what stands before the comma belongs to the clause after it
+    r"(?:In|Inside|Within|At|On|For|Under|When|Whenever|While|Once|During|After|Before|With|Since|Because|As) [^,]+,"
+)
+ORDERS = [  # other orders of words
+    (re.compile(form), order)
+    for form, order in (
+        (r"^[Tt]here (?:is|are) an? (?P<kind>[\w-]+) (?P<v>\S+) (?:that|which) ", r"The \g<kind> \g<v> "),
+        (r"^[Ii]t is (?P<v>\S+) (?:that|which|who) ", r"\g<v> "),
+        (r"^[Ww]hoever (?P<do>[^,]+?) (?P<verb>calls|uses|runs|imports|opens|invokes) ", r"To \g<do> use "),
+        (r"^(?P<v>[^ ,]+), (?P<at>[a-z]+ (?:in|at|by) [^,]+), (?=[a-z]+s )", r"\g<v> "),
+        (r"^[Ff]or (?P<np>the [\w -]+?) we use (?P<v>.+)$", r"we use \g<v> for \g<np>"),
+        (r"^export (?=[A-Z_]+ = )", ""),
+        (r"^(?P<file>[\w/.-]+\.\w+): (?P<rest>.+ = .+)$", r"\g<rest> in \g<file>"),
+        (r"^(?P<v>[\w.]+ = \S+) is what (?P<file>[\w/.-]+\.\w+) (?:says|has)$", r"\g<v> in \g<file>"),
+    )
+]
+_VALUE = rf"(?:[$€£]?\d[\w.:,]*|(?:{_NUMBERS}))(?: (?!(?:and|by|for|on|in|at|as|under|during)\b)\w+)?"
+_APART = r"(?:by|for|on|in|at|as|under|during|over) (?!average)[^,;\d]+?"
+SHARED = re.compile(  # "is 21 degrees by day and 17 by night": two values of two parts
+    rf"(?P<head>.+? )(?P<v>{_VALUE}) (?P<m>{_APART}),? and (?:at )?(?P<v2>{_VALUE}) (?P<m2>{_APART})"
+)
 STRONG = (
     "version",
     "url",
@@ -220,6 +272,34 @@ STRONG = (
 WHEN = ("clock", "time", "weekday")
 FREE = frozenset(
     [
+        "level",
+        "compiler",
+        "linter",
+        "interpreter",
+        "runtime",
+        "platform",
+        "protocol",
+        "codec",
+        "cipher",
+        "dialect",
+        "license",
+        "scheduler",
+        "collation",
+        "compression",
+        "topic",
+        "bucket",
+        "queue",
+        "namespace",
+        "host",
+        "hostname",
+        "policy",
+        "vendor",
+        "supplier",
+        "genre",
+        "sport",
+        "brand",
+        "breed",
+        "instrument",
         "branch",
         "mode",
         "locale",
@@ -271,6 +351,34 @@ FREE = frozenset(
 )
 NOT_FREE = frozenset(
     [
+        "level",
+        "compiler",
+        "linter",
+        "interpreter",
+        "runtime",
+        "platform",
+        "protocol",
+        "codec",
+        "cipher",
+        "dialect",
+        "license",
+        "scheduler",
+        "collation",
+        "compression",
+        "topic",
+        "bucket",
+        "queue",
+        "namespace",
+        "host",
+        "hostname",
+        "policy",
+        "vendor",
+        "supplier",
+        "genre",
+        "sport",
+        "brand",
+        "breed",
+        "instrument",
         "a",
         "an",
         "the",

@@ -1,0 +1,146 @@
+"""Sentences as templates: the key is all that stands around a value, so only the same sentence has the same key.
+
+Promise: of two sentences with the same key, nothing but one value of one kind differs, in a place where values stand.
+"""
+
+import re
+
+from stream_car.memory.keys import IS, MemoryKey, comparable
+from stream_car.memory.subjects import subject_key, subject_words
+from stream_car.memory.values import TypedValue, clean, values_in
+from stream_car.memory.vocabulary import (
+    ADDING,
+    AFTER_FIRST,
+    CHOICE,
+    COMMAND,
+    DOING,
+    MANY,
+    NAMED,
+    NO_SUBJECT,
+    NOT_FREE,
+    PER,
+    PROPERTY,
+    SIMPLE_PAST,
+    STRONG,
+    TEMPLATE_VERB,
+    TO_USE,
+    USE_TO,
+)
+
+Finding = tuple[MemoryKey, str]
+CODE = ("identifier", "path", "endpoint", "url", "quoted", "version", "handle", "network", "email")
+
+
+def of_named(clause: str) -> Finding | None:
+    """Read what a named thing of code does: another name for the same doing supersedes the name."""
+    match = NAMED.fullmatch(clause)
+    kind = match["kind"] if match is not None else ""
+    place = (match["place"] or "") if match is not None else ""
+    match = match or USE_TO.fullmatch(clause) or TO_USE.fullmatch(clause)
+    if match is not None:
+        name, doing = match["v"], match["p"]
+    else:
+        values = values_in(clause)
+        if not values or values[0].type != "identifier" or values[0].start != 0:
+            return None
+        name, doing = clause[: values[0].end], clause[values[0].end :].strip()
+        if not re.match(r"[a-z]+s ", doing):
+            return None
+    values = values_in(name.partition("(")[0])
+    if kind and re.search(r"[A-Z_.(\d/-]", name) is None:
+        return None  # "the job queue runs"
+    is_name = bool(kind) or (bool(values_in(name)) and values_in(name)[0].type in ("identifier", "path", "endpoint"))
+    if not is_name or (not kind and not values and "(" not in name) or not _is_doing(doing):
+        return None
+    value = name.partition("(")[0].strip("`'\"")
+    return MemoryKey(comparable(f"{kind}{place} {doing}".strip()).replace("::", ":"), "name"), value
+
+
+def _is_doing(doing: str) -> bool:
+    """Return whether words say what only one thing does, not a property that many have."""
+    words, values = doing.split(), values_in(doing)
+    if (
+        len(words) < 3
+        or (len(words) < 4 and words[1] not in ("the", "our", "my", "after", "when", "before", "once", "on"))
+        or re.search(r"\d", doing)
+    ):
+        return False
+    if words[0] in PROPERTY and DOING.match(doing) is None:
+        return False
+    if not (words[0].endswith("s") or words[0].lower() in ("to", "for", "when", "whenever")):
+        return False
+    return not any(value.type in ("identifier", "endpoint", "quoted") for value in values)
+
+
+def of_choice(clause: str) -> Finding | None:
+    """Read "the balancer uses the round-robin algorithm", and "the command to build is make all"."""
+    match = CHOICE.fullmatch(clause)
+    words = subject_words(match["np"]) if match is not None else None
+    if match is not None and words:
+        value = match["v"].strip("'\"")
+        is_value = value.lower() not in NOT_FREE and not value.endswith(("ing", "ed", "er", "est"))
+        return (subject_key([*words, match["head"]], "name"), value) if is_value else None
+    match = COMMAND.fullmatch(clause)
+    words = subject_words(match["np"]) if match is not None else None
+    return (MemoryKey(" ".join(words), IS), match["v"]) if match is not None and words else None
+
+
+def of_subject(clause: str) -> Finding | None:
+    """Read what a version, an endpoint or a quoted name is for: "Java 17 compiles the billing module"."""
+    first = next((value for value in values_in(clause) if value.type in (*CODE, "number")), None)
+    if (
+        first is None
+        or first.type == "identifier"
+        or not re.fullmatch(r"(?:[Tt]he )?(?:[\w-]+ ){0,3}", clause[: first.start])
+    ):
+        return None
+    name, doing = clause[: first.start].strip(), clause[first.end :]
+    is_runtime = first.type == "version" or bool(re.fullmatch(r"[A-Z]\w+", name))
+    serves = _SERVES.fullmatch(doing) is not None and doing.split()[0] not in PROPERTY - {"is"}
+    does = (is_runtime and _RUNS.fullmatch(doing) is not None) or (serves and (first.type != "number" or is_runtime))
+    if not does or any(value.type in (*STRONG, "identifier") for value in values_in(doing)):
+        return None
+    return MemoryKey(comparable(f"{name} {doing}").replace("::", ":"), f"<{first.type}>"), clean(first)
+
+
+_RUNS = re.compile(
+    r" (?:compiles|builds|powers|carries|runs|drives|serves|hosts|is (?:in|installed|used|deployed|running|live) ).*\w"
+)
+_SERVES = re.compile(r" (?:is (?:the|what|where|how)|[a-z]+s (?:the|our|my)) .*\w")
+
+
+def of_template(clause: str) -> Finding | None:
+    """Read a clause with one typed value, whatever its verb."""
+    values = [
+        value for value in values_in(clause) if value.type not in ("name", "acronym") and not PER.match(value.text)
+    ]
+    pinned = [value for value in values if _is_pinned(clause, value)]
+    if len(pinned) == 1:
+        return _around(clause, pinned[0])
+    verb = TEMPLATE_VERB.search(clause)
+    after = [value for value in values if verb is not None and value.start >= verb.end()]
+    if verb is None or len(after) != 1 or NO_SUBJECT.match(clause) or verb[0].split()[0] in ADDING:
+        return None
+    [value] = after
+    before = clause[: value.start]
+    is_order = verb.start() == 0
+    if MANY.search(before) or (is_order and value.type not in CODE) or (not is_order and SIMPLE_PAST.search(before)):
+        return None
+    if value.type in CODE:
+        return _around(clause, value)
+    is_fixed = value.type == "number" and AFTER_FIRST.search(before) is not None and value.kind != "duration"
+    return _around(clause, value) if value.type in STRONG and not is_fixed else None
+
+
+def _around(clause: str, value: TypedValue) -> Finding | None:
+    before, rest = clause[: value.start], clause[value.end :]
+    if len((before + rest).split()) < 3:
+        return None
+    return MemoryKey(comparable(f"{before}<{value.type}>{rest}").replace("::", ":"), f"<{value.kind}>"), clean(value)
+
+
+def _is_pinned(clause: str, value: TypedValue) -> bool:
+    before = clause[: value.start]
+    if value.type == "version":
+        return before[-1:] in ("=", "@", ":") or before in ("Version ", "version ")
+    return value.type == "number" and before in ("At most ", "Up to ", "At least ")
