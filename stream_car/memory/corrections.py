@@ -10,7 +10,7 @@ from msgspec import Struct
 CHANGED = (
     r"(?:moved|changed|switched|shifted|pushed|bumped|raised|lowered|reduced|increased|cut|set|updated|renamed|reassigned|"
     r"rescheduled|postponed|delayed|extended|upgraded|downgraded|migrated|shortened|doubled|tripled|halved|turned|went|"
-    r"dropped|slipped|grew|rose|fell|jumped|transferred|handed|relocated|brought|decreased|expanded|trimmed|tightened|"
+    r"dropped|slipped|gone|come|risen|grown|fallen|grew|rose|fell|jumped|transferred|handed|relocated|brought|decreased|expanded|trimmed|tightened|"
     r"relaxed|redirected|repointed|pointed|swapped|ported|converted|put|transitioned|promoted|rolled|handed|advanced)"
     r"(?: back| up| down| out| over| forward| ahead| off)?"
 )
@@ -21,7 +21,11 @@ _WE = r"(?:[Ww]e|I|[Tt]hey|[Tt]he team)(?: have| had|'ve| just| now| recently)*"
 _NP = (
     r"(?P<np>(?!(?:I|[Ii]t|[Ww]e|[Yy]ou|[Hh]e|[Ss]he|[Tt]hey|[Tt]h(?:is|at|ese|ose)|[Ss]ome\w+|[Nn]o\w*|[Ee]very\w+)\b)"
 )
-_NAME = r"(?!I\b)[A-Z][\w'’-]+(?: (?:de |van |von )?[A-Z][\w'’.-]+)*"
+_NAME = (
+    r"(?!(?:I|Nobody|None|No|Some\w+|Every\w+|Who|What|It|He|She|They|We|You|Th\w+|An?|My|Our|Never|Not|Always|Let|If|When|Please|Did|Do|Does|Is)\b)"
+    r"[A-Z][\w'’-]+(?: (?:de |van |von )?[A-Z][\w'’.-]+)*"
+)
+_AGENT = rf"(?:{_WE}|(?:[Tt]he (?:\w+ )?\w+|{_NAME})(?: has| have)?)"
 
 
 class Plain(Struct, frozen=True):
@@ -82,7 +86,7 @@ _FORMS: list[tuple[re.Pattern[str], str]] = [
         ),
         # "we raised the X from Y to Z", "we moved X's Y to Z"
         (
-            rf"{_WE} {CHANGED} (?P<np>{_OUR} .+?)(?: up| down| back)?(?: (?:away )?from (?P<old>.+?))?,?"
+            rf"{_AGENT} {CHANGED} (?P<np>(?:the|our|my) .+?)(?: up| down| back)?(?: (?:away )?from (?P<old>.+?))?,?"
             r" (?:over )?(?:to|onto) (?P<v>.+)",
             "{np} is {v}",
         ),

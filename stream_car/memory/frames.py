@@ -35,6 +35,7 @@ from stream_car.memory.vocabulary import (
     LEAD,
     MANY,
     MAY,
+    MOVED,
     NEGATION,
     NOT_FREE,
     NOW,
@@ -110,7 +111,7 @@ def _of_sentence(sentence: str) -> list[Fact]:
     words = GAPPED.sub(r"\g<0> \g<verb>", words) if not re.search(r"\bof$", words) else words
     is_whole = of_named(_stated_in(words).text) is not None
     clauses = [words] if is_whole else [part for clause in _clauses(words) for part in _parts(clause)]
-    if CONDITION.match(words) or any(map(_is_doubtful, clauses)):
+    if CONDITION.match(words) or (not is_whole and any(map(_is_doubtful, clauses))):
         return [_note(sentence)]
     if len(clauses) == 1:
         fact = _of_clause(clauses[0], sentence)
@@ -146,8 +147,9 @@ def _note(text: str) -> Fact:
 
 
 _SPLIT = re.compile(
-    r"\s*;\s+|,?\s+so\s+(?=(?:the|my|our|[A-Z][a-z]+)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
+    r"\s*;\s+|,\s+so\s+(?!(?:that|far|much|many|long|do|does|is|are)\b)|\s+so\s+(?=(?:the|my|our|[A-Z][a-z]+)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
 )
+_PRICE = re.compile(r"[a-z]+ (?:is|are|costs?) (?:still )?[\d$€£]")
 _OWN_SUBJECT = re.compile(r"(?:the |my |our |[Nn]obody |[Ee]very(?:one|body) |[A-Z])")
 
 
@@ -160,14 +162,21 @@ def _clauses(sentence: str) -> Iterator[str]:
         words = rest.split()
         head = _SPLIT.split(rest, maxsplit=1)[0]
         before = sentence[start : match.start()]
-        if _left(before) is None and not _has_role(before) and " left" not in before and not _PLAIN_PAST.search(before):
+        is_apart = ";" in match.group()
+        if (
+            not is_apart
+            and _left(before) is None
+            and not _has_role(before)
+            and " left" not in before
+            and not _PLAIN_PAST.search(before)
+        ):
             continue
         if words and subject is not None and len(head.split()) > 1 and _is_verb(words):
             yield before
             be = " is" if PARTICIPLE.match(rest) and re.search(r" (?:is|are) ", before) else ""
             yield from _clauses(f"{subject}{be} {rest}")
             return
-        is_own = _OWN_SUBJECT.match(rest) or match.group().startswith(", and ")
+        is_own = _OWN_SUBJECT.match(rest) or match.group().startswith((", and ", ", so ", ";")) or _PRICE.match(rest)
         if is_own and (_left(head) is not None or _has_role(head)):
             yield before
             start, subject = match.end(), _left(head)
@@ -247,7 +256,7 @@ def _of_clause(clause: str, text: str) -> Fact | None:
     if named is None:
         return None
     key, value = named
-    is_moved = statement.is_change and not statement.former and " set to " not in text
+    is_moved = statement.is_change and not statement.former and MOVED.search(text) is not None
     if is_moved and key.relation == IS and key.subject not in FREE:
         return None  # "the team moved to X": a place, a tool, a day?
     if not value or max(len(part.encode()) for part in (key.subject, key.relation)) > BYTES_MAX:
@@ -289,7 +298,11 @@ def _of_copula(clause: str, *, is_set: bool) -> Finding | None:
         return _is(match["np"], match["v"])
     match = COPULA.fullmatch(clause)
     return (
-        _is(match["np"], match["v"], is_set=is_set or " set to " in clause or " = " in clause)
+        _is(
+            match["np"],
+            match["v"],
+            is_set=is_set or any(word in clause for word in (" set to ", " = ", " named ", " called ")),
+        )
         if match is not None
         else None
     )
@@ -349,7 +362,13 @@ def _of_frame(clause: str) -> Finding | None:
         return None
     start, end, is_known = verb
     words = subject_words(clause[:start], is_we_allowed=True)
-    chosen = _chosen(clause, end, is_known=is_known) if words and clause[start:end] not in ADDING else []
+    chosen = (
+        _chosen(clause, end, is_known=is_known)
+        if words and (clause[start:end] not in ADDING or " at " in clause)
+        else []
+    )
+    if clause[start:end] in ADDING and any(value.type != "version" for value in chosen):
+        return None
     if not chosen:
         return None
     if re.match(r"ha(?:s|ve) an? ", clause[start:]) and any(value.type in WHEN for value in chosen):

@@ -41,29 +41,38 @@ def of_named(clause: str) -> Finding | None:
         name, doing = match["v"], match["p"]
     else:
         values = values_in(clause)
-        if not values or values[0].type != "identifier" or values[0].start != 0:
+        if not values or values[0].type != "identifier":
             return None
-        name, doing = clause[: values[0].end], clause[values[0].end :].strip()
+        prefix = re.fullmatch(r"(?:[Tt]he (?P<kind>(?:[\w-]+ ){1,2}))?", clause[: values[0].start])
+        if prefix is None or (prefix["kind"] and re.search(r"[_(]|[a-z][A-Z]", values[0].text) is None):
+            return None
+        kind = (prefix["kind"] or "").strip()
+        name, doing = values[0].text, clause[values[0].end :].strip()
         if not re.match(r"[a-z]+s ", doing):
             return None
     values = values_in(name.partition("(")[0])
     if kind and re.search(r"[A-Z_.(\d/-]", name) is None:
         return None  # "the job queue runs"
     is_name = bool(kind) or (bool(values_in(name)) and values_in(name)[0].type in ("identifier", "path", "endpoint"))
-    if not is_name or (not kind and not values and "(" not in name) or not _is_doing(doing):
+    if not is_name or (not kind and not values and "(" not in name) or not _is_doing(doing, is_code=bool(kind)):
         return None
     value = name.partition("(")[0].strip("`'\"")
     return MemoryKey(comparable(f"{kind}{place} {doing}".strip()).replace("::", ":"), "name"), value
 
 
-def _is_doing(doing: str) -> bool:
+_DEFINITE = ("the", "our", "my", "after", "when", "before", "once", "on")
+_GENERIC = ("returns", "gives", "yields", "shows", "prints", "works", "exists")
+
+
+def _is_doing(doing: str, *, is_code: bool) -> bool:
     """Return whether words say what only one thing does, not a property that many have."""
     words, values = doing.split(), values_in(doing)
-    if (
-        len(words) < 3
-        or (len(words) < 4 and words[1] not in ("the", "our", "my", "after", "when", "before", "once", "on"))
-        or re.search(r"\d", doing)
-    ):
+    is_short = (
+        len(words) < 4
+        and len(words[1:])
+        and not (words[1] in _DEFINITE or (is_code and words[1] not in ("a", "an") and words[0] not in _GENERIC))
+    )
+    if len(words) < 3 or is_short or re.search(r"\d", doing):
         return False
     if words[0] in PROPERTY and DOING.match(doing) is None:
         return False
@@ -124,7 +133,7 @@ def of_template(clause: str) -> Finding | None:
     [value] = after
     before = clause[: value.start]
     is_order = verb.start() == 0
-    if MANY.search(before) or (is_order and value.type not in CODE) or (not is_order and SIMPLE_PAST.search(before)):
+    if MANY.match(before[verb.start() :]) or (SIMPLE_PAST.search(before) if not is_order else value.type not in CODE):
         return None
     if value.type in CODE:
         return _around(clause, value)

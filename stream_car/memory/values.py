@@ -23,7 +23,7 @@ _OPERATOR = r"(?:[<>=~!^]=?|\^|~>|v)?"
 _PATTERNS: dict[str, str] = {
     "url": r"[a-z][a-z0-9+]*://[^\s,;]*[\w/]",
     "network": r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d+)?(?![\w.]*\d)",
-    "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}",
     "endpoint": r"(?:(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+)?/\.?[\w{}:<>*-]+(?:[/.][\w{}:<>*-]+)*/?(?!\w)",
     "quoted": r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|`[^`]+`|“[^”]+”)(?!\w)",
     "handle": r"(?<![\w&])[#@][A-Za-z][\w-]*",
@@ -55,7 +55,7 @@ _PATTERNS: dict[str, str] = {
         r"|(?<![\w-])[a-z]+(?:-[a-z]+)*-\d+[a-z]?(?!\w)|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
     ),
     "level": r"\b(?:true|false|enabled|disabled|True|False|null)\b"
-    r"|(?:(?<=is )|(?<=are )|(?<=to )|^)(?:on|off)\b(?=$| in | for )",
+    r"|(?:(?<=is )|(?<=are )|(?<=to )|^)(?:on|off)\b(?=$| in | for | on )",
     "acronym": r"(?<![\w.])[A-Z][A-Z0-9]+(?![\w.-]\w)",
     "name": r"(?<![\w.-])[A-Z][\w'’]*[a-z]\w*(?:[ -](?:(?:de|van|von|of|the) )?[A-Z][\w'’]*)*(?!\w)",
 }

@@ -16,7 +16,8 @@ LEAD = re.compile(
     re.IGNORECASE,
 )
 NOW = re.compile(
-    r",?\s*\b(?:now|nowadays|currently|presently|at present|officially|these days|at the moment|right now|"
+    r",?\s*\b(?:now|nowadays|recently|lately|"
+    r"currently|presently|at present|officially|these days|at the moment|right now|"
     r"from (?:here|now) on|as of \w+day|from \w+day on|starting \w+day|going forward|"
     r"as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|"
     r"instead(?! of)|effective immediately|again|still|already|just)\b(?!\s+that)",
@@ -28,7 +29,7 @@ IN_DOUBT = re.compile(
     r"want(?:s|ed)? to|hop(?:e|es|ing)|wish(?:es)?|if|unless|whether|"
     r"not sure|unsure|unclear|tbd|to be decided|"
     r"tentative|draft|used to|formerly|previous(?:ly)?|former|(?<!years )old|ago|yesterday|no longer|"
-    r"until|till|was|were|had|"
+    r"until(?! \d{1,2}(?::\d\d|\b))|till|was|were|had|"
     r"ran|did|except|sometimes|usually|often|rumou?r|allegedly|say|says|heard|pretend|for example|"
     r"imagine|suppose|let's|"
     r"(?:in|until|by|before|during|around) (?:19|20)\d\d|"
@@ -37,9 +38,7 @@ IN_DOUBT = re.compile(
 )
 PAST = re.compile(r"(?P<np>my .+?) was (?P<v>.+)", re.IGNORECASE)  # before now: it displaces nothing newer
 OPAQUE = re.compile(r"\S*[@/_.]\S*\w(?: says)?")  # words in addresses and names of code mean nothing
-REASON = re.compile(
-    r"(?P<why>.+?),? so (?=(?:the|my|our|[A-Z][a-z]+)\b|(?<=left, so )|(?<=retired, so )|(?<=quit, so ))"
-)
+REASON = re.compile(r"(?P<why>.+?)(?:, so (?!(?:that|far|much|many|long)\b)|,? so (?=(?:the|my|our|[A-Z][a-z]+)\b))")
 AS_BEFORE = re.compile(r",[^,;]* (?:(?:stays?|remains?)(?: [^,;]*)?|as before|as usual|unchanged)$")
 SCOPED_FIRST = re.compile(
     r"^(?P<at>In|Inside|Within|At|On|For|Under|When|Whenever|While|Once|During|After)"
@@ -93,7 +92,7 @@ COPULA = re.compile(
     r"(?: (?:to|at|on(?! in | for |$)|in|by|for(?: the)?))? (?P<v>.+)"
 )
 REVERSED = re.compile(
-    r"(?P<v>[A-Z\d][^,;:]*?) (?:is|are|=)(?: the| our| my)? (?P<np>(?:(?<=the |our )|(?<=my ))(?!.*(?: and |,)).+)"
+    r"(?P<v>[A-Z\d][^,;:]*?) (?:is|are|=)(?: the| our)? (?P<np>(?:(?<=the |our )|(?=my ))(?!.*(?: and |,)).+)"
 )
 HAVE = "(?:'ve| have)?"
 FIRST_PERSON = [
@@ -134,7 +133,7 @@ KINDS = (
     "function|class|helper|method|decorator|constant|module|task|exception|command|hook|script|job|component|package|"
     "library|table|column|struct|interface|macro|type|trait|enum|variable|flag|procedure|subroutine|routine|mixin|middleware|"
     "handler|worker|service class|query|view|target|fixture|plugin|operator|utility|predicate|factory|event|signal|"
-    "callback|listener|subscriber|resolver|reducer|selector|provider|adapter|filter|validator|serializer|parser|formatter|"
+    "callback|coroutine|routine|listener|subscriber|resolver|reducer|selector|provider|adapter|filter|validator|serializer|parser|formatter|"
     "mutation|step|builder|wrapper|iterator|generator|trigger|migration|role|metric|pipeline|workflow|model|schema|route|"
     "endpoint|header|cookie|parameter|field|property|attribute|template|package|namespace"
 )
@@ -217,7 +216,8 @@ DOING = re.compile(
     r"is (?:(?:raised|thrown|called|used|invoked|fired|the) )|runs (?:once|when|after|before|whenever|if|on) "
 )
 NO_SUBJECT = re.compile(  # what a sentence begins with that is about nothing that lasts
-    r"(?:(?:[Ww]e|I) have an?|(?:[Ee]ach|[Aa]ll|[Bb]oth|[Hh]alf|[Pp]art) of|[Oo]ne|[Ss]ome|[Mm]ost|[Mm]any|[Ff]ew|[Ss]everal|"
+    r"(?:(?:[Ww]e|I) have an?|(?:[Ee]ach|[Aa]ll|[Bb]oth|[Hh]alf|[Pp]art) of|[Oo]ne|"
+    r"[Ss]ome|[Mm]ost|[Mm]any|[Ff]ew|[Ss]everal|"
     r"[Oo]thers?|[Aa]nother|[Ii]t|[Tt]here|[Hh]ere|[Hh]e|[Ss]he|[Tt]hey|"
     r"[Yy]ou|I|[Tt]h(?:is|at|ese|ose)|[Ww]h\w+|[Ee]ither|[Nn]either|[Nn]o|[Nn]one|[Nn]othing|[Ss]ome\w+|[Oo]ld|[Ff]ormer|"
     r"[Tt]he (?:one|first|second|third|last|next|only|old|former|previous|other|bug|error|problem|issue|fix|question|"
@@ -255,6 +255,7 @@ _APART = r"(?:by|for|on|in|at|as|under|during|over) (?!average)[^,;\d]+?"
 SHARED = re.compile(  # "is 21 degrees by day and 17 by night": two values of two parts
     rf"(?P<head>.+? )(?P<v>{_VALUE}) (?P<m>{_APART}),? and (?:at )?(?P<v2>{_VALUE}) (?P<m2>{_APART})"
 )
+MOVED = re.compile(r"\b(?:moved|migrated|switched|went|gone|relocated|shifted|turned|ported)\b")
 STRONG = (
     "version",
     "url",
