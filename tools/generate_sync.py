@@ -23,7 +23,7 @@ WORDS = (
     (r"\bawait ", ""),
     (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),
-    (r"\bAsync(Calls|Client|Guard|MemoryCalls|Subscription)\b", r"\1"),
+    (r"\bAsync(Calls|Client|ExtractionGuard|MemoryCalls|Subscription)\b", r"\1"),
     (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
     (r"\banext\(", "next("),
     (r"\bfor (\w+) in (.+):\n +yield \1$", r"yield from \2"),

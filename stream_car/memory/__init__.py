@@ -23,9 +23,9 @@ from stream_car.memory.calls import MemoryCalls
 from stream_car.memory.calls_aio import AsyncMemoryCalls
 from stream_car.memory.documents import PACK, require_pack
 from stream_car.memory.extraction import Extractor as Extractor, Fact as Fact, QuestionReader as QuestionReader
+from stream_car.memory.extraction_guard import SECONDS
 from stream_car.memory.frames import FrameExtractor as FrameExtractor
-from stream_car.memory.guard import SECONDS
-from stream_car.memory.judging import Judge as Judge, Verdict as Verdict
+from stream_car.memory.judging import Judge as Judge, Judgement as Judgement
 from stream_car.memory.keys import MemoryKey as MemoryKey, owner
 from stream_car.memory.llm import ChatModel as ChatModel, LlmExtractor as LlmExtractor, LlmJudge as LlmJudge
 from stream_car.memory.packing import estimate_tokens as estimate_tokens

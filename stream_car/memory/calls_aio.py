@@ -39,7 +39,7 @@ from stream_car.memory.documents import (
     value_in,
 )
 from stream_car.memory.extraction import Extractor, Fact, QuestionReader
-from stream_car.memory.guard import SECONDS, AsyncGuard
+from stream_car.memory.extraction_guard import SECONDS, AsyncExtractionGuard
 from stream_car.memory.judging import Judge
 from stream_car.memory.keys import SEPARATOR, Owner, comparable, key_in, note_key, owner, parse_key
 from stream_car.memory.known import meant
@@ -82,7 +82,7 @@ class AsyncMemoryCalls:
         self.engine = calls
         self.owner = owner
         self.extractor = extractor
-        self._guard = AsyncGuard(extractor, judge, time_limit)
+        self._guard = AsyncExtractionGuard(extractor, judge, time_limit)
         self._clock = MemoryClock()
 
     @property
@@ -381,11 +381,10 @@ class AsyncMemoryCalls:
             return fact
         if fact.former:
             words = f"{fact.former} {fact.key.subject}"
-            answer = await self.engine.query(words, k=20, scope=whose.scope, include=["attributes"])
-            found = list(answer.results)
+            known = list((await self.engine.query(words, k=20, scope=whose.scope, include=["attributes"])).results)
         else:
-            found = await self._frontier(whose.scope | {"subject": fact.key.subject})
-        key = meant(fact, [held for held in found if held.type in HELD])
+            known = await self._frontier(whose.scope | {"subject": fact.key.subject})
+        key = meant(fact, [held for held in known if held.type in HELD])
         return replace(fact, key=key) if key is not None else fact
 
     async def _in_question(self, question: str, whose: Owner, as_of: When | None) -> list[Evidence]:

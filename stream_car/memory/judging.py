@@ -8,7 +8,7 @@ from msgspec import Struct
 Relation = Literal["duplicate", "merge", "contradict", "novel"]
 
 
-class Verdict(Struct, frozen=True):
+class Judgement(Struct, frozen=True):
     """How a candidate relates to what holds; `merged_text` is required of a merge, and says all that both say."""
 
     relation: Relation
@@ -22,5 +22,5 @@ class Judge(Protocol):
     without a judge. What is novel is kept beside it, without a key.
     """
 
-    def judge(self, candidate: str, existing: Sequence[str]) -> Verdict:
+    def judge(self, candidate: str, existing: Sequence[str]) -> Judgement:
         """Return how a sentence relates to those that hold."""

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from stream_car.errors import StreamCarError
 from stream_car.memory.extraction import Fact
-from stream_car.memory.judging import Relation, Verdict
+from stream_car.memory.judging import Judgement, Relation
 from stream_car.memory.keys import MemoryKey, comparable
 
 RETRIED = (408, 429, 500, 502, 503, 504)
@@ -86,7 +86,7 @@ class _Triples(Struct, forbid_unknown_fields=True):
     facts: list[_Triple]
 
 
-class _Judgement(Struct, forbid_unknown_fields=True):
+class _Answer(Struct, forbid_unknown_fields=True):
     relation: Relation
     merged_text: str
 
@@ -174,11 +174,11 @@ class LlmJudge:
     def __init__(self, model: ChatModel) -> None:
         self.model = model
 
-    def judge(self, candidate: str, existing: Sequence[str]) -> Verdict:
+    def judge(self, candidate: str, existing: Sequence[str]) -> Judgement:
         """Return how a sentence relates to those that hold."""
         held = "\n".join(f"- {sentence}" for sentence in existing)
-        judgement = self.model.answer(JUDGE, f"Held:\n{held}\n\nCandidate:\n{candidate}", _Judgement)
-        return Verdict(judgement.relation, judgement.merged_text)
+        judgement = self.model.answer(JUDGE, f"Held:\n{held}\n\nCandidate:\n{candidate}", _Answer)
+        return Judgement(judgement.relation, judgement.merged_text)
 
 
 def _fact(triple: _Triple, text: str) -> Fact | None:

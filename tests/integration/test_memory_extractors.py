@@ -15,11 +15,11 @@ from stream_car.memory import (
     ChatModel,
     Extractor,
     Fact,
+    Judgement,
     LlmExtractor,
     LlmJudge,
     Memory,
     MemoryKey,
-    Verdict,
 )
 
 KEY = "staging::database"
@@ -202,23 +202,23 @@ class Judging:
         self.verdict = verdict
         self.seen: list[tuple[str, list[str]]] = []
 
-    def judge(self, candidate: str, existing: Sequence[str]) -> Verdict:
+    def judge(self, candidate: str, existing: Sequence[str]) -> Judgement:
         self.seen.append((candidate, list(existing)))
-        return cast("Verdict", self.verdict)
+        return cast("Judgement", self.verdict)
 
 
 @pytest.mark.parametrize(
     ("verdict", "event", "kept"),
     [
-        (Verdict("contradict"), "SUPERSEDE", [LATER]),
-        (Verdict("duplicate"), "REINFORCE", [LATER]),
+        (Judgement("contradict"), "SUPERSEDE", [LATER]),
+        (Judgement("duplicate"), "REINFORCE", [LATER]),
         (
-            Verdict("merge", "The staging databases are db-3 and db-7"),
+            Judgement("merge", "The staging databases are db-3 and db-7"),
             "SUPERSEDE",
             ["The staging databases are db-3 and db-7"],
         ),
-        (Verdict("novel"), "ADD", [HELD, LATER]),
-        (Verdict("merge"), "SUPERSEDE", [LATER]),  # without a text: as without a judge
+        (Judgement("novel"), "ADD", [HELD, LATER]),
+        (Judgement("merge"), "SUPERSEDE", [LATER]),  # without a text: as without a judge
         ("duplicate", "SUPERSEDE", [LATER]),
     ],
 )

@@ -17,7 +17,7 @@ from stream_car.errors import InvalidRequest
 from stream_car.memory.documents import TEXT_MAX
 from stream_car.memory.extraction import Extractor, Fact
 from stream_car.memory.frames import FrameExtractor
-from stream_car.memory.judging import Judge, Verdict
+from stream_car.memory.judging import Judge, Judgement
 from stream_car.memory.keys import parse_key
 
 Failure = Literal["raised", "timed_out", "nonsense", "busy"]
@@ -28,11 +28,11 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Guard:
+class ExtractionGuard:
     """Calls an extractor and a judge within a time limit. `failures` counts why their results were not used."""
 
     def __init__(self, extractor: Extractor | None, judge: Judge | None = None, seconds: float = SECONDS) -> None:
-        """Guard an extractor and a judge. Raises `InvalidRequest` (`time_limit`) if it is not positive."""
+        """ExtractionGuard an extractor and a judge. Raises `InvalidRequest` (`time_limit`) if it is not positive."""
         if not seconds > 0:
             raise InvalidRequest("time_limit", "`time_limit` must be a positive number of seconds.")
         self._extractor = extractor
@@ -59,7 +59,7 @@ class Guard:
             return ()
         return [fact for fact in facts if isinstance(fact, Fact)]
 
-    def judge(self, candidate: str, existing: Sequence[str]) -> Verdict | None:
+    def judge(self, candidate: str, existing: Sequence[str]) -> Judgement | None:
         """Return how a sentence relates to those that hold; `None` if there is no judge, or it fails."""
         judge = self._judge
         if judge is None:
@@ -67,7 +67,7 @@ class Guard:
         verdict: object = self._within(lambda: judge.judge(candidate, existing))
         if verdict is None:
             return None
-        if not isinstance(verdict, Verdict) or (verdict.relation == "merge" and not _is_text(verdict.merged_text)):
+        if not isinstance(verdict, Judgement) or (verdict.relation == "merge" and not _is_text(verdict.merged_text)):
             self._failed("nonsense", judge, "no verdict, or a merge without a text")
             return None
         return verdict
@@ -105,7 +105,7 @@ class Guard:
         _log.warning("The extractor or judge %s (%s). The text is kept without its help.", failure, detail[:200])
 
 
-class AsyncGuard(Guard):
+class AsyncExtractionGuard(ExtractionGuard):
     """The same for asynchronous programs: waiting blocks no other task."""
 
     async def facts(self, text: str) -> Sequence[Fact]:
@@ -114,7 +114,7 @@ class AsyncGuard(Guard):
             return self.extract(text)
         return await asyncio.to_thread(self.extract, text)
 
-    async def verdict(self, candidate: str, existing: Sequence[str]) -> Verdict | None:
+    async def verdict(self, candidate: str, existing: Sequence[str]) -> Judgement | None:
         """Return how a sentence relates to those that hold, as `judge` does."""
         return await asyncio.to_thread(self.judge, candidate, existing) if self._judge is not None else None
 
