@@ -6,9 +6,10 @@ once get none. What has no key is kept beside everything else, so a doubt costs 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
+from stream_car.memory.clauses import clauses_of, parts_of, verb_of
 from stream_car.memory.corrections import Plain, plain
 from stream_car.memory.extraction import Fact
 from stream_car.memory.keys import IS, MemoryKey, comparable, note_key
@@ -29,7 +30,6 @@ from stream_car.memory.vocabulary import (
     DIVISION,
     FIRST_PERSON,
     FREE,
-    FRONTED,
     GAPPED,
     IN_DOUBT,
     LEAD,
@@ -42,25 +42,20 @@ from stream_car.memory.vocabulary import (
     OPAQUE,
     OR_MORE,
     ORDERS,
-    PARTICIPLE,
     PASSIVE,
     PAST,
     PER,
     PERSONAL,
     PLACED,
-    PLURAL,
     REASON,
     REVERSED,
     ROLE,
     SCOPED_FIRST,
     SENTENCE_END,
     SEVERAL,
-    SHARED,
     SLOT,
     STRONG,
     TEXT_MAX,
-    THIRD_PERSON,
-    VERB_LIKE,
     WE_USE,
     WHEN,
 )
@@ -106,11 +101,11 @@ def _of_sentence(sentence: str) -> list[Fact]:
     if sentence.endswith("?") or not words:
         return [_note(sentence)]
     reason = REASON.match(words)
-    if reason is not None and not any(map(_finding, _clauses(reason["why"]))):
+    if reason is not None and not any(map(_finding, clauses_of(reason["why"]))):
         words = words[reason.end() :]
     words = GAPPED.sub(r"\g<0> \g<verb>", words) if not re.search(r"\bof$", words) else words
     is_whole = of_named(_stated_in(words).text) is not None
-    clauses = [words] if is_whole else [part for clause in _clauses(words) for part in _parts(clause)]
+    clauses = [words] if is_whole else [part for clause in clauses_of(words) for part in parts_of(clause)]
     if CONDITION.match(words) or (not is_whole and any(map(_is_doubtful, clauses))):
         return [_note(sentence)]
     if len(clauses) == 1:
@@ -144,92 +139,6 @@ def _finding(clause: str) -> bool:
 
 def _note(text: str) -> Fact:
     return Fact(note_key(text), text, text, is_note=True)
-
-
-_SPLIT = re.compile(
-    r"\s*;\s+|,\s+so\s+(?!(?:that|far|much|many|long|do|does|is|are)\b)|\s+so\s+(?=(?:the|my|our|[A-Z][a-z]+)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
-)
-_PRICE = re.compile(r"[a-z]+ (?:is|are|costs?) (?:still )?[\d$€£]")
-_OWN_SUBJECT = re.compile(r"(?:the |my |our |[Nn]obody |[Ee]very(?:one|body) |[A-Z])")
-
-
-def _clauses(sentence: str) -> Iterator[str]:
-    """Split where a clause with a verb of its own begins. One without a subject gets that of the clause before it."""
-    start, subject = 0, _left(sentence)
-    fronted = FRONTED.match(sentence)
-    for match in _SPLIT.finditer(sentence, fronted.end() if fronted is not None else 0):
-        rest = sentence[match.end() :]
-        words = rest.split()
-        head = _SPLIT.split(rest, maxsplit=1)[0]
-        before = sentence[start : match.start()]
-        is_apart = ";" in match.group()
-        if (
-            not is_apart
-            and _left(before) is None
-            and not _has_role(before)
-            and " left" not in before
-            and not _PLAIN_PAST.search(before)
-        ):
-            continue
-        if words and subject is not None and len(head.split()) > 1 and _is_verb(words):
-            yield before
-            be = " is" if PARTICIPLE.match(rest) and re.search(r" (?:is|are) ", before) else ""
-            yield from _clauses(f"{subject}{be} {rest}")
-            return
-        is_own = _OWN_SUBJECT.match(rest) or match.group().startswith((", and ", ", so ", ";")) or _PRICE.match(rest)
-        if is_own and (_left(head) is not None or _has_role(head)):
-            yield before
-            start, subject = match.end(), _left(head)
-    yield sentence[start:]
-
-
-def _parts(clause: str) -> list[str]:
-    """Return a clause once for each of two values that it gives to two parts of its subject."""
-    match = SHARED.fullmatch(clause)
-    if match is None or _left(clause) is None:
-        return [clause]
-    return [f"{match['head']}{match['v']} {match['m']}", f"{match['head']}{match['v2']} {match['m2']}"]
-
-
-def _is_verb(words: list[str]) -> bool:
-    """Return whether a clause that has no subject begins here."""
-    if words[0] in THIRD_PERSON:
-        return True
-    return any(form.match(" ".join(words)) for form in (VERB_LIKE, PARTICIPLE))
-
-
-_PLAIN_PAST = re.compile(r"\b\w+ed\b")
-
-
-def _has_role(clause: str) -> bool:
-    if DIVISION.fullmatch(clause) is not None:
-        return True
-    return any(pattern.fullmatch(clause) for _, pattern in ROLE) or bool(re.search(r"\b(?:merges|works)\b", clause))
-
-
-def _left(clause: str) -> str | None:
-    """Return what stands before the verb of a clause."""
-    split = _verb(clause)
-    return clause[: split[0]].rstrip() if split is not None else None
-
-
-def _verb(clause: str) -> tuple[int, int, bool] | None:
-    """Return where the verb of a clause begins and ends, and whether it is one of the known verbs."""
-    words = list(re.finditer(r"[^\s,]+", clause))
-    for index, match in enumerate(words[1:], start=1):
-        word, before = match.group(), words[index - 1].group()
-        is_plural = before.lower() == "we" or any(other.group().endswith("s") for other in words[: min(index, 2)])
-        if (word in THIRD_PERSON or (word in PLURAL and is_plural)) and before.lower() not in ("the", "our", "my"):
-            return match.start(), match.end(), True
-    first = next((value.start for value in values_in(clause) if value.type in STRONG), len(clause))
-    others = [
-        match
-        for match in words[1:]
-        if re.fullmatch(r"[a-z]{3,}[^s\W]s", match.group()) and match.end() < first and match.group() not in ADDING
-    ]
-    if len(others) == 1 and words[0].group() + " " != clause[: others[0].start()].replace("the", "").strip():
-        return others[0].start(), others[0].end(), False
-    return None
 
 
 def _stated_in(clause: str) -> Plain:
@@ -357,7 +266,7 @@ def _whole(text: str) -> TypedValue | None:
 
 def _of_frame(clause: str) -> Finding | None:
     """Read a clause with a known verb: its typed values are the object, everything else is the key."""
-    verb = _verb(clause)
+    verb = verb_of(clause)
     if verb is None:
         return None
     start, end, is_known = verb
