@@ -129,53 +129,6 @@ ROLE = [
     )
 ]
 BELONGS = re.compile(r"(?P<np>.+?) belongs to (?P<who>[A-Z][\w' -]+)")
-KINDS = (
-    "function|class|helper|method|decorator|constant|module|task|exception|command|hook|script|job|component|package|"
-    "library|table|column|struct|interface|macro|type|trait|enum|variable|flag|procedure|subroutine|routine|mixin|middleware|"
-    "handler|worker|service class|query|view|target|fixture|plugin|operator|utility|predicate|factory|event|signal|"
-    "callback|coroutine|routine|listener|subscriber|resolver|reducer|selector|provider|adapter|filter|validator|serializer|parser|formatter|"
-    "mutation|step|builder|wrapper|iterator|generator|trigger|migration|role|metric|pipeline|workflow|model|schema|route|"
-    "endpoint|header|cookie|parameter|field|property|attribute|template|package|namespace"
-)
-NAMED = re.compile(
-    rf"[Tt]he (?P<kind>(?:[\w-]+ )?(?:{KINDS})) (?P<v>(?!(?:of|for|that|which|to|in|on|with|from|is|are|at|by)\b)"
-    r"[^ (]+(?:\([^)]*\))?(?: [\w-]+)??)(?P<place> (?:of|in|from) (?:the )?(?:\w+ )?[\w./]+)?? (?P<p>(?:is|[a-z]+s) .*)"
-)
-USE_TO = re.compile(
-    r"(?:[Cc]all|[Uu]se|[Ii]nvoke|[Rr]un|[Ii]mport) (?P<v>(?:[A-Z]+ |make |npm run |just )?[^ (]+(?:\([^)]*\))?)"
-    r" (?P<p>(?:to|for|when|whenever) .+)"
-)
-TO_USE = re.compile(
-    r"(?P<p>(?:[Tt]o|[Ff]or|[Ww]hen) .+?),? (?:please )?(?:you )?(?:call|use|invoke|run|import|send|issue) "
-    r"(?P<v>(?:[A-Z]+ |make |npm run |just )?[^ (]+(?:\([^)]*\))?)"
-)
-PROPERTY = frozenset(
-    [
-        "is",
-        "are",
-        "has",
-        "needs",
-        "requires",
-        "takes",
-        "accepts",
-        "uses",
-        "calls",
-        "raises",
-        "throws",
-        "fails",
-        "supports",
-        "expects",
-        "imports",
-        "extends",
-        "inherits",
-        "depends",
-        "lives",
-        "belongs",
-        "runs",
-        "costs",
-        "lasts",
-    ]
-)
 CONTEXT = re.compile(
     r"\b(?:in|of|inside|within|from|under|for|per|every|since|than|by|via|through)(?: the| file)* ?$", re.IGNORECASE
 )
@@ -187,15 +140,6 @@ PER = re.compile(r"(?:an?|half an)\s")  # "30 pages a minute": what is counted p
 PASSIVE = re.compile(
     r" (?:(?:\w+ed|sent|kept|built|run|written|held|made|sold|led|taught|stored) )?"
     r"(?:in|on|at|to|from|under|as|with|by|via|through|over|using) (?:the )?"
-)
-CHOICE = re.compile(
-    r"(?P<np>.+?) (?:uses|use|runs|has|follows|is on|are on|runs on|applies|runs in|is in|keeps) (?:the|a|an)"
-    r" (?P<v>['\"]?[\w.+-]+['\"]?) (?P<head>algorithm|strategy|scheduler|driver|backend|codec|format|protocol|engine|"
-    r"policy|method|scheme|theme|plan|dialect|license|tier|mode|profile|layout|encoding|locale|branch|cipher|adapter|template)"
-)
-TEMPLATE_VERB = re.compile(
-    r"^(?:[Ii]mport|[Cc]all|[Uu]se|[Rr]un|[Ss]end|[Pp]ass|[Pp]ut|[Oo]pen|[Ii]nclude|[Ii]nvoke|[Rr]equest|[Ff]etch|[Rr]ead)\b"
-    r"|(?<=\w )(?:is|are|can|must|has|have|gets?|goes|go|comes|come|[a-z]{2,}[^\W\ds]s)\b(?! of\b)"
 )
 MANY = re.compile(  # verbs of what happens with several things
     r"\b(?:calls?|imports?|mentions?|fix(?:es|ed)?|blocks?|blocked|tests?|knows|likes?|contains?|includes?|supports?|lists?|"
@@ -211,26 +155,6 @@ VERB_LIKE = re.compile(rf"[a-z]+[^\Ws]s (?:(?:on|at|to|for|in|about|up to) )?(?:
 PARTICIPLE = re.compile(r"(?:[a-z]{2,}ed|fed|sent|kept|held|run|made|sold|paid|built|written|led) (?!by )")
 MAY = re.compile(r"\bmay (?=(?:send|make|have|use|upload|open|keep|store|request|contain|retry|hold|create)\b)")
 OR_MORE = re.compile(r" or (?:newer|later|higher|above|greater|more|older|lower|less|below)\b")
-COMMAND = re.compile(r"[Tt]he (?P<np>(?:command|shortcut) to .+?) is (?P<v>[\w.+/-]+(?: [\w.+/-]+){1,3})")
-DOING = re.compile(
-    r"is (?:(?:raised|thrown|called|used|invoked|fired|the) )|runs (?:once|when|after|before|whenever|if|on) "
-)
-NO_SUBJECT = re.compile(  # what a sentence begins with that is about nothing that lasts
-    r"(?:(?:[Ww]e|I) have an?|(?:[Ee]ach|[Aa]ll|[Bb]oth|[Hh]alf|[Pp]art) of|[Oo]ne|"
-    r"[Ss]ome|[Mm]ost|[Mm]any|[Ff]ew|[Ss]everal|"
-    r"[Oo]thers?|[Aa]nother|[Ii]t|[Tt]here|[Hh]ere|[Hh]e|[Ss]he|[Tt]hey|"
-    r"[Yy]ou|I|[Tt]h(?:is|at|ese|ose)|[Ww]h\w+|[Ee]ither|[Nn]either|[Nn]o|[Nn]one|[Nn]othing|[Ss]ome\w+|[Oo]ld|[Ff]ormer|"
-    r"[Tt]he (?:one|first|second|third|last|next|only|old|former|previous|other|bug|error|problem|issue|fix|question|"
-    r"answer|idea|point|difference|reason|mistake|ticket|commit|patch))\b(?<!Whoever)"
-)
-SIMPLE_PAST = re.compile(
-    r"\b(?:took|ran|did|went|gave|got|made|sent|saw|met|came|left|lost|won|bought|sold|began|became|wrote|said|ate|drank|"
-    r"spent|paid|fell|rose|grew|broke|chose|found|read|had|was|were)\b"
-    r"|(?<!is )(?<!are )(?<!be )(?<!get )(?<!gets )(?<!\ba )(?<!\ban )(?<!he )"
-    r"(?<!our )(?<!ach )(?<!very )(?<!^A )(?<!^An )"
-    r"\b(?!(?:need|feed|speed|seed|shed|bed|red)\b)[a-z]{3,}ed"
-    r"(?! (?:in|at|on|to|by|with|as|under|from|via|for|after)\b) "
-)
 CONDITION = re.compile(
     r"(?:If|Unless|Whether|Maybe|Perhaps|Probably|Possibly|Suppose|Imagine|Assume|Assuming|Let's|Say)\b"
 )
