@@ -3,20 +3,26 @@
 import re
 from collections.abc import Iterator
 
-from stream_car.memory.values import values_in
+from stream_car.memory.values import NUMBERS, values_in
 from stream_car.memory.vocabulary import (
     ADDING,
     DIVISION,
-    FRONTED,
-    PARTICIPLE,
     PLURAL,
     ROLE,
-    SHARED,
     STRONG,
     THIRD_PERSON,
-    VERB_LIKE,
 )
 
+_VALUE = rf"(?:[$€£]?\d[\w.:,]*|(?:{NUMBERS}))(?: (?!(?:and|by|for|on|in|at|as|under|during)\b)\w+)?"
+_APART = r"(?:by|for|on|in|at|as|under|during|over) (?!average)[^,;\d]+?"
+SHARED = re.compile(  # "is 21 degrees by day and 17 by night": two values of two parts
+    rf"(?P<head>.+? )(?P<v>{_VALUE}) (?P<m>{_APART}),? and (?:at )?(?P<v2>{_VALUE}) (?P<m2>{_APART})"
+)
+VERB_LIKE = re.compile(rf"[a-z]+[^\Ws]s (?:(?:on|at|to|for|in|about|up to) )?(?:the |an? |\d|(?:{NUMBERS}) )")
+PARTICIPLE = re.compile(r"(?:[a-z]{2,}ed|fed|sent|kept|held|run|made|sold|paid|built|written|led) (?!by )")
+FRONTED = re.compile(  # "When the cart is empty, the": what stands before the comma belongs to the clause after it
+    r"(?:In|Inside|Within|At|On|For|Under|When|Whenever|While|Once|During|After|Before|With|Since|Because|As) [^,]+,"
+)
 _SPLIT = re.compile(
     r"\s*;\s+|,\s+so\s+(?!(?:that|far|much|many|long|do|does|is|are)\b)|\s+so\s+(?=(?:the|my|our|[A-Z][a-z]+)\b)|,?\s+(?:and|but|while|whereas)\s+|,\s+(?=(?:the|my|our|[A-Z])\w*)"
 )

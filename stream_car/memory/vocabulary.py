@@ -2,8 +2,6 @@
 
 import re
 
-from stream_car.memory.values import NUMBERS as _NUMBERS
-
 SENTENCE_END = re.compile(
     r"(?<!\b[A-Z])(?<!\bInc)(?<!\bJr)(?<!\bSr)(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bCo)(?<!\bMs)(?<!\bProf)(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bNo)(?<!\bVol)"
     r"\.\s+(?=[A-Z\"'`(])|(?<=[!?])\s+(?=[A-Z\"'`(])|\n+"
@@ -151,15 +149,10 @@ DIVISION = re.compile(rf"(?P<who>{_PERSON}) (?P<verb>[a-z]+s) (?P<np>(?:the |our
 GAPPED = re.compile(  # "Ana drives the early shift and Bo the late shift": where the verb is missing
     rf"^{_PERSON} (?P<verb>[a-z]+s) (?:the|our|my) [\w -]+?(?:,| and|, and) {_PERSON}(?= (?:the|our|my) [\w -]+$)"
 )
-VERB_LIKE = re.compile(rf"[a-z]+[^\Ws]s (?:(?:on|at|to|for|in|about|up to) )?(?:the |an? |\d|(?:{_NUMBERS}) )")
-PARTICIPLE = re.compile(r"(?:[a-z]{2,}ed|fed|sent|kept|held|run|made|sold|paid|built|written|led) (?!by )")
 MAY = re.compile(r"\bmay (?=(?:send|make|have|use|upload|open|keep|store|request|contain|retry|hold|create)\b)")
 OR_MORE = re.compile(r" or (?:newer|later|higher|above|greater|more|older|lower|less|below)\b")
 CONDITION = re.compile(
     r"(?:If|Unless|Whether|Maybe|Perhaps|Probably|Possibly|Suppose|Imagine|Assume|Assuming|Let's|Say)\b"
-)
-FRONTED = re.compile(  # "When the cart is empty, the": what stands before the comma belongs to the clause after it
-    r"(?:In|Inside|Within|At|On|For|Under|When|Whenever|While|Once|During|After|Before|With|Since|Because|As) [^,]+,"
 )
 ORDERS = [  # other orders of words
     (re.compile(form), order)
@@ -174,11 +167,6 @@ ORDERS = [  # other orders of words
         (r"^(?P<v>[\w.]+ = \S+) is what (?P<file>[\w/.-]+\.\w+) (?:says|has)$", r"\g<v> in \g<file>"),
     )
 ]
-_VALUE = rf"(?:[$€£]?\d[\w.:,]*|(?:{_NUMBERS}))(?: (?!(?:and|by|for|on|in|at|as|under|during)\b)\w+)?"
-_APART = r"(?:by|for|on|in|at|as|under|during|over) (?!average)[^,;\d]+?"
-SHARED = re.compile(  # "is 21 degrees by day and 17 by night": two values of two parts
-    rf"(?P<head>.+? )(?P<v>{_VALUE}) (?P<m>{_APART}),? and (?:at )?(?P<v2>{_VALUE}) (?P<m2>{_APART})"
-)
 MOVED = re.compile(r"\b(?:moved|migrated|switched|went|gone|relocated|shifted|turned|ported)\b")
 STRONG = (
     "version",
