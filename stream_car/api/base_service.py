@@ -38,6 +38,7 @@ from stream_car.subscriptions.events import Event, Selection
 from stream_car.subscriptions.hub import Subscriber, SubscriptionHub
 
 LISTED_MAX = 10_000  # packages of the files of one request
+AT_ONCE_MAX = 50  # packages that are parsed while others wait
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -87,6 +88,10 @@ class BaseService(ABC):
         timeout_ms: int = 0,
     ) -> T:
         """Run a question once these revisions are visible."""
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Do work that takes long and needs nothing of this service. Many callers must not wait for it."""
+        return work()
 
     @property
     @abstractmethod
@@ -258,7 +263,11 @@ class BaseService(ABC):
 
     @answers(r.GetAffected)
     async def affected(self, request: r.GetAffected) -> tuple[PackageFindings, ...]:
-        as_of, question = _micros(request.as_of), _package_question(request)
+        if request.files or len(request.packages) > AT_ONCE_MAX:
+            question = await self.compute(lambda: _package_question(request))
+        else:
+            question = _package_question(request)
+        as_of = _micros(request.as_of)
         return await self.read(
             lambda view: view.queries.affected(question, as_of=as_of, options=view.options),
             min_revisions=request.min_revisions,

@@ -39,7 +39,7 @@ from stream_car.processing.receipts import Receipt
 from stream_car.processing.state import HEADER, decode_value
 from stream_car.queries import answers as a
 from stream_car.queries.cache import ManyShardsCache
-from stream_car.queries.fair_scheduling import YieldingPace
+from stream_car.queries.fair_scheduling import LongWork, OneThread, YieldingPace
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import DEFAULT_OPTIONS, MinRevision, ReadOptions, mark_incomplete
 from stream_car.queries.scopes import ScopeQueries
@@ -166,6 +166,8 @@ class ClusterService(BaseService):
         )
         self._shards = shards
         self._turn = asyncio.Lock()  # of long questions
+        self.long_work = LongWork()
+        self._side_thread = OneThread(self.long_work)
         self._state = StateCheck(shards, {hop: readers.shared(topic) for hop, topic in TOPICS.items()})
         self._publisher = Publisher(connections, snapshots, self.indexer, shards)
         self._quarantine = ClusterQuarantine(connections, snapshots, readers)
@@ -284,7 +286,14 @@ class ClusterService(BaseService):
         min_revisions: Sequence[MinRevision] = (),
         timeout_ms: int = 0,
     ) -> T:
-        options = await self._wait_until_indexed(min_revisions, timeout_ms)
+        with YieldingPace(self._turn, self.long_work) as pace:
+            options = await self._wait_until_indexed(min_revisions, timeout_ms, pace)
+            return await self._read(question, options)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        return await self._side_thread.run(work)
+
+    async def _read(self, question: Question[T], options: ReadOptions) -> T:
         if not self.has_lost_history:
             return await question(View(self.queries, self.scopes, options))
         try:
@@ -297,10 +306,11 @@ class ClusterService(BaseService):
             raise Unavailable(LOST_HISTORY, "lost_history")
         return marked
 
-    async def _wait_until_indexed(self, min_revisions: Sequence[MinRevision], timeout_ms: int) -> ReadOptions:
+    async def _wait_until_indexed(
+        self, min_revisions: Sequence[MinRevision], timeout_ms: int, pace: YieldingPace
+    ) -> ReadOptions:
         """Wait until the index has these revisions; what remains to be seen, and in which time. Raises `NotVisible`."""
         self._require_answers()
-        pace = YieldingPace(self._turn)
         if not min_revisions:
             return ReadOptions(pace=pace)
         retries = TimedRetries(timeout_ms / 1000)

@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stream_car.api import requests as r
 from stream_car.api.json import encode_in_pieces
@@ -101,7 +101,7 @@ def application(
         route("/livez", api.alive, name="livez", role=None),
         route("/readyz", api.ready, name="readyz", role=None),
         *(route(path, handler, name="page", role=None) for path, handler in static.handlers().items()),
-        *(Route(path, make(service), methods=["POST"]) for path, make in endpoints.items()),
+        *(Route(path, InRoom(make(service), api.room), methods=["POST"]) for path, make in endpoints.items()),
     ]
     return Starlette(
         routes=routes,
@@ -120,6 +120,24 @@ class AnythingConvertor(PathConvertor):
 
 
 register_url_convertor("anything", AnythingConvertor())
+
+
+class InRoom:
+    """An endpoint whose bodies are read whole first, and count as in memory until it has answered."""
+
+    def __init__(self, endpoint: ASGIApp, room: BodyRoom) -> None:
+        self._endpoint = endpoint
+        self._room = room
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        with self._room.body(Request(scope, receive), client_of(scope), REQUEST_MAX) as body:
+            left: list[Message] = [{"type": "http.request", "body": await bodies.whole(body), "more_body": False}]
+
+            async def next_message() -> Message:
+                return left.pop() if left else await receive()
+
+            await self._endpoint(scope, next_message, send)
 
 
 def route(path: str, handler: Handler, *, name: str, role: Role | None, method: str = "GET") -> Route:

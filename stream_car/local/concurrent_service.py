@@ -6,7 +6,7 @@ a read transaction that begins with their first rest, see `long_queries`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from stream_car.local.service import LocalService, not_visible
 from stream_car.ports import Message
 from stream_car.processing.receipts import Receipt
 from stream_car.queries import answers as a
-from stream_car.queries.fair_scheduling import SpareTime, Turns
+from stream_car.queries.fair_scheduling import OneThread, SpareTime, Turns
 from stream_car.queries.read_options import MinRevision, Pace, ReadOptions, StageTimer, no_timer
 from stream_car.subscriptions.hub import SubscriptionHub
 
@@ -81,6 +81,7 @@ class ConcurrentService(LocalService):
         self.group_commit = GroupCommit(directory, timer)
         self.spare_time = SpareTime(lambda: self.group_commit.is_busy)
         self.long_queries = LongQueries(self.spare_time)
+        self._side_thread = OneThread(self.long_queries)
         feed = LocalChangeFeed(directory, Turns(self.spare_time))
         self.hub = SubscriptionHub(feed, self.broadcast, limit=subscriptions_max, heartbeat_s=heartbeat_s)
         self._tasks: list[asyncio.Task[None]] = []
@@ -126,6 +127,9 @@ class ConcurrentService(LocalService):
 
     async def rest(self) -> None:
         await asyncio.sleep(0)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        return await self._side_thread.run(work)
 
     @answers(r.Replay)
     async def replay(self, request: r.Replay) -> tuple[a.Replayed, ...]:

@@ -1,25 +1,23 @@
 """Long questions share the time that short ones and publishers leave.
 
 Promise: a question that has computed for `FIRST_S` is long. It continues in pieces, in turn with other long ones, and
-holds nothing that a publisher or another question needs. At most `LONG_MAX` long questions run; more are rejected.
+holds nothing that a publisher or another question needs. Beyond a number of long questions, more are rejected.
 """
 
 from time import perf_counter, thread_time
 from types import TracebackType
 
-from stream_car.errors import Overloaded
-from stream_car.queries.fair_scheduling import PIECE_S, SpareTime
+from stream_car.queries.fair_scheduling import PIECE_S, LongWork, SpareTime
 
 FIRST_S = 0.005  # of computing, before a question counts as long
-LONG_MAX = 64
 
 
-class LongQueries:
+class LongQueries(LongWork):
     """The long questions that run."""
 
     def __init__(self, spare_time: SpareTime) -> None:
+        super().__init__()
         self.spare_time = spare_time
-        self.running = 0
 
 
 class RunningQuery:
@@ -41,9 +39,7 @@ class RunningQuery:
     async def rest(self) -> None:
         """Wait for the next turn. Raises `Overloaded`."""
         if not self.is_long:
-            if self._queries.running >= LONG_MAX:
-                raise Overloaded("Too many long questions are running. Ask for less at once, or try again later.")
-            self._queries.running += 1
+            self._queries.begin()
             self.is_long = True
         self._end_piece()
         await self._queries.spare_time.begin_piece()
@@ -61,4 +57,5 @@ class RunningQuery:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end_piece()
-        self._queries.running -= self.is_long
+        if self.is_long:
+            self._queries.end()

@@ -12,6 +12,9 @@ from packageurl import PackageURL
 
 from stream_car.errors import InvalidRequest
 
+LINES_MAX = 200_000  # of a file that is read line by line
+LINE_MAX = 64 << 10  # characters
+
 _PLAIN = re.compile(r"[a-z0-9._-]+")  # what a purl has as it is
 
 
@@ -39,6 +42,17 @@ def purl(kind: str, name: str, version: str = "") -> str:
         return f"pkg:{kind}/{name}@{version}"
     namespace, _, own_name = name.rpartition("/")
     return PackageURL(type=kind, namespace=namespace or None, name=own_name, version=version or None).to_string()
+
+
+def lines_of(file: DependencyFile) -> list[str]:
+    """Return the lines of a file. Raises `InvalidRequest` (`files`) if there are too many, or one is too long."""
+    if file.text.count("\n") >= LINES_MAX:
+        raise unreadable(file, f"it has more than {LINES_MAX:,} lines.")
+    lines = file.text.splitlines()
+    longest = max(range(len(lines)), key=lambda at: len(lines[at]), default=0)
+    if lines and len(lines[longest]) > LINE_MAX:
+        raise unreadable(file, f"line {longest + 1} is longer than {LINE_MAX:,} characters.")
+    return lines
 
 
 def joined(parts: Sequence[Dependencies]) -> Dependencies:

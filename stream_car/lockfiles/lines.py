@@ -1,17 +1,18 @@
 """The lockfiles that list a package per line: `requirements.txt` and `go.sum`."""
 
 import re
+from collections.abc import Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, purl, unreadable
+from stream_car.lockfiles.dependencies import LINE_MAX, Dependencies, DependencyFile, lines_of, purl, unreadable
 
-_CONTINUED = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"(^|\s)#.*")
 _OPTIONS = re.compile(r"\s--?[a-z].*", re.DOTALL)  # of a requirement, such as --hash
 _PLACE = re.compile(r"(?:-e|--editable)[\s=].+|(?:(?:git|hg|svn|bzr)\+|https?://|file:).+|\.{1,2}(?:[/\\].*)?")
 _EGG = re.compile(r"#(?:.*&)?egg=([A-Za-z0-9][\w.-]*)")
 PLACE_MAX = 1_000
+REQUIREMENT_MAX = 1_000  # characters without options: its parser takes time by their square
 _INCLUDE = re.compile(r"(?:-r|--requirement)[\s=]*(\S+)")
 _SUM = re.compile(r"(\S+) (v[^\s/]+)(/go\.mod)? h1:\S+")
 
@@ -23,7 +24,7 @@ def read_requirements(file: DependencyFile) -> Dependencies:
     """
     packages: dict[str, None] = {}
     includes: list[str] = []
-    for number, raw in enumerate(_CONTINUED.sub(" ", file.text).splitlines(), 1):
+    for number, raw in _whole_lines(file):
         line = _COMMENT.sub("", raw).strip()
         if (include := _INCLUDE.match(line)) is not None:
             includes.append(include[1])
@@ -35,7 +36,25 @@ def read_requirements(file: DependencyFile) -> Dependencies:
     return Dependencies(packages=tuple(packages), includes=tuple(includes))
 
 
+def _whole_lines(file: DependencyFile) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number; one that ends with a backslash goes on with the next."""
+    whole: list[str] = []
+    size = 0
+    for number, line in enumerate(lines_of(file), 1):
+        whole.append(line.removesuffix("\\"))
+        size += len(line)
+        if size > LINE_MAX:
+            raise unreadable(file, f"the line that ends in line {number} is longer than {LINE_MAX:,} characters.")
+        if not line.endswith("\\"):
+            yield number, " ".join(whole)
+            whole, size = [], 0
+    if whole:
+        yield number, " ".join(whole)
+
+
 def _requirement(file: DependencyFile, line: str, number: int) -> str:
+    if len(line) > REQUIREMENT_MAX:
+        raise unreadable(file, f"the requirement in line {number} is longer than {REQUIREMENT_MAX:,} characters.")
     try:
         requirement = Requirement(line)
     except InvalidRequirement:
@@ -48,7 +67,7 @@ def _requirement(file: DependencyFile, line: str, number: int) -> str:
 def read_go_sum(file: DependencyFile) -> Dependencies:
     """Return the modules whose content was used; of others only the requirements were read."""
     packages: dict[str, None] = {}
-    for number, line in enumerate(file.text.splitlines(), 1):
+    for number, line in enumerate(lines_of(file), 1):
         if not line.strip():
             continue
         match = _SUM.fullmatch(line.strip())

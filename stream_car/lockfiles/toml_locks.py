@@ -9,9 +9,10 @@ import tomllib
 import msgspec
 from msgspec import Struct
 
-from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, purl, unreadable
+from stream_car.lockfiles.dependencies import Dependencies, DependencyFile, lines_of, purl, unreadable
 
 LOCAL = ("directory", "file", "editable", "virtual", "path", "workspace")  # sources of a package of the project itself
+TABLES_MAX = 50_000  # each of which takes its parser up to 30 us
 DOTS_MAX = 50  # in one key: the parser takes time by their square
 _KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w\\.-])(?:{_KEY_PART}){{{DOTS_MAX + 1}}}")
@@ -33,7 +34,10 @@ class TomlLock(Struct):
 
 def read_toml_lock(file: DependencyFile, kind: str) -> Dependencies:
     """Return the packages of a lockfile, as purls of this type."""
-    if _LONG_KEY.search(file.text) is not None:
+    lines = lines_of(file)
+    if sum(line.lstrip().startswith("[") for line in lines) > TABLES_MAX:
+        raise unreadable(file, f"it has more than {TABLES_MAX:,} tables.")
+    if any(line.count(".") > DOTS_MAX and _LONG_KEY.search(line) is not None for line in lines):
         raise unreadable(file, f"a key in it has more than {DOTS_MAX} dots.")
     try:
         lock = msgspec.convert(tomllib.loads(file.text), TomlLock)

@@ -7,6 +7,7 @@ Documents that do not concern a version are read once, and then known by what th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +16,8 @@ from stream_car.codec.times import from_micros
 from stream_car.core.documents import Document
 from stream_car.core.scope_names import ALIAS, LINK, scope_parts
 from stream_car.core.stored import Entry
-from stream_car.core.timeline import all_members, in_order, latest_edition, scope_key
-from stream_car.core.walk import WalkResult, pages_of
+from stream_car.core.timeline import in_order, latest_edition, scope_key, size
+from stream_car.core.walk import WalkResult
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import Incomplete, Step
@@ -24,6 +25,7 @@ from stream_car.queries.assembly import read_fates
 from stream_car.queries.findings import Disagreement, PackageFindings, RecordFinding, Succession
 from stream_car.queries.known_history import existed
 from stream_car.queries.outcomes import Fates, reasons_of, steps_of
+from stream_car.queries.scope_members import ends_of
 from stream_car.queries.snapshot import Snapshot
 from stream_car.queries.statements_cache import DocumentStatements, StatementsCache
 from stream_car.queries.vulnerability_context import (
@@ -37,6 +39,9 @@ from stream_car.versions.packages import Package, check_form, lookup_names, pars
 from stream_car.versions.verdicts import NO_RANGES, RANKS, PackageStatus, Verdict
 
 RECORDS_MAX = 2_000
+RECORDS_TOGETHER_MAX = 20_000  # of all packages of a question
+EDITIONS_MAX = 200  # of each type, the latest ones, and the first
+PACKAGE_MAX = 2_000  # characters
 OPPOSITES = {"affected": "not_affected", "not_affected": "affected"}
 
 
@@ -60,6 +65,8 @@ def parse_packages(texts: Iterable[str], *, field: str = "packages") -> tuple[Pa
     """
     packages = []
     for text in dict.fromkeys(texts):
+        if len(text) > PACKAGE_MAX:
+            raise InvalidRequest(field, f"{text[:100]!r}... is longer than {PACKAGE_MAX:,} characters.")
         try:
             packages.append(parse_package(text))
             if field != "files":
@@ -164,6 +171,7 @@ class AffectedReader:
     async def _records(self) -> dict[Package, list[_Record]]:
         """Return the records that name each package now or did so once."""
         targets: dict[Package, list[str]] = {}
+        count = 0
         for package in self.question.packages:
             scopes: dict[str, None] = {}
             for alias in self._spellings_of(package):
@@ -171,6 +179,10 @@ class AffectedReader:
             if len(scopes) > self.question.records_max:
                 self.reasons["limit"] = None
             targets[package] = list(scopes)[: self.question.records_max]
+            count += len(targets[package])
+            if count > RECORDS_TOGETHER_MAX:
+                reason = f"More than {RECORDS_TOGETHER_MAX:,} records name these packages. Ask for fewer at a time."
+                raise InvalidRequest("packages", reason)
             await self.snapshot.yield_control()
         wanted = dict.fromkeys(target for own in targets.values() for target in own)
         await self.snapshot.load([scope_key(target) for target in wanted])
@@ -196,7 +208,10 @@ class AffectedReader:
         scope = await self.snapshot.scope(target)
         members: Sequence[Entry] = scope.entries
         if scope.directory:
-            members = await self.snapshot.with_pages(lambda: list(all_members(scope, pages_of(self.snapshot.values))))
+            members = await self.snapshot.with_pages(partial(ends_of, scope, self.snapshot, EDITIONS_MAX))
+            self.snapshot.forget_pages()
+            if len(members) < size(scope):
+                self.reasons["limit"] = None
         as_of = self.snapshot.as_of
         editions = [entry for entry in members if as_of is None or entry.time <= as_of]
         if members and not editions:

@@ -9,10 +9,16 @@ Work that waits for a server between its pieces holds no piece meanwhile: see `Y
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
+from stream_car.errors import Overloaded
+
+LONG_MAX = 64  # long questions at a time
 PIECE_S = 0.0005
 RESTS = 3  # times as long as a piece took
 YIELD_S = 0.002  # of work, before a question that reads from servers lets others run
+
+T = TypeVar("T")
 
 
 class SpareTime:
@@ -66,22 +72,69 @@ class Turns:
             yield
 
 
+class LongWork:
+    """What runs for long. More than `LONG_MAX` at a time is rejected."""
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    def begin(self) -> None:
+        """Count one more. Raises `Overloaded`."""
+        if self.running >= LONG_MAX:
+            raise Overloaded("Too many long questions are running. Ask for less at once, or try again later.")
+        self.running += 1
+
+    def end(self) -> None:
+        """Count one less."""
+        self.running -= 1
+
+
+class OneThread:
+    """A thread for work that cannot rest, one piece of it at a time. As long work it counts, while it waits too."""
+
+    def __init__(self, long_work: LongWork) -> None:
+        self._long_work = long_work
+        self._turn = asyncio.Lock()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return what the work returns. Raises `Overloaded`."""
+        self._long_work.begin()
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(work)
+        finally:
+            self._long_work.end()
+
+
 class YieldingPace:
-    """Lets other tasks run after `YIELD_S` of work. Implements `queries.read_options.Pace`.
+    """Lets other tasks run after `YIELD_S` of work. Implements `queries.read_options.Pace`; use it as a context.
 
     Of the questions that share a `turn`, at most one continues in each cycle of the event loop. So a short question
-    waits for one piece of work per cycle, however many long questions run.
+    waits for one piece of work per cycle, however many long questions run. A question that has rested is long.
     """
 
-    def __init__(self, turn: asyncio.Lock) -> None:
+    def __init__(self, turn: asyncio.Lock, long_work: LongWork) -> None:
         self._turn = turn
+        self._long_work = long_work
+        self._is_long = False
         self._begin = asyncio.get_running_loop().time()
+
+    def __enter__(self) -> "YieldingPace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_long:
+            self._long_work.end()
 
     @property
     def is_due(self) -> bool:
         return asyncio.get_running_loop().time() - self._begin >= YIELD_S
 
     async def rest(self) -> None:
+        """Let others run. Raises `Overloaded`."""
+        if not self._is_long:
+            self._long_work.begin()
+            self._is_long = True
         async with self._turn:
             await asyncio.sleep(0)
         self._begin = asyncio.get_running_loop().time()

@@ -14,10 +14,11 @@ from msgspec import Struct
 from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import ALIAS, LINK, RECORD, scope_parts
 from stream_car.core.stored import Entry, Scope
-from stream_car.core.timeline import all_members, in_order, latest_edition
+from stream_car.core.timeline import LAST_PLACE, in_order, latest_edition, members_before, types
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import DocumentStatus, NamedBy
+from stream_car.queries.scope_members import end_of
 from stream_car.queries.snapshot import Snapshot
 from stream_car.suggest import one_edit_away
 
@@ -88,10 +89,12 @@ def latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:
 
     If all are later, return the latest of those. Raises `MissingPages`.
     """
-    editions = in_order(all_members(scope, pages_of(snapshot.values)))
-    as_of = snapshot.as_of
-    by_then = editions if as_of is None else [entry for entry in editions if entry.time <= as_of]
-    return (by_then or editions)[-EDITIONS_MAX:]
+    pages = pages_of(snapshot.values)
+    for end in (end_of(snapshot), LAST_PLACE):
+        of_types = (members_before(scope, pages, kind, end, EDITIONS_MAX) for kind in types(scope))
+        if editions := in_order(entry for of_type in of_types for entry in of_type):
+            return editions[-EDITIONS_MAX:]
+    return []
 
 
 def spellings(name: str) -> Iterator[str]:

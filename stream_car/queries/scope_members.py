@@ -15,9 +15,24 @@ from stream_car.queries.snapshot import Snapshot
 ALL = 1 << 53
 
 
-def active_members(scope: Scope, snapshot: Snapshot) -> list[Entry]:
-    """The members that this scope does not void, latest first."""
-    return [entry for entry, does_hold in latest_members(scope, snapshot, None, ALL) if does_hold]
+def active_members(scope: Scope, snapshot: Snapshot, limit: int, kinds: ListedKinds = ALL_KINDS) -> list[Entry]:
+    """Of the `limit` latest members of these types, those that this scope does not void, latest first."""
+    return [entry for entry, does_hold in latest_members(scope, snapshot, None, limit, kinds) if does_hold]
+
+
+def ends_of(scope: Scope, snapshot: Snapshot, limit: int) -> list[Entry]:
+    """The first member of each type, and the `limit` latest until the time of the snapshot, each once."""
+    pages = pages_of(snapshot.values)
+    members: dict[str, Entry] = {}
+    for kind in types(scope):
+        latest = members_before(scope, pages, kind, end_of(snapshot), limit)
+        members |= {entry.id: entry for entry in (*members_after(scope, pages, kind, LOWEST, 1), *latest)}
+    return list(members.values())
+
+
+def end_of(snapshot: Snapshot) -> Place:
+    """The place after the last member until the time of the snapshot."""
+    return (snapshot.as_of + 1, LOWEST[1]) if snapshot.as_of is not None else LAST_PLACE
 
 
 def latest_members(
@@ -28,7 +43,7 @@ def latest_members(
     Of a type that one rule voids whatever the values, only those that hold are looked at.
     """
     pages, rules = pages_of(snapshot.values), snapshot.ruleset
-    end: Place = (snapshot.as_of + 1, LOWEST[1]) if snapshot.as_of is not None else LAST_PLACE
+    end = end_of(snapshot)
     place = after if after is not None and after < end else end
     members: list[tuple[Entry, bool]] = []
     for kind in filter(kinds.has_type, types(scope)):

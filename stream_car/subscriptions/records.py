@@ -31,6 +31,7 @@ from stream_car.subscriptions.lookup_cache import LookedUpChange, LookedUpRecord
 from stream_car.subscriptions.rendering import IsAhead, Renderer
 from stream_car.subscriptions.selection import Mention, RecordEdition
 
+IN_FORCE_MAX = 200  # editions of one record that are looked at, the latest ones
 SIBLINGS_MAX = 8  # documents of one edition and type
 RECORDS_MAX = 10_000  # whose last event is remembered, to recognize its repeat
 NEW = ("placed", "released")  # kinds of a cause that is new
@@ -380,7 +381,7 @@ def _before(state: Snapshot, scope: Scope, place: Place) -> list[Entry]:
 async def entries_in_force(state: Snapshot, record: str) -> list[Entry]:
     """The editions of a record that are in force, or the document of this id."""
     scope = await state.scope(record_scope(record))
-    entries = await state.with_pages(lambda: active_members(scope, state))
+    entries = await state.with_pages(lambda: active_members(scope, state, IN_FORCE_MAX))
     names = [entry.id for entry in entries] or [record]
     statuses = await state.anchor_statuses(names)
     return [status[0].entry for status in statuses if status is not None and status[1]]

@@ -130,6 +130,22 @@ def question(text: str) -> Attack:
     return read
 
 
+def lockfile(packages: int) -> Attack:
+    """Return an attack that asks which packages of a large lockfile are affected."""
+    wheel = f'  {{ url = "https://x.example/{"a" * 60}.whl", hash = "sha256:{"0" * 64}", size = 1 }},\n'
+    text = "".join(
+        f'[[package]]\nname = "p{n}"\nversion = "1.{n}"\nsource = {{ registry = "https://x.example" }}\n'
+        f"wheels = [\n{wheel * 2}]\n\n"
+        for n in range(packages)
+    )
+
+    def read(client: httpx.Client) -> str:
+        _json(client.post("/v1/affected", json={"files": [{"name": "uv.lock", "text": text}]}))
+        return ""
+
+    return read
+
+
 ATTACKS: dict[str, Callable[[], Attack]] = {
     "frontiers of 1,000 scopes": lambda: listing("/v1/frontier", scope="vulnerability=CVE-2"),
     "histories of 1,000 scopes": lambda: listing("/v1/history", scope="vulnerability=CVE-2"),
@@ -141,6 +157,7 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "anchors in a cycle of 1,000": lambda: question("cycle"),
     "anchors in 1,000 cycles": lambda: question("pair"),
     "anchors in 1,000 scopes": lambda: question("fan"),
+    "a lockfile of 3 MiB": lambda: lockfile(7_500),
     "a long text": lambda: question("fan hot chain cycle pair words " * 300),
 }
 

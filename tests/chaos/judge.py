@@ -25,7 +25,7 @@ from stream_car.processing.partitions import Partitions
 from stream_car.processing.signatures import Signatures
 from stream_car.processing.two_hop import FrontierFold, generation_of
 from stream_car.queries.queries import Queries
-from stream_car.queries.scope_members import active_members
+from stream_car.queries.scope_members import ALL, active_members
 from stream_car.queries.shards import ManyShards
 from stream_car.queries.snapshot import Snapshot
 from tests.chaos.documents import world_of
@@ -156,7 +156,7 @@ class Judge:
                     raise Violation(f"{name} is {'in force' if walk.is_active else 'void'}")
             for name in scopes:
                 scope = await snapshot.scope(name)
-                members = await snapshot.with_pages(lambda scope=scope: active_members(scope, snapshot))  # type: ignore[misc]
+                members = await snapshot.with_pages(lambda scope=scope: active_members(scope, snapshot, ALL))  # type: ignore[misc]
                 if {entry.id for entry in members} != known.frontier(name):
                     raise Violation(f"{name}: the frontier is {members}, not {known.frontier(name)}")
 

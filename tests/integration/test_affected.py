@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from threading import get_ident
 
 import msgspec
 import pytest
@@ -11,7 +12,11 @@ from msgspec.structs import replace
 import stream_car
 from stream_car import DependencyFile, Engine, InvalidRequest, PackageFindings, RecordFinding
 from stream_car.adapters.search.index import TantivyIndex
+from stream_car.api.requests import GetAffected
 from stream_car.core.documents import Document, Retraction
+from stream_car.local.concurrent_service import ConcurrentService
+from stream_car.lockfiles.dependencies import Dependencies
+from stream_car.lockfiles.formats import read_dependencies
 from tests.support.feeds import Reading, documents
 
 LODASH, APP = "pkg:npm/lodash", "pkg:oci/shop"
@@ -481,3 +486,55 @@ def test_a_question_that_names_no_package_that_is_known_is_answered_as_before(ca
         answer = car.query(question)
         assert answer.packages == ()
         assert {document.scope[0]["record"] for document in answer.results} == {("PYSEC-9",), ("PYSEC-1",)}
+
+
+def test_more_records_than_one_answer_holds_are_an_error(car: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_car.queries.affected.RECORDS_TOGETHER_MAX", 2)
+    publish(car, OPEN, OTHER)
+    assert len(affected(car, "lodash@4.2.0").findings) == 2
+
+    publish(car, record("GHSA-4", "2024-01-01", "lodash", "introduced 0"))
+    with pytest.raises(InvalidRequest, match="More than 2 records name these packages") as raised:
+        affected(car, "lodash@4.2.0")
+    assert raised.value.code == "packages"
+
+
+def test_a_record_of_very_many_editions_is_judged_by_the_latest(car: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_car.queries.affected.EDITIONS_MAX", 5)
+    days = [f"2024-{month:02d}-{day:02d}" for month in range(1, 7) for day in range(1, 28)]
+    for at, day in enumerate(days, 1):
+        publish(car, record("GHSA-1", day, "lodash", "introduced 0", f"fixed {at}.0.0"))
+    findings = affected(car, "lodash@100.0.0")
+    finding = only(findings)
+
+    assert (finding.status, finding.fixed_in) == ("affected", (f"{len(days)}.0.0",))
+    assert finding.chains[0].start == f"GHSA-1@{days[0]}T00:00:00Z"
+    assert findings.reasons == ("limit",)
+
+
+def test_a_vulnerability_with_very_many_statements_is_marked(car: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_car.queries.vulnerability_context.MEMBERS_TOGETHER_MAX", 1)
+    publish(car, OPEN)
+    publish(car, exploited("CVE-2024-1111"), form="kev")
+    assert affected(car, f"{LODASH}@4.17.4").reasons == ()
+    publish(car, vex("2024-05-01", "not_affected", APP, LODASH), form="openvex")
+
+    assert affected(car, f"{LODASH}@4.17.4", product=APP).reasons == ("limit",)
+
+
+async def test_files_are_read_beside_the_event_loop(car: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(car, OPEN)
+    threads: list[int] = []
+
+    def read(files: Sequence[DependencyFile]) -> Dependencies:
+        threads.append(get_ident())
+        return read_dependencies(files)
+
+    monkeypatch.setattr("stream_car.api.base_service.read_dependencies", read)
+    request = GetAffected(files=(DependencyFile(name="requirements.txt", text="lodash==1.0"),))
+    async with ConcurrentService(car.directory) as service:
+        await service.call(request)
+        await service.call(GetAffected(packages=("lodash@1.0",)))
+
+    assert threads[0] != get_ident()
+    assert threads[1:] == [get_ident()]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from threading import Event
 from time import perf_counter, thread_time
 
 import msgspec
@@ -11,9 +12,9 @@ from stream_car.api.json import encode_in_pieces
 from stream_car.errors import Overloaded
 from stream_car.http import app
 from stream_car.http.app import as_json
-from stream_car.local import long_queries
-from stream_car.local.long_queries import LongQueries, RunningQuery
-from stream_car.queries.fair_scheduling import PIECE_S, YIELD_S, SpareTime, Turns, YieldingPace
+from stream_car.local.long_queries import FIRST_S, LongQueries, RunningQuery
+from stream_car.queries import fair_scheduling
+from stream_car.queries.fair_scheduling import PIECE_S, YIELD_S, LongWork, OneThread, SpareTime, Turns, YieldingPace
 
 
 def work(seconds: float) -> None:
@@ -54,12 +55,12 @@ async def test_between_two_pieces_others_have_three_times_as_long_as_a_piece_too
 
 
 async def test_more_than_may_run_are_rejected_at_once_and_short_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_queries, "LONG_MAX", 3)
+    monkeypatch.setattr(fair_scheduling, "LONG_MAX", 3)
     queries = LongQueries(SpareTime())
     log: list[int] = []
     questions = [asyncio.create_task(long_question(queries, log, number)) for number in range(3)]
     await asyncio.sleep(0)
-    assert queries.running == long_queries.LONG_MAX
+    assert queries.running == 3
     with RunningQuery(queries) as running, pytest.raises(Overloaded, match="Too many long questions"):
         await running.rest()
     with RunningQuery(queries) as short:
@@ -74,7 +75,7 @@ async def test_a_question_that_computes_for_long_becomes_a_long_one() -> None:
     queries = LongQueries(SpareTime())
     with RunningQuery(queries) as running:
         before = running.is_due
-        work(long_queries.FIRST_S)
+        work(FIRST_S)
         assert (before, running.is_due, queries.running) == (False, True, 0)
         await running.rest()
         assert queries.running == 1
@@ -196,7 +197,7 @@ async def test_of_many_questions_that_wait_for_servers_one_continues_in_each_cyc
     turn, cycle, continued = asyncio.Lock(), 0, list[int]()
 
     async def question() -> None:
-        pace = YieldingPace(turn)
+        pace = YieldingPace(turn, LongWork())
         for _ in range(5):
             work(YIELD_S)
             assert pace.is_due
@@ -209,3 +210,33 @@ async def test_of_many_questions_that_wait_for_servers_one_continues_in_each_cyc
         await asyncio.sleep(0)
 
     assert len(continued) == len(set(continued)) == 50
+
+
+async def test_over_servers_too_more_long_questions_than_may_run_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_scheduling, "LONG_MAX", 1)
+    turn, long_work = asyncio.Lock(), LongWork()
+    with YieldingPace(turn, long_work) as first, YieldingPace(turn, long_work) as second:
+        await first.rest()
+        await first.rest()
+        with pytest.raises(Overloaded):
+            await second.rest()
+    assert long_work.running == 0
+
+
+async def test_work_in_the_thread_goes_one_after_the_other_and_counts_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_scheduling, "LONG_MAX", 2)
+    thread, is_running, may_end = OneThread(LongWork()), Event(), Event()
+
+    def block() -> bool:
+        is_running.set()
+        return may_end.wait(60)
+
+    tasks = [asyncio.create_task(thread.run(block))]
+    await asyncio.to_thread(is_running.wait, 60)
+    tasks.append(asyncio.create_task(thread.run(may_end.is_set)))
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await thread.run(block)
+    may_end.set()
+
+    assert await asyncio.gather(*tasks) == [True, True]

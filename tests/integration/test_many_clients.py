@@ -8,6 +8,7 @@ from stream_car.api.requests import Subscribe
 from stream_car.errors import Overloaded
 from stream_car.local import long_queries
 from stream_car.local.concurrent_service import ConcurrentService
+from stream_car.queries import fair_scheduling
 from stream_car.subscriptions import hub
 from tests.support.engines import engine
 from tests.support.http_service import as_fields, code_of, serving, take_until
@@ -19,7 +20,7 @@ HUGE = {"text": "market notice " * 700, "k": 100, "depth": 200}
 async def test_of_many_long_questions_some_are_answered_and_the_others_rejected_for_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(long_queries, "LONG_MAX", LONG_MAX)
+    monkeypatch.setattr(fair_scheduling, "LONG_MAX", LONG_MAX)
     monkeypatch.setattr(long_queries, "FIRST_S", 0.0)
     async with serving() as running:
         await running.post_documents(*(as_fields(f"claim-{n}", topic=f"notice{n}") for n in range(200)))

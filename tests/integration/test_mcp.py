@@ -16,7 +16,9 @@ from mcp.shared.exceptions import MCPError
 
 import stream_car
 from stream_car.api.operations import ROLES
+from stream_car.http import app
 from stream_car.http.audit_log import AuditRecord
+from stream_car.http.body_room import Body, BodyRoom
 from stream_car.http.tokens import TokenFile, make_token
 from stream_car.integrations.mcp.mcp_calls import EngineCalls
 from stream_car.integrations.mcp.mcp_endpoint import McpEndpoint
@@ -297,3 +299,24 @@ async def test_without_the_extra_the_endpoint_names_it(monkeypatch: pytest.Monke
 
     assert response.status_code == 501
     assert "pip install 'stream-car[mcp]'" in response.json()["detail"]
+
+
+async def test_bodies_of_mcp_are_bounded_as_all_bodies_and_count_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    class Counted(BodyRoom):
+        async def reserve(self, body: Body, size: int) -> None:
+            await super().reserve(body, size)
+            held.append(self.held)
+
+    monkeypatch.setattr(app, "BodyRoom", Counted)
+    async with serving(endpoints={"/mcp": McpEndpoint}) as running:
+        answer = await running.client.post(
+            "/mcp", json={"jsonrpc": "2.0", "id": 1, "filler": "x" * 50_000}, headers=HEADERS
+        )
+        monkeypatch.setattr(app, "REQUEST_MAX", 1_000)
+        too_large = await running.client.post("/mcp", content=b"x" * 1_001, headers=HEADERS)
+
+    assert answer.status_code < 500
+    assert max(held) >= 50_000
+    assert (too_large.status_code, too_large.json()["code"]) == (413, "size")

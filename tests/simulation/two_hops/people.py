@@ -11,7 +11,7 @@ from stream_car.errors import ClaimLost, Halted, InvalidRequest
 from stream_car.processing.outbox import WatermarkEmitter
 from stream_car.queries.queries import Queries
 from stream_car.queries.read_options import MinRevision, ReadOptions
-from stream_car.queries.scope_members import active_members
+from stream_car.queries.scope_members import ALL, active_members
 from stream_car.queries.snapshot import Snapshot
 from tests.simulation.network import Crash, Lost, Network, Pause
 from tests.simulation.two_hops.servers import Client
@@ -161,7 +161,7 @@ class Asker:
             seen.walks = dict(zip(anchors, await reader.walk(anchors), strict=True))
             for name in scopes:
                 scope = await reader.scope(name)
-                seen.holding[name] = await reader.with_pages(lambda scope=scope: active_members(scope, reader))  # type: ignore[misc]
+                seen.holding[name] = await reader.with_pages(lambda scope=scope: active_members(scope, reader, ALL))  # type: ignore[misc]
             return seen
 
         seen = await self.queries.read_consistently(

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from stream_car.errors import InvalidRequest
-from stream_car.lockfiles.dependencies import Dependencies, DependencyFile
+from stream_car.lockfiles.dependencies import LINE_MAX, LINES_MAX, Dependencies, DependencyFile
 from stream_car.lockfiles.formats import read_dependencies
+from stream_car.lockfiles.toml_locks import TABLES_MAX
 
 NPM_3 = json.dumps(
     {
@@ -271,3 +272,22 @@ def test_components_nested_without_end_are_an_error() -> None:
     with pytest.raises(InvalidRequest) as error:
         read("bom.json", json.dumps({"bomFormat": "CycloneDX", "components": [component]}))
     assert "nested more than" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("requirements.txt", "a" + ",".join([">=1"] * 1_000), "the requirement in line 1 is longer than 1,000 char"),
+        ("requirements.txt", "a" + " " * LINE_MAX + "==1", "line 1 is longer than 65,536 characters"),
+        ("requirements.txt", "a \\\n" * 40_000, "is longer than 65,536 characters"),
+        ("requirements.txt", "a\n" * LINES_MAX, "it has more than 200,000 lines"),
+        ("go.sum", "a v1.0 h1:x\n" * LINES_MAX, "it has more than 200,000 lines"),
+        ("uv.lock", "[a.b]\n" * (TABLES_MAX + 1), "it has more than 50,000 tables"),
+        ("uv.lock", f"a = '{'x' * LINE_MAX}'", "line 1 is longer than 65,536 characters"),
+        ("Cargo.lock", "[[package]]\nname='a'\n" * LINES_MAX, "it has more than 200,000 lines"),
+    ],
+)
+def test_a_file_that_would_take_long_to_read_is_an_error(name: str, text: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason) as raised:
+        read_dependencies([DependencyFile(name=name, text=text)])
+    assert raised.value.code == "files"
