@@ -26,6 +26,7 @@ STOP_WORDS = frozenset(_STOPPED.split())
 
 _CACHE_MAX = 1 << 18  # words whose terms are cached
 _SPACED = bytes(byte if chr(byte).isalnum() else 32 for byte in bytes(range(128)).lower()) + bytes(range(128, 256))
+_SEPARATORS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -82,7 +83,9 @@ def _native_joiner(*, stems: bool) -> Callable[[str], tuple[str, int] | None]:
 
 def name(value: str) -> str:
     """Return a scope value or an id as a query may mention it: letters and digits only."""
-    return value.lower() if value.isascii() and value.isalnum() else "".join(words(value))
+    if not value.isascii():
+        return "".join(words(value))
+    return value.lower() if value.isalnum() else value.encode().translate(_SPACED, _SEPARATORS).decode()
 
 
 def names(values: Iterable[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from stream_car.ranking.analysis import name, names, possible_names, terms, words
+from stream_car.ranking.analysis import joined_terms, name, names, possible_names, terms, words
+from stream_car.ranking.bm25 import join_terms
 
 
 def test_words_are_runs_of_letters_and_digits_without_case_and_accents() -> None:
@@ -20,6 +21,21 @@ def test_terms_have_neither_stop_words_nor_endings() -> None:
     assert terms("The servers were leaking") == ["server", "were", "leak"]
     assert terms("The servers were leaking", stems=False) == ["servers", "were", "leaking"]
     assert terms("y" * 101 + " the") == []
+
+
+@pytest.mark.parametrize("text", ["The servers were leaking.\nServers!", "Café, the leaking", "the " + "y" * 101, ""])
+@pytest.mark.parametrize("stems", [True, False])
+def test_terms_are_joined_as_they_are_found(text: str, stems: bool) -> None:
+    text_terms = terms(text, stems=stems)
+
+    assert joined_terms(text, stems=stems) == (join_terms(text_terms), len(text_terms))
+
+
+@pytest.mark.parametrize(
+    "value", ["EMP060-Evans", "CVE-2024-1", "a_b C.9", "".join(map(chr, range(128))), "Ünal é", ""]
+)
+def test_a_name_is_the_words_of_a_value_without_spaces(value: str) -> None:
+    assert name(value) == "".join(words(value))
 
 
 def test_a_question_mentions_a_value_however_it_is_punctuated() -> None:
