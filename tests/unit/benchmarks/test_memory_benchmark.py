@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.memory.__main__ import main
+from benchmarks.memory.walks import answer
 
 
 def write(path: Path, *lines: Mapping[str, object]) -> None:
@@ -27,6 +28,27 @@ def test_each_set_that_is_there_has_its_rows(tmp_path: Path, capsys: pytest.Capt
     assert "| single hop 6k: gold in the first fact | >= 99 % | 50.0 % (1/2) |" in table
     assert "| look-alikes: superseded | 0 | 0/1 |" in table
     assert "single hop 32k (no data)" in table and "chain_binding (no data)" in table
+
+
+@pytest.mark.parametrize(
+    ("question", "end"),
+    [
+        ("What is the capital of the country where the author of Winter Salt is a citizen?", "Turin"),
+        ("Which country is the writer of 'Winter Salt' a citizen of?", "Norland"),
+        ("On which continent is the country whose citizenship the author of Winter Salt holds?", "Sudia"),
+        ("Who is the spouse of the author of Winter Salt?", "Otto Brand"),
+        ("Who wrote Summer Pepper?", ""),
+    ],
+)
+def test_a_walk_over_keys_follows_the_relations_that_a_question_names(question: str, end: str) -> None:
+    facts = {
+        "winter salt": {"author": "Pia Strand", "language of the work": "Norse"},
+        "pia strand": {"citizenship": "Norland", "spouse": "Otto Brand", "place of birth": "Oslo"},
+        "norland": {"capital": "Turin", "continent": "Sudia"},
+        "oslo": {"continent": "Nordia"},
+    }
+
+    assert answer(question, facts)[0] == end
 
 
 def test_a_folder_without_sets_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
