@@ -23,7 +23,7 @@ from stream_car.queries.snapshot import Snapshot
 from stream_car.suggest import one_edit_away
 
 EDITIONS_MAX = 100
-SIMILAR_MAX = 3
+CLOSEST_MAX = 10
 SIMILAR_LENGTH_MAX = 60  # characters of a name that is compared with others
 PURL = "pkg:"
 NAMESPACE_SEPARATORS = {"maven": ":"}  # between the namespace and the name of a package; others have a slash
@@ -81,7 +81,7 @@ async def similar_names(ruleset: Ruleset, index: AnchorIndex, name: str) -> tupl
         pairs |= {(ALIAS, other): other for other in one_edit_away(spelt)}
     known = {pairs[pair].casefold(): pairs[pair] for pair in sorted(await index.known_pairs(pairs))}
     closest = sorted(known.values(), key=lambda other: -SequenceMatcher(a=plain.upper(), b=other.upper()).ratio())
-    return tuple(closest[:SIMILAR_MAX])
+    return tuple(closest[:CLOSEST_MAX])
 
 
 def latest_editions(scope: Scope, snapshot: Snapshot) -> list[Entry]:

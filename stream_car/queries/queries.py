@@ -69,6 +69,8 @@ from stream_car.ranking.settings import SETTINGS
 from stream_car.versions.packages import Package
 
 CLOSURES_MAX = 20_000  # members that a check names for all documents of a set, unless the set itself is larger
+SIMILAR_MAX = 3
+STANDING = frozenset({"in_force", "superseded"})  # of names that are suggested
 COMPARED_MAX = 3  # unknown names of a question that are compared with known ones
 MATCHES_MAX = 3  # anchors whose closeness to the question is measured
 PACKAGE = "package"  # the scope key that names a package
@@ -345,17 +347,27 @@ class Queries:
         ids = list(dict.fromkeys(document_id for resolved in resolved_names for document_id in resolved.ids))
         walks = [with_limited_list(walk) for walk in await snapshot.walk(ids) if walk is not None]
         groups = {group.anchor.id: group for group in await groups_of(snapshot, self.index, walks)}
-        similar = await self.similar_names(resolved_names)
+        similar = await self.similar_names(snapshot, resolved_names)
         return tuple(
             replace(_resolution(self.ruleset, resolved, groups), similar=similar.get(resolved.name, ()))
             for resolved in resolved_names
         )
 
-    async def similar_names(self, resolved_names: Iterable[ResolvedName]) -> dict[str, tuple[str, ...]]:
-        """Known names that are similar to those that mean nothing, for the first few of them that have any."""
+    async def similar_names(
+        self, snapshot: Snapshot, resolved_names: Iterable[ResolvedName]
+    ) -> dict[str, tuple[str, ...]]:
+        """Known names that are similar to those that mean nothing, for the first few of them that have any.
+
+        The index may know names that mean nothing any more.
+        """
         unknown = [resolved.name for resolved in resolved_names if resolved.status == "unknown"][:COMPARED_MAX]
-        similar = {name: await similar_names(self.ruleset, self.index, name) for name in unknown}
-        return {name: names for name, names in similar.items() if names}
+        similar: dict[str, tuple[str, ...]] = {}
+        for name in unknown:
+            names = await similar_names(self.ruleset, self.index, name)
+            known = [other for other in names if (await self.resolve_name(snapshot, other)).status in STANDING]
+            if known:
+                similar[name] = tuple(known[:SIMILAR_MAX])
+        return similar
 
     async def resolve_name(self, snapshot: Snapshot, name: str) -> ResolvedName:
         """The documents that a name refers to. The first that exists wins: exact id, chunk of an id, record, alias."""
@@ -438,7 +450,7 @@ class Queries:
             pending=pending,
             stranded=stranded,
             ended=ended,
-            similar=await self.similar_names(by_name.values()),
+            similar=await self.similar_names(snapshot, by_name.values()),
             certificate=certificate,
         )
 

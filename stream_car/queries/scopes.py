@@ -446,7 +446,7 @@ class ScopeQueries:
     async def _explain(self, snapshot: Snapshot, name: str) -> Explanation:
         resolved = await self.queries.resolve_name(snapshot, name)
         if not resolved.ids:
-            similar = await self.queries.similar_names([resolved])
+            similar = await self.queries.similar_names(snapshot, [resolved])
             return Explanation(name=name, status=resolved.status, similar=similar.get(name, ()))
         walks = {walk.anchor: walk for walk in await snapshot.walk(resolved.ids) if walk is not None}
         if not walks:

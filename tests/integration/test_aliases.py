@@ -173,10 +173,13 @@ def test_a_name_that_nothing_has_leads_to_the_nearest_known_ones(
     assert car.resolve(["CVE-2023-53159"])[0].similar == ()
 
 
-def test_what_has_no_document_any_more_is_unknown(car: Engine) -> None:
+def test_what_has_no_document_any_more_is_unknown_and_not_suggested(car: Engine) -> None:
+    [before] = car.resolve(["hypr"])
     car.retract("hyper-1.0")
+    [after] = car.resolve(["hypr"])
 
     assert [resolution.status for resolution in car.resolve(["hyper", "CVE-2024-9", "curl"])] == ["unknown"] * 3
+    assert (before.similar, after.similar) == (("hyper",), ())
 
 
 def test_a_name_of_very_many_says_that_there_are_more(car: Engine) -> None:
