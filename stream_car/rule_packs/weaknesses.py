@@ -27,8 +27,7 @@ def _outliving(amendment: Rule, voiding: Sequence[Rule]) -> Iterator[str]:
     kind, base = amendment.superseding_type, amendment.superseded_type
     if amendment.follows is False:
         return
-    ends_itself = {rule.superseding_type for rule in voiding if rule.superseded_type == kind}
-    endings = [r for r in voiding if r.superseded_type == base and r.superseding_type not in ends_itself]
+    endings = outlived(amendment, voiding)
     if amendment.follows is None and endings:
         enders = join_names(dict.fromkeys(rule.superseding_type for rule in endings), "or")
         cure = f"Add follows = true to the rule {amendment.name!r}, or follows = false if it is to stay."
@@ -44,6 +43,24 @@ def _outliving(amendment: Rule, voiding: Sequence[Rule]) -> Iterator[str]:
             f"{keys}: the rule {amendment.name!r} does not require that they share it. If it is to end, add a rule "
             "that says so."
         )
+
+
+def outlived(amendment: Rule, voiding: Sequence[Rule]) -> list[Rule]:
+    """Return the rules that void what an amendment amends and may leave the amendment in force.
+
+    They are exactly those, unless the pack ends the amendment by the same type and keys, as its author thinks right.
+    """
+    own = [rule for rule in voiding if rule.superseded_type == amendment.superseding_type]
+    endings = [rule for rule in voiding if rule.superseded_type == amendment.superseded_type]
+    return [ending for ending in endings if not any(_covers(rule, ending, amendment) for rule in own)]
+
+
+def _covers(own: Rule, ending: Rule, amendment: Rule) -> bool:
+    """Return whether a rule ends an amendment wherever another ends what it amends, or its author meant it to."""
+    if own.superseding_type != ending.superseding_type:
+        return False
+    keys, shared = set(own.scope_keys), set(ending.scope_keys) & set(amendment.scope_keys)
+    return keys == set(ending.scope_keys) or keys <= shared
 
 
 def _endless(pack: RulePack, voiding: Sequence[Rule]) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """A document ends an amendment that follows exactly if it is later and would void what the amendment can amend."""
 
+from collections.abc import Sequence
+from itertools import product
 from random import Random
 
 import pytest
@@ -9,6 +11,7 @@ from stream_car.core import definitions
 from stream_car.core.documents import Document
 from stream_car.core.rule_pack import Rule, RulePack
 from stream_car.core.rules import Ruleset
+from stream_car.rule_packs.weaknesses import outlived
 from tests.support.streams import TYPES
 
 KEY_SETS = (("x",), ("x", "y"), ("record",))
@@ -83,3 +86,43 @@ def test_an_amendment_ends_exactly_with_what_it_can_amend(block: int) -> None:
                 ended += by_its_base and not direct
 
     assert ended > 50
+
+
+VALUES = ((), ("1",), ("2",))
+
+
+def _with_values(kind: str, day: int, values: Sequence[tuple[str, ...]]) -> Document:
+    scope = {key: value for key, value in zip(("x", "y", "record"), values, strict=True) if value}
+    return Document(id=f"{kind}{day}", type=kind, time=day, scope=(scope,))
+
+
+def _may_outlive(amendment: Rule, ending: Rule, ruleset: Ruleset) -> bool:
+    """Return whether there are a base, an amendment and a later document that ends by this rule only the base."""
+    base = _with_values(amendment.superseded_type, 1, [("1",)] * 3)
+    for own in product(VALUES, repeat=3):
+        amending = _with_values(amendment.superseding_type, 2, own)
+        if not definitions.shared_scopes(amending, base, amendment.scope_keys, ruleset):
+            continue
+        for others in product(VALUES, repeat=3):
+            later = _with_values(ending.superseding_type, 3, others)
+            ends_base = definitions.shared_scopes(later, base, ending.scope_keys, ruleset)
+            if ends_base and definitions.voids(later=later, earlier=amending, ruleset=ruleset) is None:
+                return True
+    return False
+
+
+def test_the_rules_that_an_amendment_outlives_are_exactly_those_that_are_warned_of() -> None:
+    warned = 0
+    for seed in range(40):
+        ruleset = Ruleset([RulePack(name="all", types=(*TYPES, "e", "f"), rules=tuple(_rules(Random(seed))))])
+        voiding = [rule for rule in ruleset.rules.values() if rule.effect == "supersede"]
+        meant = {(rule.superseding_type, rule.superseded_type, rule.scope_keys) for rule in voiding}
+        for amendment in (rule for rule in ruleset.rules.values() if rule.effect == "amend"):
+            for ending in (rule for rule in voiding if rule.superseded_type == amendment.superseded_type):
+                if (ending.superseding_type, amendment.superseding_type, ending.scope_keys) in meant:
+                    continue
+                is_warned = ending in outlived(amendment, voiding)
+                assert is_warned == _may_outlive(amendment, ending, ruleset), (seed, amendment, ending)
+                warned += is_warned
+
+    assert warned > 20
