@@ -15,6 +15,7 @@ from typing import IO
 
 from msgspec import Struct
 
+from stream_car.codec.times import LATEST
 from stream_car.errors import InvalidRequest
 from stream_car.feeds.fields import PIECE_MAX
 from stream_car.ingest.files import InputFile
@@ -34,7 +35,7 @@ class ChangedFile(Struct, frozen=True, gc=False):
     """A file that a commit added or changed. Its content is `None` if it is larger than a piece may be.
 
     `number` counts the commits from 1. `time` is that of the commit in microseconds, or of an earlier one if that is
-    later.
+    later, or if the commit is dated after the year 9999.
     """
 
     commit: str
@@ -101,7 +102,7 @@ class RepositoryHistory:
     def __init__(self, empty: Path, objects: str, tip: str, repository: GitInput) -> None:
         self.tip = tip
         self._empty = empty
-        self._environment = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        self._environment = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects)}
         self._shown = repository.shown
         self._paths = ("--", *(f":(literal){path}" for path in repository.paths)) if repository.paths else ()
 
@@ -119,7 +120,9 @@ class RepositoryHistory:
         Hidden files and folders are left out, and so are links and what was removed.
         """
         earlier = self._run("log", "--first-parent", "--format=%ct", after).split() if after else []
-        time = max(map(int, earlier), default=0) * SECOND
+        time = 0
+        for seconds in reversed(earlier):
+            time = _later(time, seconds)
         commit, number = "", 0
         raw = ("-m", "--root", "--raw", "-z", "--no-renames", "--no-abbrev", "--diff-filter=AMT", "--no-ext-diff")
         log = ("log", "--first-parent", "--reverse", *raw, "--format=%x01%H %ct", self._range(after), *self._paths)
@@ -128,7 +131,7 @@ class RepositoryHistory:
             for word in words:
                 if word.startswith(b"\x01"):
                     commit, seconds = word[1:].decode().split()
-                    number, time = number + 1, max(time, int(seconds) * SECOND)
+                    number, time = number + 1, _later(time, seconds)
                 elif word.strip():
                     _, mode, _, blob, _ = word.strip().decode().split()
                     path = next(words).decode("utf-8", "backslashreplace")
@@ -149,7 +152,7 @@ class RepositoryHistory:
         process = subprocess.Popen(
             _command(arguments),
             cwd=self._empty,
-            env=_environment(self._environment),
+            env=_environment(self._environment, self._empty),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -159,6 +162,18 @@ class RepositoryHistory:
         finally:
             process.kill()
             process.communicate()
+
+
+def _later(time: int, seconds: str) -> int:
+    """Return the time of a commit, or that of the one before if that is later or no document may have this time."""
+    own = int(seconds) * SECOND
+    return max(time, own) if own <= LATEST else time
+
+
+def _quoted(folder: str) -> str:
+    """Return a folder as an entry of a list that git separates with colons."""
+    escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _read_blob(blobs: subprocess.Popen[bytes], name: str, shown: str) -> bytes | None:
@@ -215,7 +230,8 @@ def _command(arguments: Sequence[str]) -> list[str]:
     return ["git", "--no-pager", "--no-replace-objects", *given, *arguments]
 
 
-def _environment(more: Mapping[str, str], ceiling: Path | None = None) -> dict[str, str]:
+def _environment(more: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return the environment in which git reads the repository in this folder, and never one around it."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     fixed = {
         "LC_ALL": "C",
@@ -224,6 +240,6 @@ def _environment(more: Mapping[str, str], ceiling: Path | None = None) -> dict[s
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "none",
         "GIT_NO_LAZY_FETCH": "1",
-        "GIT_CEILING_DIRECTORIES": str(ceiling.parent) if ceiling is not None else "",
+        "GIT_DIR": str(folder / ".git" if (folder / ".git").exists() else folder),
     }
     return {**own, **fixed, **more}

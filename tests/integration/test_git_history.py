@@ -55,6 +55,29 @@ def test_every_edition_is_a_document_at_the_time_of_its_commit_which_never_goes_
     ]
 
 
+def test_a_commit_that_is_dated_after_the_year_9999_has_the_time_of_the_one_before(tmp_path: Path) -> None:
+    year_10000 = 253_402_300_800
+    files = [record(f"1.{number}") for number in range(4)]
+    times = (START, year_10000, START + DAY, year_10000 * 1000)
+    repository = bare_repository(
+        tmp_path / "feed.git", [(second, {"a.json": content}) for second, content in zip(times, files, strict=True)]
+    )
+
+    days = [str(document["time"])[:10] for document in converted("--git", str(repository))]
+    assert days == ["2020-09-13", "2020-09-13", "2020-09-14", "2020-09-14"]
+
+
+@pytest.mark.parametrize("name", ["a:b", 'with "quotes" and \\', "a:b.git"])
+def test_the_folder_of_a_repository_may_have_any_name(tmp_path: Path, name: str) -> None:
+    outside = bare_repository(tmp_path / "outside.git", [(START, {"EX-9.json": record(name="EX-9")})])
+    git(tmp_path, "clone", "--quiet", str(outside), str(tmp_path / "x:y"))
+    repository = bare_repository(tmp_path / "x:y" / name, [(START, {"EX-1.json": record()})])
+    (tmp_path / "x:y" / "none").mkdir()
+
+    assert ids(converted("--git", str(repository))) == ["EX-1@2020-09-13T12:26:40Z"]
+    assert invoke("convert", "--format", "osv", "--git", str(tmp_path / "x:y" / "none")).exit_code == 2
+
+
 def test_paths_select_files_of_the_repository_and_a_work_tree_is_read_like_a_bare_one(
     repository: Path, tmp_path: Path
 ) -> None:
