@@ -1,15 +1,16 @@
 // Ask a question: what is in force, what it replaced, and what plain search returns.
 import { amendments, chain, replacedBy } from "./chain.js";
 import {
-  count, details, documentLink, el, externalLink, fateInWords, fill, holds, reasonsInWords, searchForm, sentence, textOf,
-  timeOf, titleOf,
+  count, details, documentLink, el, externalLink, fateInWords, fill, holds, passage, reasonsInWords, searchForm, sentence,
+  textOf, timeOf, titleOf,
 } from "./dom.js";
 import { get, post } from "./service.js";
 
 export const TITLE = "Ask";
 const K = 5;
 const TIMELINES_MAX = 2;
-const SHORT = 400; // letters of a text that every result has room for
+const SHORT = 800; // letters of a text before the rest is folded
+const SHORTER = 240; // of a weaker match
 
 export async function show(view, parameters, signal) {
   const text = parameters.get("q") ?? "";
@@ -69,7 +70,7 @@ function inForce(answer, day) {
 function result(item, groups) {
   const paths = pathsTo(item, groups);
   const [first, ...others] = paths.filter(({ control }) => control.path.length);
-  return el("li", { class: "result" }, heading(item), amendments(item, groups),
+  return el("li", { class: "result" }, heading(item, SHORT), amendments(item, groups),
     first ? [el("h4", {}, "What it replaced"), chain(first), replaced("Also replaced: ", others, replacedBy(first))]
       : unchanged(),
     timelines(paths), moreAbout(item, paths, others));
@@ -79,7 +80,7 @@ function result(item, groups) {
 function weakerResult(item, groups) {
   const paths = pathsTo(item, groups);
   const long = paths.filter(({ control }) => control.path.length);
-  return el("li", { class: "result weaker" }, heading(item), amendments(item, groups),
+  return el("li", { class: "result weaker" }, heading(item, SHORTER), amendments(item, groups),
     replaced("Replaced: ", long) ?? unchanged(), moreAbout(item, paths, long, timelines(paths)));
 }
 
@@ -88,13 +89,13 @@ function pathsTo(item, groups) {
     group.controlling.filter((control) => control.document.id === item.id).map((control) => ({ group, control })));
 }
 
-function heading(item) {
+function heading(item, limit) {
   return [
     el("h3", {}, externalLink(item.url, textOf(titleOf(item)))),
     el("p", { class: "facts" }, holds(item) ? timeOf(item.time, "In force since ")
       : el("span", { class: "status superseded" }, sentence(fateInWords(item))), item.source ? el("span", {}, item.source) : null,
       el("span", {}, item.type), documentLink(item.id, el("code", {}, item.id))),
-    item.text ? el("p", { class: "text" }, textOf(item.text)) : null,
+    item.text ? passage(item.text, limit) : null,
   ];
 }
 
@@ -103,7 +104,7 @@ function unchanged() {
 }
 
 function moreAbout(item, paths, unfolded, ...more) {
-  return details({}, "Details", item.text.length > SHORT ? el("p", { class: "note" }, item.text) : null, figures([
+  return details({}, "Details", figures([
     ["Revision", item.revision],
     ...paths.map(({ group }) => [`Match: ${titleOf(group.anchor)}`,
       `score ${group.score.toFixed(2)}, probability ${group.probability.toFixed(2)}`]),
@@ -115,7 +116,7 @@ function replaced(words, paths, shown = []) {
   const known = new Set(shown.map((item) => item.id));
   const more = new Map(paths.flatMap(replacedBy).filter((item) => !known.has(item.id)).map((item) => [item.id, item]));
   return more.size ? el("p", { class: "note" }, words,
-    separated([...more.values()].map((item) => el("s", {}, titleOf(item)))), ".") : null;
+    separated([...more.values()].map((item) => el("s", {}, textOf(titleOf(item))))), ".") : null;
 }
 
 /** Links to the timelines of the scopes on these paths. */
@@ -135,7 +136,7 @@ function trouble(group) {
   const why = group.cycle.length ? `these documents supersede one another: ${group.cycle.join(", ")}`
     : group.missing.length ? `its successor was never published: ${group.missing.join(", ")}`
     : "nothing in force controls it";
-  return el("p", { class: "trouble" }, el("b", {}, titleOf(group.anchor)), `: ${why}.`);
+  return el("p", { class: "trouble" }, el("b", {}, textOf(titleOf(group.anchor))), `: ${why}.`);
 }
 
 function notes({ pending, vectors_pending: unencoded, ignored_terms: ignored }) {
@@ -177,7 +178,7 @@ function plainSearch(matches, answer, day) {
     const isInForce = holds(item);
     const status = `${fateInWords(item)}${controlling.has(item.id) ? ", in the answer" : ""}`;
     return el("li", {},
-      el("span", {}, isInForce ? externalLink(item.url, titleOf(item)) : el("s", {}, titleOf(item))),
+      el("span", {}, isInForce ? externalLink(item.url, textOf(titleOf(item))) : el("s", {}, textOf(titleOf(item)))),
       el("span", { class: "facts" },
         el("span", { class: `status ${isInForce ? "in-force" : "superseded"}` }, status), timeOf(item.time)));
   });

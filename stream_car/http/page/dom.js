@@ -65,6 +65,15 @@ export function textOf(text) {
   return clean(text).split(/(`[^`]+`)/).map((part) => (/^`.+`$/.test(part) ? el("code", {}, part.slice(1, -1)) : part));
 }
 
+/** A publisher's text: if it is long, its first words, and all of it in a line that unfolds. */
+export function passage(text, limit) {
+  const words = clean(text);
+  if (words.length <= limit) return el("p", { class: "text" }, textOf(words));
+  const start = words.slice(0, limit).replace(/\s+\S*$/, "");
+  return [el("p", { class: "text" }, textOf(start), " …"),
+    details({}, "Whole text", el("p", { class: "text" }, textOf(words)))];
+}
+
 /** A link to the page of a document. */
 export function documentLink(id, children) {
   return el("a", { href: `#/document?${new URLSearchParams({ id })}` }, children);

@@ -6,7 +6,7 @@ import { get, post } from "./service.js";
 
 export const TITLE = "Timeline";
 const SCOPES_MAX = 12;
-const AMENDMENTS_MAX = 200; // documents in force whose amendments are requested
+const NAMES_MAX = 200; // documents in force whose amendments are requested, and causes whose titles are
 const NARROW = 672; // pixels, as in the style sheet
 const STATES = { "": "all", in_force: "in force", ended: "ended" };
 const DAY_MS = 86_400_000;
@@ -23,16 +23,21 @@ export async function show(view, parameters, signal) {
     return;
   }
   const after = parameters.get("after") ?? "";
-  const histories = await get("/v1/history", [...pairs(text).map((pair) => ["scope", pair]), ["after", after]]);
+  const histories = await get("/v1/history", [...pairs(text).map((pair) => ["scope", pair]), ["after", after],
+    ...(state ? [["states", state]] : [])]);
   const shown = histories.slice(0, SCOPES_MAX);
-  const names = [...new Set(shown.flatMap(inForce).map((member) => member.id))].slice(0, AMENDMENTS_MAX);
+  const members = shown.flatMap((history) => history.members);
+  const known = new Set(members.map((member) => member.id));
+  const causes = members.flatMap(({ ended }) => (ended && !known.has(ended.id) ? [ended.id] : []));
+  const names = [...new Set([...shown.flatMap(inForce).map((member) => member.id), ...causes])].slice(0, NAMES_MAX);
   const resolutions = names.length ? await post("/v1/resolve", { names }) : [];
   if (signal.aborted) return;
   const groups = resolutions.flatMap((resolution) => resolution.groups);
   const more = histories.length - shown.length;
-  const titles = new Map(histories.flatMap(({ members }) => members.map((member) => [member.id, titleOf(member)])));
-  fill(timelines, shown.map((history) => timeline(history, titles, groups, state)),
-    shown.length ? null : el("p", { class: "empty" }, "No scope has these values."),
+  const titles = new Map([...groups.map(({ anchor }) => anchor), ...members].map((item) => [item.id, titleOf(item)]));
+  fill(timelines, shown.map((history) => timeline(history, titles, groups)),
+    shown.length ? null : el("p", { class: "empty" },
+      state ? "No document with these values has this state." : "No scope has these values."),
     more ? el("p", { class: "note" }, `Not shown: ${count(more, "other scope")}. Add a value.`)
       : following(text, state, shown.at(-1)?.next));
 }
@@ -53,12 +58,6 @@ function following(text, state, next) {
   return el("p", { class: "note" }, "There are more documents. ", link);
 }
 
-/** Whether a member has the state that is chosen: in force, or not. */
-function isWanted(member, state) {
-  const isInForce = !member.ended && !member.outcome;
-  return !state || isInForce === (state === "in_force");
-}
-
 function form(text, state) {
   return searchForm("timeline", { class: "search", role: "search" },
     el("label", { class: "unseen", for: "scope" }, "Scope"),
@@ -74,7 +73,7 @@ function inForce(history) {
   return history.members.filter((member) => !member.ended && !member.outcome);
 }
 
-function timeline(history, titles, groups, state) {
+function timeline(history, titles, groups) {
   const { members } = history;
   const times = members.flatMap(({ time, ended }) => [Date.parse(time), Date.parse(ended?.time ?? time)]);
   const first = Math.min(...times);
@@ -87,7 +86,7 @@ function timeline(history, titles, groups, state) {
     el("div", { class: "timeline" },
       el("div", { class: "ticks", "aria-hidden": "true" }, ticks(first, last).map(({ time, label }) =>
         el("span", { "--start": `${percent(time)}%` }, el("span", {}, label)))),
-      el("ol", {}, members.filter((member) => isWanted(member, state)).map((member) => bar(member, titles, percent)))),
+      el("ol", {}, members.map((member) => bar(member, titles, percent)))),
     inForce(history).map((member) => amendments(member, groups, [titleOf(member), ": "])));
 }
 
