@@ -397,7 +397,8 @@ async def test_a_timeline_of_one_state_has_all_of_it_however_many_others_there_a
 async def test_a_long_text_ends_after_a_word_and_unfolds() -> None:
     async with visit_service(with_demo=False) as visit:
         text = "The `parser` overflows. " * 60
-        visit.running.engine.publish({**ADVISORY, "text": text})
+        document: dict[str, object] = {**ADVISORY, "text": text}
+        visit.running.engine.publish(document)
         page = await visit.page("#/ask?q=overflow")
         result = page.locator(".result").first
         await expect(result.locator("p.text").first).to_contain_text(re.compile(r"(parser|The|overflows\.) …$"))
