@@ -240,7 +240,7 @@ async def test_what_a_stalled_worker_publishes_late_is_read_once_and_in_order(co
     await journal.publish(0, events[990:2000])
     await journal.publish(0, events[500:900])
     await journal.publish(0, events[1500:])
-    await journal.publish(0, events[2000:2100])
+    await journal.publish(0, events[2000:2040])
 
     for after in (0, 1, 899, 900, 998, 1500, 1999, 2050, 2999, 3000):
         read = await KafkaJournal(logs, "now", SIGNATURES).read(0, "changes", after=after, limit=300)
