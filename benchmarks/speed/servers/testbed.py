@@ -10,10 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from deploy.local import Kafka, Redis
 from deploy.local.processes import ends_with_its_parent
 from stream_car import rule_packs
+from stream_car.adapters.kafka.reader import open_consumer
 from stream_car.adapters.kafka.settings import KafkaServer
 from stream_car.adapters.kafka.topic_layout import Layout
 from stream_car.adapters.kafka.topics import apply
@@ -67,7 +69,9 @@ class Worker:
 class Testbed:
     """Servers, topics, an open connection, and workers that can be started and stopped."""
 
-    def __init__(self, folder: Path, kafka: Kafka, redis: Redis, connections: Connections) -> None:
+    def __init__(
+        self, folder: Path, kafka: Kafka, redis: Redis, connections: Connections, consumer: AIOKafkaConsumer
+    ) -> None:
         self.kafka, self.redis, self.connections = kafka, redis, connections
         self.views = RedisViews(
             intake=connections.plan.store(connections.client, "intake"),
@@ -76,6 +80,7 @@ class Testbed:
         self.logs = {name: connections.log(name) for name in (*TOPICS.values(), CHANGES)}
         self.workers: list[Worker] = []
         self._folder = folder
+        self._consumer = consumer
         self._publisher = KafkaPublisher(
             connections.sender, connections.topic("intake"), lambda key: connections.partitions.of_id(key.decode())
         )
@@ -128,9 +133,11 @@ class Testbed:
         return {shard: view[0] for shard, view in views.items()}
 
     async def ends(self) -> dict[ShardId, int]:
-        """Return the end of each shard's log."""
+        """Return the end of each shard's log, with one request."""
         every = [shard for shards in self.shards().values() for shard in shards]
-        return {shard: (await self.logs[TOPICS[shard.hop]].range(shard.shard))[1] for shard in every}
+        sources = {shard: TopicPartition(self.connections.topic(shard.hop), shard.shard) for shard in every}
+        ends = await self._consumer.end_offsets(list(sources.values()))
+        return {shard: int(ends[source]) for shard, source in sources.items()}
 
     def shards(self) -> dict[Hop, list[ShardId]]:
         """Return all shards by hop."""
@@ -176,13 +183,15 @@ async def open_testbed(folder: Path) -> AsyncIterator[Testbed]:
             kafka=server, redis=RedisServer(url=redis.url), ruleset=rule_packs.load([RULES]), single_broker=True
         )
         connections = await Connections.open(plan)
-        testbed = Testbed(folder, kafka, redis, connections)
+        consumer = await open_consumer(server)
+        testbed = Testbed(folder, kafka, redis, connections, consumer)
         try:
             yield testbed
         finally:
             for worker in testbed.workers:
                 worker.process.kill()
                 worker.process.wait()
+            await consumer.stop()
             await connections.close()
     finally:
         kafka.kill()
