@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -22,6 +23,7 @@ from benchmarks.speed.embedded import question
 from benchmarks.speed.event_stream import paragraphs
 from benchmarks.speed.report import Figure, quantile, show
 from benchmarks.speed.wire import TOKEN, connect, head
+from stream_car.api.operations import ROLES
 from stream_car.codec import encode
 from stream_car.queries.answers import RebuildStatus
 from tests.support.server_process import Server
@@ -231,7 +233,7 @@ def main(documents: int = DOCUMENTS) -> int:
     """Print the figures; return 1 if a goal is missed."""
     with tempfile.TemporaryDirectory() as folder:
         token = Path(folder) / "token"
-        token.write_text(TOKEN)
+        token.write_text(f"benchmark {','.join(ROLES)} sha256:{sha256(TOKEN.encode()).hexdigest()}\n")
         with Server(Path(folder) / "data", "--token-file", str(token), stderr=subprocess.DEVNULL) as server:
             return asyncio.run(measure(server, documents))
 

@@ -16,6 +16,7 @@ from stream_car import (
     SnapshotBegin,
     SnapshotDocument,
     SnapshotEnd,
+    SnapshotRecord,
     SnapshotScope,
 )
 from stream_car.core.revisions import SKEW
@@ -315,3 +316,12 @@ def test_every_key_of_a_selection_must_have_one_of_its_values() -> None:
         car.publish([document("both", topic="tea", place="home"), document("other", topic="tea", place="work")])
         selected = car.subscribe(scope={"topic": ["tea", "milk"], "place": ["home", "train"]})
         assert [event.id for event in selected if isinstance(event, SnapshotDocument)] == ["both"]
+
+
+def test_a_record_of_more_editions_in_force_than_are_looked_at_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_car.subscriptions.records.IN_FORCE_MAX", 3)
+    with engine() as car:
+        car.publish(document(f"edition-{number}", record="r") for number in range(20))
+        events = list(car.subscribe(view="record"))
+
+    assert [event.record for event in events if isinstance(event, SnapshotRecord)] == ["r"]
