@@ -58,16 +58,10 @@ impl DocumentDecoder {
     }
 
     /// Return an ordinary document and its digest; `None` if these bytes are anything else.
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        value: &[u8],
-    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyBytes>)>> {
+    fn decode<'py>(&self, py: Python<'py>, value: &[u8]) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyBytes>)>> {
         let fields = if value.len() <= self.document_max { read(value) } else { None };
         match fields.filter(|fields| self.accepts(fields)) {
-            Some(fields) => {
-                Ok(Some((fields.document(self.document.bind(py))?, PyBytes::new(py, &fields.digest()))))
-            }
+            Some(fields) => Ok(Some((fields.document(self.document.bind(py))?, PyBytes::new(py, &fields.digest())))),
             None => Ok(None),
         }
     }
