@@ -95,7 +95,9 @@ def verb_of(clause: str) -> tuple[int, int, bool] | None:
     words = list(re.finditer(r"[^\s,]+", clause))
     for index, match in enumerate(words[1:], start=1):
         word, before = match.group(), words[index - 1].group()
-        is_plural = before.lower() == "we" or any(other.group().endswith("s") for other in words[: min(index, 2)])
+        is_plural = before.lower() == "we" or any(
+            re.search(r"[^'’]s$", other.group()) for other in words[: min(index, 2)]
+        )
         if (word in THIRD_PERSON or (word in PLURAL and is_plural)) and before.lower() not in ("the", "our", "my"):
             return match.start(), match.end(), True
     first = next((value.start for value in values_in(clause) if value.type in STRONG), len(clause))

@@ -278,7 +278,7 @@ def _of_frame(clause: str) -> Finding | None:
     )
     if clause[start:end] in ADDING and any(value.type != "version" for value in chosen):
         return None
-    if not chosen:
+    if not chosen or (words and "and" in words and re.search(r"\d", clause[:start])):
         return None
     if re.match(r"ha(?:s|ve) an? ", clause[start:]) and any(value.type in WHEN for value in chosen):
         return None

@@ -11,7 +11,7 @@ from stream_car.memory.extraction import Fact
 from stream_car.memory.keys import IS, MemoryKey, comparable, key_in
 from stream_car.queries.answers import Evidence
 
-COUNTED = ("number", "duration", "size", "share", "money", "temperature")
+COUNTED = ("number", "duration", "size", "share", "money", "temperature", "weight", "length")
 _KIND = re.compile(r" \((?P<kind>[a-z]+)\)$")
 
 

@@ -45,12 +45,15 @@ CHOICE = re.compile(
     r" (?P<v>['\"]?[\w.+-]+['\"]?) (?P<head>algorithm|strategy|scheduler|driver|backend|codec|format|protocol|engine|"
     r"policy|method|scheme|theme|plan|dialect|license|tier|mode|profile|layout|encoding|locale|branch|cipher|adapter|template)"
 )
-COMMAND = re.compile(r"[Tt]he (?P<np>(?:command|shortcut) to .+?) is (?P<v>[\w.+/-]+(?: [\w.+/-]+){1,3})")
+COMMAND = re.compile(
+    r"[Tt]he (?P<np>(?:command|shortcut) to .+?) is (?P<v>[\w.+/-]+(?: [\w.+/-]+){1,3})"
+    rf"|[Tt]he (?P<kind>{KINDS}) (?:that|which) (?P<does>[a-z]+s .+?) is (?P<name>(?:[A-Z]+ )?\S*[A-Z_.(\d/]\S*)"
+)
 NO_SUBJECT = re.compile(  # what a sentence begins with that is about nothing that lasts
     r"(?:(?:[Ww]e|I) have an?|(?:[Ee]ach|[Aa]ll|[Bb]oth|[Hh]alf|[Pp]art) of|[Oo]ne|"
     r"[Ss]ome|[Mm]ost|[Mm]any|[Ff]ew|[Ss]everal|"
     r"[Oo]thers?|[Aa]nother|[Ii]t|[Tt]here|[Hh]ere|[Hh]e|[Ss]he|[Tt]hey|"
-    r"[Yy]ou|I|[Tt]h(?:is|at|ese|ose)|[Ww]h\w+|[Ee]ither|[Nn]either|[Nn]o|[Nn]one|[Nn]othing|[Ss]ome\w+|[Oo]ld|[Ff]ormer|"
+    r"[Yy]ou|I|[Tt]h(?:is|at|ese|ose)|[Ww]h\w+|[Ee]ither|[Nn]either|[Nn]o|[Nn]one|[Nn]othing|[Ss]ome\w+|[Ff]ormer|"
     r"[Tt]he (?:one|first|second|third|last|next|only|old|former|previous|other|bug|error|problem|issue|fix|question|"
     r"answer|idea|point|difference|reason|mistake|ticket|commit|patch))\b(?<!Whoever)"
 )
@@ -156,6 +159,8 @@ def of_choice(clause: str) -> Finding | None:
         is_value = value.lower() not in NOT_FREE and not value.endswith(("ing", "ed", "er", "est"))
         return (subject_key([*words, match["head"]], "name"), value) if is_value else None
     match = COMMAND.fullmatch(clause)
+    if match is not None and match["kind"]:
+        return MemoryKey(comparable(f"{match['kind']} {match['does']}").replace("::", ":"), "name"), match["name"]
     words = subject_words(match["np"]) if match is not None else None
     return (MemoryKey(" ".join(words), IS), match["v"]) if match is not None and words else None
 

@@ -15,6 +15,8 @@ _UNITS = {
     "size": "bytes?|[KMGT]i?B|kilobytes?|megabytes?|gigabytes?|terabytes?",
     "share": "%|percent",
     "money": "euros?|dollars?|pounds?|EUR|USD|GBP|CHF",
+    "weight": "tons?|tonnes?|kg|kilos?|grams?|mg",
+    "length": "km|kilomet(?:er|re)s?|met(?:er|re)s?|cm|mm|miles?|feet",
     "temperature": "degrees|°C|°F",
 }
 UNIT_KINDS = [(kind, re.compile(rf"(?:\s|-|\d|^)(?:{units})$", re.IGNORECASE)) for kind, units in _UNITS.items()]
@@ -53,6 +55,7 @@ _PATTERNS: dict[str, str] = {
         r"|(?<![\w.])_?[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)|(?<![\w.])(?:[A-Z][a-z0-9]+){2,}(?!\w)"
         r"|(?<![\w.])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)"
         r"|(?<![\w-])[a-z]+(?:-[a-z]+)*-\d+[a-z]?(?!\w)|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
+        r"|(?<![\w.-])(?:[A-Z]{2,}\d+[A-Za-z0-9]*|\d{1,3}[A-Z]|[A-Z]\d{1,3})(?![\w-])"
     ),
     "level": r"\b(?:true|false|enabled|disabled|True|False|null)\b"
     r"|(?:(?<=is )|(?<=are )|(?<=to )|^)(?:on|off)\b(?=$| in | for | on )",

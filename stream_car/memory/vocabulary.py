@@ -17,7 +17,7 @@ NOW = re.compile(
     r",?\s*\b(?:now|nowadays|recently|lately|"
     r"currently|presently|at present|officially|these days|at the moment|right now|"
     r"from (?:here|now) on|as of \w+day|from \w+day on|starting \w+day|going forward|"
-    r"as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday)|"
+    r"as of (?:today|now)|starting (?:today|now)|since (?:today|yesterday|\w+day)|"
     r"instead(?! of)|effective immediately|again|still|already|just)\b(?!\s+that)",
     re.IGNORECASE,
 )
@@ -58,7 +58,7 @@ VERBS = (
     "charges ships deploys targets logs polls fires mounts resolves redirects routes forwards accepts needs lies stays "
     "stands amounts measures covers limits refreshes waits stops times falls happens occurs counts belongs goes speaks "
     "reports signs authenticates sorts groups encodes compresses backs syncs rolls seats serves fits reaches talks "
-    "comes declares specifies locks wants builds compiles emits publishes consumes subscribes signs parses renews"
+    "comes travels declares specifies locks wants builds compiles emits publishes consumes subscribes parses renews"
 )
 THIRD_PERSON = frozenset(VERBS.split())
 PLURAL = frozenset({"are", "have"} | {verb.removesuffix("s") for verb in THIRD_PERSON - {"is", "has", "goes"}} | {"go"})
@@ -134,7 +134,7 @@ AFTER_FIRST = re.compile(
     r"\b(?:in|of|inside|within|from|under|for|per|every|since|than|on|at|after|before|via)(?: \w+)? ?$"
 )
 PLACED = re.compile(r"(?:is|are|lives?|sits?|stored|kept|located|found|written|saved|logged) (?:in|at|under|to) ?$")
-PER = re.compile(r"(?:an?|half an)\s")  # "30 pages a minute": what is counted per
+PER = re.compile(r"(?:an?|half an)\s|one$")  # "30 pages a minute": what is counted per
 PASSIVE = re.compile(
     r" (?:(?:\w+ed|sent|kept|built|run|written|held|made|sold|led|taught|stored) )?"
     r"(?:in|on|at|to|from|under|as|with|by|via|through|over|using) (?:the )?"
