@@ -44,6 +44,7 @@ from stream_car.memory.judging import Judge
 from stream_car.memory.keys import SEPARATOR, Owner, comparable, key_in, note_key, owner, parse_key
 from stream_car.memory.known import meant
 from stream_car.memory.packing import TokenCounter, estimate_tokens, pack
+from stream_car.memory.restatements import restates
 from stream_car.memory.shapes import (
     AddResults,
     Forgotten,
@@ -60,6 +61,8 @@ Validity = Literal["confirmed", "tentative"]
 Messages = str | Mapping[str, object] | Sequence[Mapping[str, object]]
 When = datetime | str
 NAMES_AT_ONCE = 100  # documents in one request
+RESTATED_MAX = 500  # characters of a text that may restate another
+RESTATED_OF = 5  # texts like it are compared
 LONG_AGO = timedelta(days=36525)  # since when a value holds that a text calls past
 KEPT = "The published bytes stay in the log until it is erased."
 
@@ -371,11 +374,14 @@ class MemoryCalls:
         if value is not None:
             raise InvalidRequest("key", "An `object` needs a `key`.")
         facts = [self._bound(fact, whose) for fact in self._guard.extract(text)]
-        return facts or [Fact(note_key(text), text)]
+        if len(facts) > 1:
+            return facts
+        [fact] = facts or [Fact(note_key(text), text, is_note=True)]
+        return [self._restated(fact, text, whose)]
 
     def _bound(self, fact: Fact, whose: Owner) -> Fact:
         """Return a change with the known key that it means, if its own holds nothing."""
-        if not fact.is_change or any(held.type in HELD for held in self._frontier(whose.scope | fact.key.scope)):
+        if not fact.is_change or self._holds(fact, whose):
             return fact
         if fact.former:
             words = f"{fact.former} {fact.key.subject}"
@@ -384,6 +390,20 @@ class MemoryCalls:
             known = self._frontier(whose.scope | {"subject": fact.key.subject})
         key = meant(fact, [held for held in known if held.type in HELD])
         return replace(fact, key=key) if key is not None else fact
+
+    def _restated(self, fact: Fact, text: str, whose: Owner) -> Fact:
+        """Return the fact of a text with the key of the one that it restates, if it has none of its own that holds."""
+        is_certain = not fact.is_note and "<" not in str(fact.key)  # else a note, or the words around a value
+        if is_certain or self.extractor is None or len(text) > RESTATED_MAX or self._holds(fact, whose):
+            return fact
+        known = self.engine.query(text, k=RESTATED_OF, scope=whose.scope).results
+        alike = [held for held in known if held.type in HELD and (held.text == text or restates(text, held.text))]
+        keys = {key_in(scope_of(held)) for held in alike}
+        return Fact(keys.pop(), text) if len(keys) == 1 else fact
+
+    def _holds(self, fact: Fact, whose: Owner) -> bool:
+        """Return whether the key of a fact has a value."""
+        return any(held.type in HELD for held in self._frontier(whose.scope | fact.key.scope))
 
     def _in_question(self, question: str, whose: Owner, as_of: When | None) -> list[Evidence]:
         """Return what is in force of the keys that the extractor finds in a question."""

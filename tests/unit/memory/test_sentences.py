@@ -12,20 +12,14 @@ import pytest
 
 from stream_car.memory import Fact, FrameExtractor
 from stream_car.memory.keys import comparable, note_key
+from tests.support.sentences import read_pairs
 
 FOLDER = Path(__file__).parent / "sentences"
 EXTRACTOR = FrameExtractor()
 
 
 def pairs(name: str) -> list[list[str]]:
-    lines = [line for line in (FOLDER / f"{name}.txt").read_text("utf-8").splitlines() if not line.startswith("#")]
-    return [line.split(" || ") if " || " in line else expanded(line) for line in lines]
-
-
-def expanded(line: str) -> list[str]:
-    match = re.search(r"\[(.*?)=>(.*?)\](?=[^\w]|$)", line)
-    assert match is not None, line
-    return [line[: match.start()] + value + line[match.end() :] for value in match.groups()]
+    return read_pairs(FOLDER / f"{name}.txt")
 
 
 def facts(text: str) -> list[Fact]:
