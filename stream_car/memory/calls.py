@@ -27,6 +27,7 @@ from stream_car.memory.documents import (
     PROTECTED,
     RETIREMENT,
     TEXT_MAX,
+    UNFIT,
     MemoryClock,
     digest_of,
     history_of,
@@ -369,6 +370,8 @@ class MemoryCalls:
             raise InvalidRequest("messages", "The text is empty.")
         if len(text.encode("utf-8", "surrogatepass")) > TEXT_MAX:
             raise InvalidRequest("messages", f"The text has more than {TEXT_MAX:,} bytes. Add it in parts.")
+        if UNFIT.search(text) is not None:
+            raise InvalidRequest("messages", "The text contains a NUL character or half a surrogate pair. Remove it.")
         if key is not None:
             return [Fact(parse_key(key), value if value is not None else text)]
         if value is not None:

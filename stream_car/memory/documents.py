@@ -1,5 +1,6 @@
 """Memories as documents of the `memory` pack, and documents as memories."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -25,6 +26,7 @@ HELD = (MEMORY, PROTECTED)  # the types whose values hold
 FORMS = (*HELD, PROPOSAL)  # the types that have a value
 FORGOTTEN = "forgotten"  # the reason of a retirement before which nothing is shown
 TEXT_MAX = 100_000  # bytes of one memory
+UNFIT = re.compile("[\x00\ud800-\udfff]")  # characters that no text may contain
 _TITLE_MAX = 200
 _VALUE_MAX = 200  # characters of a value that is compared as it is; a longer one by its digest
 _KEYS = ("user", "agent", "session", "subject", "relation")

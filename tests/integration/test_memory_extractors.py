@@ -267,6 +267,16 @@ def test_a_change_means_the_one_known_key_that_has_the_former_value(
         assert sum(len(item["retired"]) for item in added) == retired
 
 
+@pytest.mark.parametrize("bad", ["\x00", "\ud800"])
+def test_of_a_text_with_an_unfit_character_nothing_is_written(bad: str) -> None:
+    with Memory() as memory:
+        with pytest.raises(InvalidRequest) as caught:
+            memory.add(f"The admin port is 8080. The debug port is 9090. {bad}")
+
+        assert caught.value.code == "messages"
+        assert memory.get_all()["results"] == []
+
+
 def test_a_memory_bound_to_an_owner_reaches_no_memory_of_another_by_id() -> None:
     with Memory(user_id="ada") as ada:
         [held] = ada.add(HELD, key=KEY)["results"]
