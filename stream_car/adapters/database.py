@@ -158,7 +158,7 @@ def find_fault(path: Path, verdict: Verdict) -> str:
     try:
         with closing(open_read_only(path)) as connection:
             faults: tuple[str] = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a fault may quote a name that is damaged too
         return f"is damaged ({error})"
     return f"is damaged ({faults[0]})" if faults[0] != "ok" else ""
 

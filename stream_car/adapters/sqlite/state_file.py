@@ -65,7 +65,7 @@ def find_state_fault(path: Path, verdict: Verdict) -> str:
             rows: Iterable[tuple[bytes, int]] = connection.execute("SELECT key, hash FROM entries")
             if all(hash_of(key) == stored for key, stored in rows):
                 return ""
-    except (sqlite3.Error, TypeError, AttributeError) as error:
+    except (sqlite3.Error, TypeError, UnicodeDecodeError) as error:
         return f"is damaged ({error})"
     return "has a key that was altered"
 

@@ -12,6 +12,7 @@ from stream_car.adapters.sqlite.journal import SqliteJournal
 from stream_car.adapters.sqlite.state_file import StateFile
 from stream_car.adapters.sqlite.store import SqliteStore
 from stream_car.errors import Halted, StreamCarError
+from stream_car.files.seals import seal_path
 from stream_car.ports import Emission
 from tests.support.damage import change, flip
 
@@ -92,6 +93,18 @@ async def test_after_a_crash_a_file_with_an_altered_key_is_begun_anew(path: Path
     file = StateFile(path)
 
     assert await SqliteStore(file).peek(0, [b"key 9"]) == (0, {})
+    file.close()
+
+
+async def test_a_fault_that_quotes_a_damaged_name_is_a_fault(path: Path) -> None:
+    await write(path)
+    seal_path(path).unlink()
+    content = path.read_bytes().replace(b"changes_by_key", b"changes_by_ke\xe8")
+    path.write_bytes(content.replace(b"ON changes (at", b"ON missing (at"))
+
+    file = StateFile(path)
+
+    assert await SqliteStore(file).peek(0, [b"key 1"]) == (0, {})
     file.close()
 
 
