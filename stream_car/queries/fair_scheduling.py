@@ -7,6 +7,7 @@ Work that waits for a server between its pieces holds no piece meanwhile: see `Y
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -16,6 +17,7 @@ from stream_car.errors import Overloaded
 LONG_MAX = 64  # long questions at a time
 PIECE_S = 0.0005
 RESTS = 3  # times as long as a piece took
+SWITCH_S = 0.0005  # after which the event loop gets the interpreter back from a thread that computes
 YIELD_S = 0.002  # of work, before a question that reads from servers lets others run
 
 T = TypeVar("T")
@@ -101,7 +103,12 @@ class OneThread:
         self._long_work.begin()
         try:
             async with self._turn:
-                return await asyncio.to_thread(work)
+                interval = sys.getswitchinterval()
+                sys.setswitchinterval(SWITCH_S)
+                try:
+                    return await asyncio.to_thread(work)
+                finally:
+                    sys.setswitchinterval(interval)
         finally:
             self._long_work.end()
 
