@@ -24,7 +24,7 @@ from tests.simulation.world import Violation
 DOCUMENTS = 200
 READY_S = 60.0
 LOOK_S = 0.1
-ROUNDS = 10  # of all questions
+ROUNDS = 8  # of all questions
 
 
 class Retirement:
@@ -66,10 +66,12 @@ class Retirement:
                 keeping.start(installation)
                 await self._compare(twin, keeping, kept[0])
                 await self._flush()
-                await self._not_ready(keeping)
-                for _ in range(ROUNDS):
-                    await self._require_marked(keeping)
-                    await self._require_marked(fresh)
+                for code in ("", "lost_history"):  # as soon as it is not ready, and when it knows why
+                    for member in (keeping, fresh):
+                        await self._not_ready(member, code)
+                    for _ in range(ROUNDS):
+                        await self._require_marked(keeping)
+                        await self._require_marked(fresh)
 
     async def _delete_records(self) -> None:
         """Let retention delete a beginning of every partition of documents, placements and changes."""
@@ -92,9 +94,9 @@ class Retirement:
         twin.feed(inputs)
         await twin.require_equal(member.client, f"query worker {member.number}", inputs)
 
-    async def _not_ready(self, member: Member) -> None:
+    async def _not_ready(self, member: Member, code: str = "") -> None:
         async with httpx.AsyncClient(base_url=member.client.url, trust_env=False) as http:
-            await _until_readiness(http, 503)
+            await _until_readiness(http, 503, code)
 
     async def _require_marked(self, member: Member) -> None:
         """Ask all kinds of questions. Raises `Violation` for an answer that is not marked, and if it is ready."""
@@ -117,15 +119,16 @@ class Retirement:
             self.marked += 1
 
 
-async def _until_readiness(http: httpx.AsyncClient, status: int) -> None:
-    """Return when `/readyz` answers with this status. Raises `Violation` if that takes long."""
+async def _until_readiness(http: httpx.AsyncClient, status: int, code: str = "") -> None:
+    """Return when `/readyz` answers with this status and code. Raises `Violation` if that takes long."""
     deadline = asyncio.get_running_loop().time() + READY_S
-    given = 0
-    while given != status:
+    given, text = 0, ""
+    while given != status or code not in text:
         if asyncio.get_running_loop().time() > deadline:
-            raise Violation(f"{http.base_url}readyz answers {given}, not {status}")
+            raise Violation(f"{http.base_url}readyz answers {given} {text}, not {status} {code}")
         await asyncio.sleep(LOOK_S)
         try:
-            given = (await http.get("/readyz")).status_code
+            response = await http.get("/readyz")
+            given, text = response.status_code, response.text
         except httpx.TransportError:
             given = 0
