@@ -1,7 +1,7 @@
 """The compiled form of parts of the codec, if the package `stream-car-native` is installed.
 
 Promise: each function returned from here gives exactly what its twin in Python gives, or `None`; then the caller asks
-the twin. Without the package, or with STREAM_CAR_NATIVE=0, every answer is `None`. Cost of `None`: nothing to speak of.
+the twin. Without the package, or with STREAM_CAR_NATIVE=0, there are no functions.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ else:
 
 def document_decoder(
     document: type[D], *, document_max: int, id_max: int, line_max: int, scope_value_max: int, text_max: int
-) -> Callable[[bytes], tuple[D, bytes] | None]:
+) -> Callable[[bytes], tuple[D, bytes] | None] | None:
     """Return a function from bytes to a value of the class `document`, and its content digest.
 
     The limits are in bytes.
     """
     if not IS_USED:
-        return _no_answer
+        return None
     return extension.DocumentDecoder(
         document,
         document_max=document_max,
@@ -44,13 +44,9 @@ def document_decoder(
     ).decode
 
 
-def term_joiner(term_of: Callable[[str], str], *, words_max: int) -> Callable[[str], tuple[str, int] | None]:
+def term_joiner(term_of: Callable[[str], str], *, words_max: int) -> Callable[[str], tuple[str, int] | None] | None:
     """Return a function from a text in ASCII to its joined terms and their number.
 
     `term_of` is called once for each word, as long as no more than `words_max` are known.
     """
-    return extension.TermJoiner(term_of, words_max=words_max).join if IS_USED else _no_answer
-
-
-def _no_answer(_: object) -> None:
-    return None
+    return extension.TermJoiner(term_of, words_max=words_max).join if IS_USED else None

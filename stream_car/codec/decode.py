@@ -95,7 +95,12 @@ def decode_with_digest(
     Raises:
         InvalidDocument: as `decode` does.
     """
-    if value is not None and not headers and (limits is DEFAULT_LIMITS or limits is EARLIER_LIMITS):
+    if (
+        _decode_ordinary is not None
+        and value is not None
+        and not headers
+        and (limits is DEFAULT_LIMITS or limits is EARLIER_LIMITS)
+    ):
         ordinary = _decode_ordinary(value)
         if ordinary is not None and (key is None or key == ordinary[0].id.encode()):
             return ordinary

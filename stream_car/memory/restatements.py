@@ -84,6 +84,11 @@ _ONE_PERSON = re.compile(
     r"(?: on)? (?:the|our|all) "
 )
 _NEGATION = re.compile(r"\b(?:not|never|no|none)\b")
+_LABEL = re.compile(  # "License type: ", but not "To do: ", which heads many
+    r"(?!(?:to[ -]?do|note|nb|fyi|ps|re|reminder|idea|question|answer|warning|tip|bug|fix|issue|task|update|correction)\b)"
+    r"(?:[\w-]+ ){0,4}[\w-]*[^\Ws]: ",
+    re.IGNORECASE,
+)
 _OPPOSITES = [{"on", "off"}, {"up", "down"}, {"open", "closed"}, {"public", "private"}, {"yes", "no"}]
 _ENDING = 4  # letters at the end that two opposites share: ascending, descending
 
@@ -131,6 +136,8 @@ def restates(new: str, old: str) -> bool:
     if places is None or _happened(places[0].head + places[0].tail):
         return False
     place, former = places
+    if _LABEL.fullmatch(place.head):
+        return True
     if len(place.values) == len(former.values) == 1:
         [value], [old_value] = place.values, former.values
         is_all = place.around(value) == former.around(old_value)

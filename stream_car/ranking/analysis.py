@@ -69,7 +69,8 @@ def terms(text: str, *, stems: bool = True) -> list[str]:
 
 def joined_terms(text: str, *, stems: bool = True) -> tuple[str, int]:
     """Return the terms of a text as `join_terms` joins them, and their number."""
-    joined = _native_joiner(stems=stems)(text)
+    join = _native_joiner(stems=stems)
+    joined = join(text) if join is not None else None
     if joined is not None:
         return joined
     text_terms = terms(text, stems=stems)
@@ -77,7 +78,7 @@ def joined_terms(text: str, *, stems: bool = True) -> tuple[str, int]:
 
 
 @cache
-def _native_joiner(*, stems: bool) -> Callable[[str], tuple[str, int] | None]:
+def _native_joiner(*, stems: bool) -> Callable[[str], tuple[str, int] | None] | None:
     return term_joiner(_term_cache(stems=stems).term, words_max=_CACHE_MAX)
 
 

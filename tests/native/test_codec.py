@@ -117,6 +117,7 @@ def outcome(value: bytes) -> tuple[Statement, bytes] | str:
 
 def require_same(value: bytes) -> bool:
     """Return whether the compiled decoder has an answer; it must be the same to the byte."""
+    assert _decode_ordinary is not None
     answer, expected = _decode_ordinary(value), outcome(value)
     if answer is None:
         return False
