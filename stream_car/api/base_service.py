@@ -373,7 +373,7 @@ class BaseService(ABC):
 
 def _single_values(scope: Sequence[str]) -> dict[str, str]:
     """Return the pairs of a scope. Raises `InvalidRequest` (`scope`) if a key has two values."""
-    pairs = parse_pairs(scope)
+    pairs = parse_pairs(scope) if scope else {}
     if pairs is None:
         raise InvalidRequest("scope", "One key cannot have two values. Send one request for each value.")
     return pairs

@@ -7,7 +7,6 @@ date, damaged or made otherwise is built from the log. Nothing in the folder is 
 import gc
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,8 +129,13 @@ class Projection:
         Raises:
             Halted: as `Shard.run_once` does.
         """
-        with _paused_collector():
+        was_enabled = gc.isenabled()
+        gc.disable()  # until the batch is done: nearly all that the collector would look at meanwhile stays in use
+        try:
             return run_sync(self._step(limit))
+        finally:
+            if was_enabled:
+                gc.enable()
 
     async def _step(self, limit: int) -> list[AppliedRecord[DecodedRecord, Effects]]:
         applied = await self.shard.run_once(limit)
@@ -216,18 +220,6 @@ class Projection:
         """Close the files and delete them."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Leave Python's cycle collector until a batch is done: nearly all that it would look at meanwhile stays in use."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _index(folder: Path, ranking: Settings, encoder: Encoder | None) -> "TantivyIndex | HybridIndex":

@@ -85,7 +85,8 @@ _ONE_PERSON = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|never|no|none)\b")
 _LABEL = re.compile(  # "License type: ", but not "To do: ", which heads many
-    r"(?!(?:to[ -]?do|note|nb|fyi|ps|re|reminder|idea|question|answer|warning|tip|bug|fix|issue|task|update|correction)\b)"
+    r"(?!(?:to[ -]?do|note|nb|fyi|ps|re|reminder|idea|question|answer|warning|tip|bug|fix|issue|task|update|"
+    r"correction)\b)"
     r"(?:[\w-]+ ){0,4}[\w-]*[^\Ws]: ",
     re.IGNORECASE,
 )

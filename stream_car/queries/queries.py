@@ -232,8 +232,8 @@ class Queries:
         question = Question(text, k, depth, as_of, budget, options.attributes, self._pairs(scope))
         answer = await self.read_consistently(as_of, lambda snapshot: self._full_answer(snapshot, question), options)
         best = heapq.nlargest(MATCHES_MAX, answer.groups, key=lambda group: group.score)
-        closeness = await self.index.closeness(text, [group.anchor.id for group in best]) if best else 0.0
         vectors_pending, ignored_terms = await self.index.vectors_pending(), await self.index.ignored_terms(text)
+        closeness = await self.index.closeness(text, [group.anchor.id for group in best]) if best else 0.0
         if (closeness, vectors_pending, ignored_terms) == (1.0, 0, 0):
             return answer
         return replace(

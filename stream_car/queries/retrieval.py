@@ -23,7 +23,7 @@ from stream_car.ranking.anchor_order import (
     AnchorSummary,
     Hit,
     PlanSteps,
-    add_share,
+    add_shares,
     most_probable,
     plan_anchors,
 )
@@ -174,12 +174,13 @@ async def _plausible_scopes(
     """The scopes that the question may mean, most likely first (Definition 8)."""
     posterior: dict[str, float] = {}
     coverage: dict[str, float] = {}
-    for (_, summary), probability in zip(plan.examined, plan.probabilities, strict=True):
-        scopes = summary.scopes or (UNSCOPED,)
-        add_share(posterior, scopes, probability)
-        if summary.anchor in covered:
-            add_share(coverage, scopes, probability)
-        await rest()
+    anchors = [(summary, share) for (_, summary), share in zip(plan.examined, plan.probabilities, strict=True)]
+    for at in range(0, len(anchors), STEP):
+        if at:
+            await rest()
+        batch = anchors[at : at + STEP]
+        add_shares(posterior, batch, UNSCOPED)
+        add_shares(coverage, [anchor for anchor in batch if anchor[0].anchor in covered], UNSCOPED)
     return tuple(
         PlausibleScope(scope=scope, probability=_round(probability), coverage=_round(coverage.get(scope, 0.0)))
         for scope, probability in most_probable(posterior, SCOPES_MAX)

@@ -56,8 +56,10 @@ class Overview(Struct, frozen=True, gc=False):
     @property
     def quarantined_names(self) -> frozenset[str]:
         """What a question may mention of the documents in quarantine whose scopes are known: ids, values of scopes."""
+        if not self.quarantined_keys:
+            return frozenset()
         values: list[str] = []
-        for key in self.quarantined_keys or ():
+        for key in self.quarantined_keys:
             kind, name = key[:2], key[2:].decode()
             values += [value for _, value in scope_parts(name)] if kind == scope_key("") else [name]
         return frozenset(names(values))
@@ -226,7 +228,7 @@ class OneShardSource:
             header = value if isinstance(value, Header) else Header()
             self._overview = Overview(header.links > 0, header.pending, quarantined_keys([raw]))
         values: dict[bytes, Value] = {}
-        for batch in _decoding_batches(keys, raw):
+        for batch in _decoding_batches(keys, raw) if rest is not None else [keys]:
             values |= {key: decode_value(key, raw.get(key)) for key in batch}
             if rest is not None:
                 await rest()

@@ -9,7 +9,7 @@ Promise: pure. An anchor that is not examined could not have brought a document 
 controls it, unless the caller stopped early. Cost: O(n log n) per step of ten anchors.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from math import exp, expm1, log1p
 
@@ -112,22 +112,16 @@ def probabilities(scores: Sequence[float], others: Sequence[float]) -> tuple[flo
     return tuple(share / total for share in odds)
 
 
-def scope_posterior(plan: AnchorPlan, unnamed: str) -> dict[str, float]:
-    """Return the posterior over scopes (Definition 8), most probable first.
+def add_shares(posterior: dict[str, float], anchors: Iterable[tuple[AnchorSummary, float]], unnamed: str) -> None:
+    """Add anchors to a posterior over scopes (Definition 8).
 
     The probability of an anchor in several scopes is divided evenly among them; without a scope it goes to `unnamed`.
     """
-    posterior: dict[str, float] = {}
-    for (_, summary), probability in zip(plan.examined, plan.probabilities, strict=True):
-        add_share(posterior, summary.scopes or (unnamed,), probability)
-    return dict(most_probable(posterior, len(posterior)))
-
-
-def add_share(posterior: dict[str, float], scopes: Sequence[str], probability: float) -> None:
-    """Divide the probability of an anchor evenly among its scopes."""
-    share = probability / len(scopes)
-    for scope in scopes:
-        posterior[scope] = posterior.get(scope, 0.0) + share
+    for summary, probability in anchors:
+        scopes = summary.scopes or (unnamed,)
+        share = probability / len(scopes)
+        for scope in scopes:
+            posterior[scope] = posterior.get(scope, 0.0) + share
 
 
 def most_probable(posterior: Mapping[str, float], count: int) -> list[tuple[str, float]]:

@@ -68,7 +68,7 @@ class TantivyIndex:
         self._settings = settings
         self._schema = schema()
         self._version = 0
-        self._last_plan: tuple[int, str, QueryPlan | None] = (-1, "", None)  # of this version, for this text
+        self._last_plan: tuple[int, str, QueryTerms, QueryPlan] | None = None  # of this version, for this text
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -253,7 +253,7 @@ class TantivyIndex:
 
     def _search_steps(self, text: str, within: Pairs, count: int, at_once: int) -> Iterator[list[Hit]]:
         """Yield anchors for a query in any order, some after each step. The index must not change meanwhile."""
-        plan = self._known_plan(text)
+        _, plan = self._known_plan(text)
         if plan is None:
             query = read_query(replace_surrogates(text), self._settings)
             yield []
@@ -272,7 +272,7 @@ class TantivyIndex:
 
     async def ignored_terms(self, text: str) -> int:
         """Return how many words of a query do not count. Cost: that of planning it, if it was not searched for last."""
-        plan = self._known_plan(text)
+        _, plan = self._known_plan(text)
         if plan is None:
             query = read_query(replace_surrogates(text), self._settings)
             if not query.may_be_cut:
@@ -282,14 +282,16 @@ class TantivyIndex:
         return plan.ignored
 
     async def closeness(self, text: str, ids: Sequence[str]) -> float:
-        query = read_query(replace_surrogates(text), self._settings)
+        query, _ = self._known_plan(text)
+        if query is None:
+            query = read_query(replace_surrogates(text), self._settings)
         frequencies = {word: self._frequency("words", word, word) for word in dict.fromkeys(query.words[:MEASURED_MAX])}
         matches = match_terms(query.names, (await self.documents(ids)).values(), self._settings)
         return closeness(frequencies, self._documents, matches) if matches is not None else 1.0
 
-    def _known_plan(self, text: str) -> QueryPlan | None:
-        version, known, plan = self._last_plan
-        return plan if version == self._version and known == text else None
+    def _known_plan(self, text: str) -> tuple[QueryTerms, QueryPlan] | tuple[None, None]:
+        last = self._last_plan
+        return last[2:] if last is not None and last[:2] == (self._version, text) else (None, None)
 
     def _plan(self, text: str, query: QueryTerms) -> QueryPlan:
         """Plan a query with the statistics of disk and memory together."""
@@ -301,7 +303,7 @@ class TantivyIndex:
             average_length=self._average_length(),
             settings=self._settings,
         )
-        self._last_plan = self._version, text, plan
+        self._last_plan = self._version, text, query, plan
         return plan
 
     def prepare(self) -> bool:

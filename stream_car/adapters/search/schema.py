@@ -105,13 +105,12 @@ def match_terms(
     mentioned: Sequence[str], documents: Iterable[Document], settings: Settings
 ) -> list[frozenset[str]] | None:
     """Return the terms of each document; `None` if a query that mentions these names means one of the documents."""
-    matches: list[frozenset[str]] = []
-    for document in documents:
+    read = [(document, indexed_text(document)) for document in documents]
+    for document, _ in read:
         values = (value for scope_map in document.scope for values in scope_map.values() for value in values)
         if not set(names([document.id, *values])).isdisjoint(mentioned):
             return None
-        matches.append(frozenset(terms(indexed_text(document), stems=settings.stems)))
-    return matches
+    return [frozenset(terms(text, stems=settings.stems)) for _, text in read]
 
 
 @lru_cache(maxsize=_SCOPES_MAX)

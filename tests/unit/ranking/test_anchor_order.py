@@ -6,7 +6,15 @@ from random import Random
 
 import pytest
 
-from stream_car.ranking.anchor_order import STEP, AnchorPlan, AnchorSummary, Hit, plan_anchors, scope_posterior
+from stream_car.ranking.anchor_order import (
+    STEP,
+    AnchorPlan,
+    AnchorSummary,
+    Hit,
+    add_shares,
+    most_probable,
+    plan_anchors,
+)
 
 MOVED = 3.0
 
@@ -103,18 +111,13 @@ def test_anchors_of_one_scope_are_believed_together() -> None:
         AnchorSummary(name, is_superseded=False, documents=(name,), scopes=("s=1", *more))
         for name, more in (("a", ()), ("b", ("t=1",)))
     )
-    plan = AnchorPlan(
-        (
-            (Hit("a", 1.0), first),
-            (Hit("b", 1.0), second),
-            (Hit("c", 1.0), AnchorSummary("c", is_superseded=False, documents=())),
-        ),
-        (),
-        is_settled=True,
-        probabilities=(0.4, 0.4, 0.2),
-    )
+    third = AnchorSummary("c", is_superseded=False, documents=())
+    posterior: dict[str, float] = {}
 
-    assert scope_posterior(plan, "none") == pytest.approx({"s=1": 0.6, "none": 0.2, "t=1": 0.2})
+    add_shares(posterior, [(first, 0.4), (second, 0.4), (third, 0.2)], "none")
+
+    assert posterior == pytest.approx({"s=1": 0.6, "none": 0.2, "t=1": 0.2})
+    assert [scope for scope, _ in most_probable(posterior, 2)] == ["s=1", "none"]
 
 
 def test_equals_are_told_in_the_order_of_stage_1() -> None:
