@@ -90,7 +90,8 @@ mcp: $(VENV)/.installed-dev $(MCP)/.installed
 native: $(VENV)/.installed-dev
 	rm -rf $(NATIVE) && mkdir -p $(NATIVE)/source $(NATIVE)/whole
 	cp -r pyproject.toml README.md LICENSE stream_car $(NATIVE)/source
-	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(PIP) wheel --no-deps --wheel-dir $(NATIVE) ./$(NATIVE)/source
+	@command -v cargo >/dev/null || { echo "Compiling the codec needs Rust 1.83 or later: see https://rustup.rs"; exit 1; }
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 $(BIN)/python -m build --wheel --outdir $(NATIVE) $(NATIVE)/source  # pip would build twice
 	CARGO_TARGET_DIR=$(abspath $(NATIVE))/cargo $(PIP) wheel --no-deps --wheel-dir $(NATIVE) ./native
 	for wheel in $(NATIVE)/*.whl; do $(BIN)/python -m zipfile -e $$wheel $(NATIVE)/whole; done
 	cp -r tests benchmarks pyproject.toml $(NATIVE)/whole
