@@ -34,7 +34,7 @@ fn day_number(text: &str) -> Option<i64> {
     Some(year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468)
 }
 
-/// Return three numbers of so many digits each.
+/// Return three numbers, each of as many digits as given.
 fn numbers(text: &str, separator: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     let mut parts = text.split(separator);
     let mut result = [0; 3];

@@ -140,10 +140,7 @@ class CarStore(BaseStore):
     def _search(self, operation: SearchOp) -> list[SearchItem]:
         scores: dict[str, float] = {}
         if operation.query and not operation.query.isspace():
-            scope = self._owner_scope(operation.namespace_prefix) or None
-            answer = self._calls.query(operation.query, k=FOUND_MAX, scope=scope, include=["attributes"])
-            scores = {c.document.id: group.score for group in reversed(answer.groups) for c in group.controlling}
-            documents = list(answer.results)
+            documents, scores = self._found(operation.query, operation.namespace_prefix)
         else:
             documents = sorted(self._all(operation.namespace_prefix), key=_age, reverse=True)
         items: dict[Address, SearchItem] = {}
@@ -155,6 +152,19 @@ class CarStore(BaseStore):
                     fields = {name: getattr(item, name) for name in Item.__slots__}
                     items.setdefault(address, SearchItem(**fields, score=scores.get(document.id)))
         return list(items.values())[operation.offset : operation.offset + operation.limit]
+
+    def _found(self, query: str, prefix: Namespace) -> tuple[list[Evidence], dict[str, float]]:
+        """Return what the words find in a namespace itself and in all that its owners have, with the scores."""
+        owners = self._owner_scope(prefix)
+        labels = prefix[len(self._owners) :]
+        own = [owners | {"subject": self._about(prefix, "-").subject}] if labels else []
+        documents: list[Evidence] = []
+        scores: dict[str, float] = {}
+        for scope in [*own, owners]:
+            answer = self._calls.query(query, k=FOUND_MAX, scope=scope or None, include=["attributes"])
+            scores |= {c.document.id: group.score for group in reversed(answer.groups) for c in group.controlling}
+            documents += answer.results
+        return documents, scores
 
     def _namespaces(self, operation: ListNamespacesOp) -> list[Namespace]:
         conditions = operation.match_conditions or ()

@@ -43,9 +43,8 @@ from stream_car.memory.extraction import Extractor, Fact, QuestionReader
 from stream_car.memory.extraction_guard import SECONDS, ExtractionGuard
 from stream_car.memory.judging import Judge
 from stream_car.memory.keys import SEPARATOR, Owner, comparable, key_in, note_key, owner, parse_key
-from stream_car.memory.known import meant
+from stream_car.memory.known import meant, restatement
 from stream_car.memory.packing import TokenCounter, estimate_tokens, pack
-from stream_car.memory.restatements import restates
 from stream_car.memory.shapes import (
     AddResults,
     Forgotten,
@@ -399,10 +398,10 @@ class MemoryCalls:
         is_certain = not fact.is_note and "<" not in str(fact.key)  # else a note, or the words around a value
         if is_certain or self.extractor is None or len(text) > RESTATED_MAX or self._holds(fact, whose):
             return fact
-        known = self.engine.query(text, k=RESTATED_OF, scope=whose.scope).results
-        alike = [held for held in known if held.type in HELD and (held.text == text or restates(text, held.text))]
-        keys = {key_in(scope_of(held)) for held in alike}
-        return Fact(keys.pop(), text) if len(keys) == 1 else fact
+        answer = self.engine.query(text, k=RESTATED_OF, scope=whose.scope, include=["attributes"])
+        held = [evidence for evidence in answer.results if evidence.type in HELD]
+        facts = [restated for evidence in held if (restated := restatement(text, evidence)) is not None]
+        return facts[0] if len({restated.key for restated in facts}) == 1 else fact
 
     def _holds(self, fact: Fact, whose: Owner) -> bool:
         """Return whether the key of a fact has a value."""

@@ -38,7 +38,7 @@ def require_pack(rules: Rules) -> None:
     """Raise `InvalidRequest` (`rules`) unless the rules know memories: otherwise nothing could ever be recalled."""
     if all(MEMORY not in pack.types for pack in rules.packs):
         options = " ".join(f"--rules {name}" for name in [*(pack.name for pack in rules.packs), PACK])
-        cure = f"Whoever runs it can add the pack: stream-car rebuild {options}."
+        cure = f"Add the pack: stream-car rebuild {options}."
         raise InvalidRequest("rules", f"The rules of this data do not include the pack {PACK!r}. {cure}")
 
 

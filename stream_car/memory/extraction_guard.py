@@ -23,7 +23,7 @@ from stream_car.memory.keys import parse_key
 Failure = Literal["raised", "timed_out", "nonsense", "busy"]
 SECONDS = 30.0  # how long an extractor or a judge may take
 FACTS_MAX = 100  # of one text
-HANGING_MAX = 4  # calls that did not return in time; while there are so many, no further one is made
+HANGING_MAX = 4  # calls that did not return in time; at this number no further one is made
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class ExtractionGuard:
     """Calls an extractor and a judge within a time limit. `failures` counts why their results were not used."""
 
     def __init__(self, extractor: Extractor | None, judge: Judge | None = None, seconds: float = SECONDS) -> None:
-        """ExtractionGuard an extractor and a judge. Raises `InvalidRequest` (`time_limit`) if it is not positive."""
+        """Guard an extractor and a judge. Raises `InvalidRequest` (`time_limit`) if it is not positive."""
         if not seconds > 0:
             raise InvalidRequest("time_limit", "`time_limit` must be a positive number of seconds.")
         self._extractor = extractor

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from stream_car.memory.values import TypedValue, values_in
+from stream_car.memory.vocabulary import WHEN
 
 SPAN_MAX = 4  # words that may differ
 SHARED_MIN = 3  # words that must not
@@ -32,7 +33,8 @@ _NOT_PAST = re.compile(  # before a participle: "is throttled", "for malformed i
     r"to|from|as|when|if|unless|once|and|[a-z]+ly)"
 )
 _NO_SUBJECT = re.compile(
-    r"(?:he|she|it(?! is .* that )|they|this|that|these|those|there|here|one|some|most|many|few|several)\b",
+    r"(?:he|she|it(?! is .* that )|they|this|that|these|those|there|here|one|some|most|many|few|several|"
+    r"an? (?:\w+ )?(?:of (?:mine|ours)|friend|colleague|cousin|neighbou?r))\b",
     re.IGNORECASE,
 )
 _SEVERAL = re.compile(  # predicates that are true of several objects at once
@@ -62,6 +64,11 @@ _OF_PRONOUN = re.compile(r"\b(?:we|you|I|may|can|must|should|shall)\s(?:[a-z]+ly
 _PLACED = re.compile(r"^(?:\S+\s+){2,}\S*(?:\b(?:in|on|at|to|from|by|with|as|under|via|for|after|every)|[:=])\s$")
 _AT_VERB = re.compile(
     r"\b(?:is|are|equals?|stands?|goes|go|to|[a-z]{2,}[^\Wsui]s|[a-z]+(?:ies|oes|[cgz]es|shes|ches|sses|xes))\s"
+)
+_TIMED = re.compile(
+    r"(?:\b(?:is|are|(?:start|end|close|open|begin|expire|happen|fall|rotate|run|execute|reset)s?|due|takes place|"
+    r"kicks off|rebuilt|renewed|scheduled) "
+    r"(?:due |set |scheduled |planned )?(?:at|on|for|by|from|until|every)?(?: the)?|:) ?$"
 )
 _DOES = re.compile(r"^(?:Raising|Calling|Setting|Running|Passing|Sending|Using|Returning) $")
 _ONE_OBJECT = re.compile(
@@ -129,14 +136,17 @@ class _Place(Struct, frozen=True):
         return _bare(self.sentence[self.start : before]), _bare(self.sentence[after : self.end])
 
 
-def restates(new: str, old: str) -> bool:
-    """Return whether a sentence says what an older one says, with another value in one place."""
+def restated_values(new: str, old: str) -> tuple[str, str] | None:
+    """Return the value of a sentence and that of an older one, if it says the same with another value in one place."""
     if _DOUBT.search(new) or _DOUBT.search(old) or _NO_SUBJECT.match(new):
-        return False
+        return None
     places = _difference(new, old)
-    if places is None or _happened(places[0].head + places[0].tail):
-        return False
-    place, former = places
+    if places is None or _happened(places[0].head + places[0].tail) or not _are_values(*places):
+        return None
+    return places[0].words, places[1].words
+
+
+def _are_values(place: _Place, former: _Place) -> bool:
     if _LABEL.fullmatch(place.head):
         return True
     if len(place.values) == len(former.values) == 1:
@@ -180,12 +190,13 @@ def _is_value(place: _Place, value: TypedValue) -> bool:
         return _CLEFT.match(tail) is not None
     if (_COUNTED if value.type == "number" else _SEVERAL).search(head):
         return False
-    if head.endswith(" raises ") and not _bare(tail):  # code may raise several
-        return False
-    is_after_verb = any(pattern.search(head) for pattern in (_AT_VERB, _PLACED, _OF_PRONOUN, _ORDER))
+    if (value.type in WHEN and _TIMED.search(head) is None) or (head.endswith(" raises ") and not _bare(tail)):
+        return False  # one does many things at different times, and code may raise several errors
+    is_number = value.type == "number"
+    is_after_verb = any(pattern.search(head) for pattern in (_AT_VERB, _PLACED, _OF_PRONOUN))
     is_last = _LAST.match(tail) is not None and (len(head.split()) > 1 or head[-1] in "=:@")
-    if is_after_verb or is_last:
-        return (_BE_NEXT if value.type == "number" else _VERB_NEXT).match(tail) is None
+    if is_after_verb or (not is_number and (_ORDER.search(head) or is_last)) or head[-1] in "=:@":
+        return (_BE_NEXT if is_number else _VERB_NEXT).match(tail) is None
     return _COMPARED.search(head) is not None or _DOES.match(head) is not None
 
 

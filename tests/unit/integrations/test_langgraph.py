@@ -106,6 +106,13 @@ def test_a_store_answers_what_the_store_in_memory_answers(batches: list[list[Op]
         assert ours.list_namespaces() == []
 
 
+def test_search_finds_an_item_of_a_deep_namespace_beside_many_others_of_its_owner(store: CarStore) -> None:
+    noise = [PutOp(("u", "a", "s", "noise"), f"n{n}", {"text": f"port {n} of a port of a port"}) for n in range(120)]
+    store.batch([*noise, PutOp(("u", "a", "s", "mine"), "mine", {"text": "one port among many other words here"})])
+
+    assert [item.key for item in store.search(("u", "a", "s", "mine"), query="port")] == ["mine"]
+
+
 def test_search_finds_items_by_their_words_and_only_below_the_prefix(store: CarStore) -> None:
     store.put(NOTES, "db", DATABASE)
     store.put((*NOTES, "s1", "deep"), "db", {"text": "The staging database is db-9"})

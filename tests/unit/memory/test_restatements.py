@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from stream_car.memory import Memory
-from stream_car.memory.restatements import restates
+from stream_car.memory.restatements import restated_values
 from tests.support.sentences import read_pairs
 
 FOLDER = Path(__file__).parent / "sentences"
+
+
+def restates(new: str, old: str) -> bool:
+    return restated_values(new, old) is not None
 
 
 @pytest.mark.parametrize("pair", read_pairs(FOLDER / "restated.txt"), ids=lambda pair: pair[1])
@@ -56,5 +60,23 @@ def test_a_memory_of_another_owner_is_never_restated() -> None:
     with Memory() as memory:
         memory.add("The alarm in the hall goes off above 30 degrees.", user_id="ada")
         [added] = memory.add("The alarm in the hall goes off above 35 degrees.", user_id="bo")["results"]
+
+        assert added["event"] == "ADD"
+
+
+def test_a_restated_value_of_a_named_key_is_a_value_not_a_sentence() -> None:
+    with Memory() as memory:
+        memory.add("The box listens for us on 8080", key="staging::port", object="8080")
+        [confirmed] = memory.add("The box listens for us on 8080")["results"]
+        [replaced] = memory.add("The box listens for us on 9090")["results"]
+
+        assert (confirmed["event"], confirmed["object"]) == ("REINFORCE", "8080")
+        assert (replaced["event"], replaced["object"]) == ("SUPERSEDE", "9090")
+
+
+def test_a_value_that_is_not_in_the_text_of_its_key_is_not_restated() -> None:
+    with Memory() as memory:
+        memory.add("The box listens for us on 8080", key="staging::port", object="eight thousand eighty")
+        [added] = memory.add("The box listens for us on 9090")["results"]
 
         assert added["event"] == "ADD"
