@@ -281,7 +281,8 @@ async def test_the_reference_lists_exactly_the_metrics_that_there_are() -> None:
         exposition = (await running.client.get("/metrics")).text
 
     measured = {line.split()[2] for line in exposition.splitlines() if line.startswith("# TYPE")}
-    assert measured == set(re.findall(r"`(stream_car_\w+)", page))
+    listed = {name for name in re.findall(r"`(stream_car_\w+)", page) if not name.startswith("stream_car_webhook_")}
+    assert measured == listed  # those of webhooks are there with the first webhook
 
 
 @pytest.mark.parametrize("path", ["/v1/frontier", "/v1/history"])

@@ -130,7 +130,7 @@ async def test_the_step_of_the_runbook_drops_one_namespace_and_no_other(own: Red
         for hop in ("intake", "frontier"):
             await commit_up_to(RedisStore(client, f"{namespace}.{hop}"), 1)
     runbook = (ROOT / "deploy" / "runbook.md").read_text(encoding="utf-8")
-    [step] = [line for line in runbook.splitlines() if "--scan" in line and "UNLINK" in line]
+    [step] = {line for line in runbook.splitlines() if "--scan --pattern '{streamcar.*:*}'" in line}
 
     subprocess.run(["bash", "-ec", step], check=True, env={**os.environ, "STREAM_CAR_REDIS": own.url})
 
