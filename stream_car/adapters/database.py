@@ -1,7 +1,8 @@
 """How the embedded adapters open, copy and check SQLite files, and what SQLite's errors mean.
 
 Promise: only the owner of a file can read it. A transaction is kept whole or not at all. Every driver error becomes
-`Halted` (`damaged`: the bytes of the file are wrong) or a `StreamCarError` that names the cure.
+`Halted` (`damaged`: the bytes of the file are wrong) or a `StreamCarError` that names the cure. A file that cannot be
+read now is never called damaged.
 """
 
 import os
@@ -12,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from stream_car.errors import Halted, StreamCarError
+from stream_car.errors import Halted, StreamCarError, Unavailable
 from stream_car.files.atomic import sync_folder
 from stream_car.files.seals import Verdict, break_seal, seal, seal_path
 
@@ -23,7 +24,8 @@ _ADVICE = {
     "receipt; what was stored already is recognized.",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk failed. See the system log, then restart.",
     sqlite3.SQLITE_READONLY: "cannot be written. Check its permissions.",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened. Check that its folder exists and is writable.",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened. Check that its folder exists and is writable, and that the process may "
+    "open more files.",
     sqlite3.SQLITE_BUSY: _IN_USE,
     sqlite3.SQLITE_LOCKED: _IN_USE,
 }
@@ -41,13 +43,21 @@ def translate_errors(path: Path, cure: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)  # Python's own errors have none: text that is not UTF-8
-        is_undecodable = code is None and isinstance(error, sqlite3.OperationalError)
-        code = (code or 0) & 0xFF
-        if code in _DAMAGE or is_undecodable:
+        code = _code_of(error)
+        if code in _DAMAGE or (code is None and isinstance(error, sqlite3.OperationalError)):
             raise Halted("damaged", f"The file {path.name} is damaged ({error}). {cure}") from error
-        advice = _ADVICE.get(code, f"cannot be used: {str(error).rstrip('.')}.")
-        raise StreamCarError(f"The file {path.name} {advice}") from error
+        raise StreamCarError(_problem(path, error)) from error
+
+
+def _code_of(error: Exception) -> int | None:
+    """Return SQLite's code of an error. Python's own errors have none: text that is not UTF-8."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _problem(path: Path, error: Exception) -> str:
+    advice = _ADVICE.get(_code_of(error) or 0, f"cannot be used: {str(error).rstrip('.')}.")
+    return f"The file {path.name} {advice}"
 
 
 def connect(
@@ -144,13 +154,18 @@ def require_unchanged(path: Path, cure: str) -> None:
 
     Raises:
         Halted: it has changed since it was closed, or SQLite finds a fault in it (`damaged`).
+        Unavailable: it cannot be read now.
     """
     if fault := find_fault(path, break_seal(path)):
         raise Halted("damaged", f"The file {path.name} {fault}. {cure}")
 
 
 def find_fault(path: Path, verdict: Verdict) -> str:
-    """Return what is wrong with a database, given what its seal says, or an empty string."""
+    """Return what is wrong with a database, given what its seal says, or an empty string.
+
+    Raises:
+        Unavailable: it cannot be read now, so nothing is known of it.
+    """
     if verdict == "changed":
         return "has changed since it was closed"
     if verdict == "intact" or not path.is_file():
@@ -159,8 +174,21 @@ def find_fault(path: Path, verdict: Verdict) -> str:
         with closing(open_read_only(path)) as connection:
             faults: tuple[str] = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError) as error:  # a fault may quote a name that is damaged too
-        return f"is damaged ({error})"
+        return fault_of(path, error)
     return f"is damaged ({faults[0]})" if faults[0] != "ok" else ""
+
+
+def fault_of(path: Path, error: Exception) -> str:
+    """Return what an error says about a database, which a check got when it read it.
+
+    A check makes no mistake in a statement (`SQLITE_ERROR`): the file has another format, or a table is missing.
+
+    Raises:
+        Unavailable: the error says nothing about the file: it is locked, or the system or the disk failed.
+    """
+    if _code_of(error) in (None, sqlite3.SQLITE_ERROR, *_DAMAGE):
+        return f"is damaged ({error})"
+    raise Unavailable(_problem(path, error)) from error
 
 
 def seal_database(path: Path) -> None:

@@ -23,7 +23,7 @@ from stream_car.adapters.system_clock import CLOCK_CURE, SystemClock, clock_noti
 from stream_car.core.revisions import document_key
 from stream_car.core.scope_names import scope_parts
 from stream_car.core.stored import StoredDocument
-from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError
+from stream_car.errors import Halted, InvalidRequest, InvalidRules, StreamCarError, Unavailable
 from stream_car.files.seals import compare_with_seal
 from stream_car.local.generation import BUILT, FILE, LOG, Generation, has_copy, read_generation, successor
 from stream_car.local.run_sync import run_sync
@@ -53,6 +53,7 @@ def examine(folder: Path, progress: Progress = lambda done, total: None) -> Iter
     Raises:
         InvalidRequest: the folder has no log (`no_data`).
         Busy: another process has the folder open.
+        Unavailable: a file cannot be read now.
     """
     if not (folder / LOG).is_file():
         if not (folder / BUILT).exists() and not (folder / FILE).exists():
@@ -112,8 +113,8 @@ def _check_webhooks(folder: Path) -> Iterator[Finding]:
         return
     is_sound = True
     for path in sorted(folder.iterdir()):
-        if path.suffix == OUTBOX_END and (fault := find_fault(path, "none")):
-            yield _damaged("webhooks", f"The outbox {path.name} {fault}.", SET_ASIDE_CURE)
+        if path.suffix == OUTBOX_END and (finding := _check_outbox(path)) is not None:
+            yield finding
             is_sound = False
         elif path.name.partition(OUTBOX_END)[2].startswith(SET_ASIDE) and not path.name.endswith(("-wal", "-shm")):
             detail = f"{path.name} was damaged and set aside: its messages were not delivered."
@@ -121,6 +122,14 @@ def _check_webhooks(folder: Path) -> Iterator[Finding]:
             is_sound = False
     if is_sound:
         yield ok("webhooks", "All outboxes are intact.")
+
+
+def _check_outbox(path: Path) -> Finding | None:
+    try:
+        fault = find_fault(path, "none")
+    except Unavailable as error:
+        return notice("webhooks", f"The outbox was not checked. {error}", "Then run `stream-car doctor` again.")
+    return _damaged("webhooks", f"The outbox {path.name} {fault}.", SET_ASIDE_CURE) if fault else None
 
 
 def _check_clock(log: SqliteLog) -> Finding:

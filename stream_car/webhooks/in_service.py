@@ -6,6 +6,7 @@ accepts requests. Whatever happens to one disturbs no other.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
@@ -19,7 +20,7 @@ from stream_car.api.service import Service
 from stream_car.errors import InvalidRequest, StreamCarError
 from stream_car.settings import ServerSettings, WebhookSettings, read_secret_file
 from stream_car.subscriptions.events import Event
-from stream_car.webhooks.outbox import Outbox
+from stream_car.webhooks.outbox import Outbox, rename_outbox
 from stream_car.webhooks.webhook import DeliveryReport, Webhook, begin, deliver_events
 
 FOLDER = "webhooks"
@@ -63,6 +64,7 @@ class ServiceWebhooks:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "ServiceWebhooks":
+        self._rename_earlier()
         for (path, (webhook, settings)), report in zip(self._webhooks.items(), self.reports, strict=True):
             source = ServiceEvents(self._service, settings.select, self._cursor)
             with suppress(StreamCarError):  # it is tried again, and logged
@@ -79,6 +81,17 @@ class ServiceWebhooks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _rename_earlier(self) -> None:
+        """Give outboxes of an earlier release, which were named by the URL alone, their names of now.
+
+        If several webhooks have the URL, nobody knows whose it is: it stays, and its messages are reported.
+        """
+        uses = Counter(settings.url for _, settings in self._webhooks.values())
+        for path, (_, settings) in self._webhooks.items():
+            earlier = self._folder / f"{_digest(settings.url.encode())}.sqlite"
+            if uses[settings.url] == 1 and earlier.exists() and not path.exists():
+                rename_outbox(earlier, path)
+
 
 def webhook_of(settings: WebhookSettings) -> Webhook:
     """Return a webhook as settings describe it. Raises `InvalidRequest`."""
@@ -90,8 +103,12 @@ def webhook_of(settings: WebhookSettings) -> Webhook:
 
 def outbox_path(folder: Path, settings: WebhookSettings) -> Path:
     """Return the file of the messages of a webhook: another one for each URL and selection."""
-    name = sha256(msgspec.json.encode([settings.url, settings.select], order="sorted")).hexdigest()[:16]
+    name = _digest(msgspec.json.encode([settings.url, settings.select], order="sorted"))
     return folder / f"{name}.sqlite"
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:16]
 
 
 def _warn_of_abandoned(path: Path) -> None:

@@ -58,16 +58,19 @@ class Outbox:
             raise
 
     def _begin(self) -> None:
-        with self._file.errors():
-            connection = self._file.connection
-            connection.execute(_SCHEMA)
-            known = {row[1] for row in connection.execute("PRAGMA table_info(messages)")}
+        """Make the tables. The file of an earlier release gets what it lacks in one transaction."""
+        with self._transaction():
+            self._execute(_SCHEMA)
+            with self._file.errors():
+                known = {row[1] for row in self._file.connection.execute("PRAGMA table_info(messages)")}
             for name in _ADDED.keys() - known:
-                connection.execute(f"ALTER TABLE messages ADD COLUMN {name} {_ADDED[name]}")
+                self._execute(f"ALTER TABLE messages ADD COLUMN {name} {_ADDED[name]}")
             for index in _INDEXES:
-                connection.execute(index)
+                self._execute(index)
             if "is_head" not in known:
                 self._find_heads()
+            if "added" not in known:  # since when they wait is not known
+                self._execute("UPDATE messages SET added = ?", time.time())
 
     @property
     def cursor(self) -> str | None:
@@ -190,7 +193,12 @@ def set_aside(path: Path) -> Path:
     """Rename a damaged file, so that another one can be begun, and return its new name."""
     ends = (f"{SET_ASIDE}-{number}" for number in count(1))
     new = next(aside for end in ends if not (aside := path.with_name(path.name + end)).exists())
+    rename_outbox(path, new)
+    return new
+
+
+def rename_outbox(path: Path, new: Path) -> None:
+    """Rename a file that is not open, with those beside it."""
     for part in ("-wal", "-shm", ""):  # the file itself last: a crash before it repeats this
         with suppress(FileNotFoundError):
             path.with_name(path.name + part).rename(new.with_name(new.name + part))
-    return new

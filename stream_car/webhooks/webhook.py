@@ -234,7 +234,11 @@ async def run_webhook(webhook: Webhook, outbox: Outbox, source: EventSource, rep
 
 
 async def begin(path: Path, selection: object, source: EventSource) -> None:
-    """Let a new outbox begin with the next event. A damaged one is set aside, which is logged."""
+    """Let a new outbox begin with the next event. A damaged one is set aside, which is logged.
+
+    Raises:
+        Unavailable: the outbox cannot be read now. It stays as it is.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if fault := await asyncio.to_thread(find_fault, path, "none"):
         LOG.error(

@@ -2,15 +2,27 @@
 
 import asyncio
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from stream_car import Engine, Event, Halted, InvalidRequest, RecordChange, Reset, SnapshotBegin, SnapshotEnd
+from stream_car import (
+    Engine,
+    Event,
+    Halted,
+    InvalidRequest,
+    RecordChange,
+    Reset,
+    SnapshotBegin,
+    SnapshotEnd,
+    Unavailable,
+)
 from stream_car.api.requests import Subscribe
 from stream_car.cli.webhooks import ClientEvents
 from stream_car.local.doctor import examine
@@ -22,6 +34,7 @@ from stream_car.webhooks.webhook import Webhook, WebhookSender, begin, deliver_e
 from tests.support.background import in_background
 from tests.support.command_line import invoke
 from tests.support.engines import RULESET, document
+from tests.support.file_limit import no_more_files
 from tests.support.http_service import as_fields, serving
 from tests.support.webhook_receiver import ALLOWED, SECRET, Answer, ReceivedMessage, Receiver, receiving
 
@@ -266,6 +279,69 @@ def test_a_damaged_outbox_is_set_aside_told_and_found_while_the_service_goes_on(
     assert [(finding.status, path.name in finding.detail) for finding in findings] == [("notice", True)]
     path.write_bytes(b"no database " * 1000)
     assert "damaged" in {finding.status for finding in examine(tmp_path / "data") if finding.check == "webhooks"}
+
+
+def test_an_outbox_that_cannot_be_opened_now_is_not_set_aside(tmp_path: Path) -> None:
+    async def begin_without_files() -> None:
+        with no_more_files():
+            await begin(path, None, ClientEvents("http://127.0.0.1:1", Subscribe()))
+
+    path = tmp_path / "o"
+    with closing(Outbox(path)) as outbox:
+        asyncio.run(WebhookSender(ELSEWHERE, outbox).receive(batches(events_of("a"))))
+    with pytest.raises(Unavailable, match="cannot be opened"):
+        asyncio.run(begin_without_files())
+
+    assert [file.name for file in tmp_path.iterdir()] == ["o"]
+    with closing(Outbox(path)) as outbox:
+        assert outbox.waiting() == 1
+
+
+def test_the_doctor_says_that_it_could_not_check_an_outbox(tmp_path: Path) -> None:
+    with Engine(tmp_path) as car:
+        car.status()
+    path = tmp_path / "webhooks" / "any.sqlite"
+    path.parent.mkdir()
+    Outbox(path).close()
+    path.with_name(f"{path.name}-wal").mkdir()  # SQLite cannot open it
+
+    [finding] = [finding for finding in examine(tmp_path) if finding.check == "webhooks"]
+    assert (finding.status, "cannot be opened" in finding.detail) == ("notice", True)
+
+
+def outbox_named_by_its_url(folder: Path, url: str) -> Path:
+    """Return the file of a message as an earlier release named it, after a crash: the log still has the message."""
+    path = folder / "webhooks" / f"{sha256(url.encode()).hexdigest()[:16]}.sqlite"
+    path.parent.mkdir(parents=True)
+    with closing(Outbox(folder / "o")) as outbox:
+        asyncio.run(WebhookSender(ELSEWHERE, outbox).receive(batches(events_of("a"))))
+        for end in ("", "-wal"):
+            shutil.copy(folder / f"o{end}", path.with_name(path.name + end))
+    return path
+
+
+def test_an_outbox_that_an_earlier_release_named_by_the_url_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with receiving() as receiver:
+        webhook = webhook_settings(receiver, tmp_path, "tea")
+        earlier = outbox_named_by_its_url(tmp_path / "data", webhook.url)
+        settings = ServerSettings(port=0, webhooks=(webhook,))
+        with in_background(serving(tmp_path / "data", settings=settings)):
+            assert [message.record for message in receiver.next()] == ["a"]
+
+    assert [file.name for file in earlier.parent.glob("*.sqlite")] == [outbox_path(earlier.parent, webhook).name]
+    assert "which no webhook uses" not in caplog.text
+
+
+def test_an_outbox_named_by_the_url_of_two_webhooks_is_left_to_neither(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with receiving() as receiver:
+        webhooks = tuple(webhook_settings(receiver, tmp_path, topic) for topic in ("tea", "milk"))
+        earlier = outbox_named_by_its_url(tmp_path / "data", receiver.url)
+        with in_background(serving(tmp_path / "data", settings=ServerSettings(port=0, webhooks=webhooks))):
+            assert f"1 messages wait in {earlier}" in caplog.text
 
 
 def test_messages_that_no_webhook_sends_any_more_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,7 @@ from stream_car.adapters.checkpoints import checkpoint
 from stream_car.adapters.database import (
     SMALL_PAGE_BYTES,
     connect,
+    fault_of,
     find_fault,
     open_read_only,
     seal_database,
@@ -51,7 +52,7 @@ def find_names_fault(path: Path, verdict: Verdict) -> str:
             if all(_checksum(part, scope) == checksum for part, scope, checksum in rows):
                 return ""
     except (sqlite3.Error, TypeError, AttributeError) as error:
-        return f"is damaged ({error})"
+        return fault_of(path, error)
     return "has a name that was altered"
 
 

@@ -20,6 +20,7 @@ from stream_car.adapters.database import (
     add_checksum,
     connect,
     delete_database,
+    fault_of,
     find_fault,
     open_read_only,
     seal_database,
@@ -57,7 +58,7 @@ def find_keys_fault(path: Path, verdict: Verdict) -> str:
             ):
                 return ""
     except (sqlite3.Error, TypeError) as error:
-        return f"is damaged ({error})"
+        return fault_of(path, error)
     return "has a row that was altered"
 
 

@@ -18,6 +18,7 @@ from stream_car.adapters.database import (
     SMALL_PAGE_BYTES,
     connect,
     delete_database,
+    fault_of,
     find_fault,
     open_read_only,
     seal_database,
@@ -66,7 +67,7 @@ def find_state_fault(path: Path, verdict: Verdict) -> str:
             if all(hash_of(key) == stored for key, stored in rows):
                 return ""
     except (sqlite3.Error, TypeError, UnicodeDecodeError) as error:
-        return f"is damaged ({error})"
+        return fault_of(path, error)
     return "has a key that was altered"
 
 

@@ -1,5 +1,6 @@
 """Which messages of an outbox are due, and what finding them costs."""
 
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +20,16 @@ def event() -> Event:
         car.publish(document("a", record="a"))
         [event] = car.subscribe(view="record", after=start, material=False)
         return event
+
+
+def outbox_of_an_earlier_release(folder: Path, event: Event) -> Path:
+    """Return a file in which messages of two records wait."""
+    with closing(Outbox(folder / "o")) as outbox:
+        for name in ("a1", "a2", "b1"):
+            outbox.add(event, message_id=name, record=name[0], body=b"{}")
+        for statement in ("DROP INDEX heads", "DROP INDEX waiting", *DROPPED):
+            outbox._file.connection.execute(statement)
+    return folder / "o"
 
 
 def test_finding_what_is_due_does_not_read_the_messages_that_wait_behind_it(tmp_path: Path, event: Event) -> None:
@@ -60,12 +71,25 @@ def test_the_oldest_message_of_each_record_is_due_whatever_became_of_others(tmp_
 
 
 def test_an_outbox_of_an_earlier_release_goes_on(tmp_path: Path, event: Event) -> None:
-    path = tmp_path / "o"
+    path = outbox_of_an_earlier_release(tmp_path, event)
+    before = time.time()
     with closing(Outbox(path)) as outbox:
-        for name in ("a1", "a2", "b1"):
-            outbox.add(event, message_id=name, record=name[0], body=b"{}")
-        for statement in ("DROP INDEX heads", "DROP INDEX waiting", *DROPPED):
-            outbox._file.connection.execute(statement)
+        assert sorted(message.id for message in outbox.heads(9)) == ["a1", "b1"]
+        assert 0 < outbox.age_s() <= time.time() - before
+
+
+def test_an_outbox_of_an_earlier_release_goes_on_after_a_crash_of_its_first_opening(
+    tmp_path: Path, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(outbox: Outbox) -> None:
+        raise KeyboardInterrupt
+
+    path = outbox_of_an_earlier_release(tmp_path, event)
+    with monkeypatch.context() as patch:
+        patch.setattr(Outbox, "_find_heads", crash)
+        with pytest.raises(KeyboardInterrupt):
+            Outbox(path)
 
     with closing(Outbox(path)) as outbox:
         assert sorted(message.id for message in outbox.heads(9)) == ["a1", "b1"]
+        assert outbox.age_s() > 0
