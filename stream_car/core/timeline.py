@@ -16,7 +16,7 @@ from stream_car.core.documents import Precedence
 from stream_car.core.stored import LOWEST, EditablePages, Entry, Folder, Page, PageEntry, Pages, Scope, SortKey
 
 Place = Precedence | SortKey  # a precedence stands before all members that have it
-LAST_PLACE: Place = (1 << 62, 0)
+LAST_PLACE: Precedence = (1 << 62, 0)
 FOLDER = b"pf"  # how the store key of a folder begins
 
 

@@ -16,7 +16,7 @@ from stream_car.codec.times import from_micros
 from stream_car.core.documents import Document
 from stream_car.core.scope_names import ALIAS, LINK, scope_parts
 from stream_car.core.stored import Entry
-from stream_car.core.timeline import in_order, latest_edition, scope_key, size
+from stream_car.core.timeline import in_order, latest_edition, scope_key
 from stream_car.core.walk import WalkResult
 from stream_car.errors import InvalidRequest
 from stream_car.ports import AnchorIndex
@@ -25,7 +25,7 @@ from stream_car.queries.assembly import read_fates
 from stream_car.queries.findings import Disagreement, PackageFindings, RecordFinding, Succession
 from stream_car.queries.known_history import existed
 from stream_car.queries.outcomes import Fates, reasons_of, steps_of
-from stream_car.queries.scope_members import ends_of
+from stream_car.queries.scope_members import ends_of, size_until
 from stream_car.queries.snapshot import Snapshot
 from stream_car.queries.statements_cache import DocumentStatements, StatementsCache
 from stream_car.queries.vulnerability_context import (
@@ -207,13 +207,15 @@ class AffectedReader:
             return _record_of(value, [stored.entry]) if stored is not None and not stored.retracted else None
         scope = await self.snapshot.scope(target)
         members: Sequence[Entry] = scope.entries
+        count = 0
         if scope.directory:
             members = await self.snapshot.with_pages(partial(ends_of, scope, self.snapshot, EDITIONS_MAX))
+            count = await self.snapshot.with_pages(partial(size_until, scope, self.snapshot))
             self.snapshot.forget_pages()
-            if len(members) < size(scope):
-                self.reasons["limit"] = None
         as_of = self.snapshot.as_of
         editions = [entry for entry in members if as_of is None or entry.time <= as_of]
+        if len(editions) < count:
+            self.reasons["limit"] = None
         if members and not editions:
             self.later[target] = in_order(members)[0]
         return _record_of(value, editions) if editions else None

@@ -5,9 +5,19 @@ pages than the members that they return, unless a rule compares values.
 """
 
 from stream_car.core.differ_on import values_of
+from stream_car.core.documents import Precedence
 from stream_car.core.stored import LOWEST, Entry, Scope, SortKey
 from stream_car.core.thresholds import Threshold, no_rule_supersedes, threshold_of
-from stream_car.core.timeline import LAST_PLACE, Place, members_after, members_before, members_between, sort_key, types
+from stream_car.core.timeline import (
+    LAST_PLACE,
+    Place,
+    count_between,
+    members_after,
+    members_before,
+    members_between,
+    sort_key,
+    types,
+)
 from stream_car.core.walk import pages_of
 from stream_car.queries.listed_kinds import ALL_KINDS, ListedKinds
 from stream_car.queries.snapshot import Snapshot
@@ -30,7 +40,13 @@ def ends_of(scope: Scope, snapshot: Snapshot, limit: int) -> list[Entry]:
     return list(members.values())
 
 
-def end_of(snapshot: Snapshot) -> Place:
+def size_until(scope: Scope, snapshot: Snapshot) -> int:
+    """The number of members until the time of the snapshot."""
+    pages, end = pages_of(snapshot.values), end_of(snapshot)
+    return sum(count_between(scope, pages, kind, LOWEST, end) for kind in types(scope))
+
+
+def end_of(snapshot: Snapshot) -> Precedence:
     """The place after the last member until the time of the snapshot."""
     return (snapshot.as_of + 1, LOWEST[1]) if snapshot.as_of is not None else LAST_PLACE
 
@@ -44,7 +60,7 @@ def latest_members(
     """
     pages, rules = pages_of(snapshot.values), snapshot.ruleset
     end = end_of(snapshot)
-    place = after if after is not None and after < end else end
+    place: Place = after if after is not None and after < end else end
     members: list[tuple[Entry, bool]] = []
     for kind in filter(kinds.has_type, types(scope)):
         type_rules = rules.type_rules(scope.name, kind)

@@ -510,6 +510,8 @@ def test_a_record_of_very_many_editions_is_judged_by_the_latest(car: Engine, mon
     assert (finding.status, finding.fixed_in) == ("affected", (f"{len(days)}.0.0",))
     assert finding.chains[0].start == f"GHSA-1@{days[0]}T00:00:00Z"
     assert findings.reasons == ("limit",)
+    reasons = {at: affected(car, "lodash@100.0.0", as_of=f"{days[at]}T12:00:00Z").reasons for at in (0, 3, 5, 6)}
+    assert reasons == {0: (), 3: (), 5: (), 6: ("limit",)}  # the first edition and the latest five are all of six
 
 
 def test_a_vulnerability_with_very_many_statements_is_marked(car: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
