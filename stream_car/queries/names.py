@@ -1,7 +1,7 @@
 """Names that people have, such as a CVE, a package with a version or a purl, and the documents that they lead to.
 
 Promise: what a name means is data: the index lists what documents say, by keys that a rule pack marks with `by_name`.
-Cost: a look-up in the index for each spelling of the name.
+Cost: a look-up in the index for each spelling of the name. What similar names cost is at `similar_names`.
 """
 
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from stream_car.core.rules import Ruleset
 from stream_car.core.scope_names import ALIAS, LINK, RECORD, scope_parts
 from stream_car.core.stored import Entry, Scope
 from stream_car.core.timeline import LAST_PLACE, in_order, latest_edition, members_before, types
 from stream_car.core.walk import pages_of
 from stream_car.ports import AnchorIndex
 from stream_car.queries.answers import DocumentStatus, NamedBy
+from stream_car.queries.paging import batches
 from stream_car.queries.scope_members import end_of
 from stream_car.queries.snapshot import Snapshot
 from stream_car.suggest import one_edit_away
@@ -25,6 +25,7 @@ from stream_car.suggest import one_edit_away
 EDITIONS_MAX = 100
 CLOSEST_MAX = 10
 SIMILAR_LENGTH_MAX = 60  # characters of a name that is compared with others
+PAIRS_AT_ONCE = 1000  # which the index looks up in a millisecond or two
 PURL = "pkg:"
 NAMESPACE_SEPARATORS = {"maven": ":"}  # between the namespace and the name of a package; others have a slash
 
@@ -53,9 +54,9 @@ async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> Re
         [(key, value)] = scope_parts(target)
         if key == RECORD and not spelt.isdisjoint(snapshot.ruleset.aliases_spelt(value)):
             scope = await snapshot.scope(target)
-            editions = await snapshot.with_pages(partial(latest_editions, scope, snapshot))
-            return ResolvedName(name, "record", tuple(entry.id for entry in editions), "in_force")
-        if key == LINK:
+            if editions := await snapshot.with_pages(partial(latest_editions, scope, snapshot)):
+                return ResolvedName(name, "record", tuple(entry.id for entry in editions), "in_force")
+        elif key == LINK:
             stored = await snapshot.document(value)
             entries += [stored.entry] if stored is not None and not stored.retracted else []
         else:
@@ -68,18 +69,23 @@ async def resolve_alias(snapshot: Snapshot, index: AnchorIndex, name: str) -> Re
     return ResolvedName(name, "alias", ids, "in_force", has_more=len(scopes) > EDITIONS_MAX)
 
 
-async def similar_names(ruleset: Ruleset, index: AnchorIndex, name: str) -> tuple[str, ...]:
+async def similar_names(snapshot: Snapshot, index: AnchorIndex, name: str) -> tuple[str, ...]:
     """Return known names that differ from this one by one character, or by its case: what was probably meant.
 
-    Without its version if the name has one.
+    Without its version if the name has one. Cost: for each letter of each spelling, about a hundred names that the
+    index looks up. Other work may run after every `PAIRS_AT_ONCE` of them.
     """
     *_, plain = spellings(name)
     if not 2 < len(plain) <= SIMILAR_LENGTH_MAX:
         return ()
     pairs = {(RECORD, other): other for other in one_edit_away(plain)}
-    for spelt in ruleset.aliases_spelt(plain):
+    for spelt in snapshot.ruleset.aliases_spelt(plain):
         pairs |= {(ALIAS, other): other for other in one_edit_away(spelt)}
-    known = {pairs[pair].casefold(): pairs[pair] for pair in sorted(await index.known_pairs(pairs))}
+    known_pairs: list[tuple[str, str]] = []
+    for batch in batches(list(pairs), PAIRS_AT_ONCE):
+        known_pairs += await index.known_pairs(batch)
+        await snapshot.yield_control()
+    known = {pairs[pair].casefold(): pairs[pair] for pair in sorted(known_pairs)}
     closest = sorted(known.values(), key=lambda other: -SequenceMatcher(a=plain.upper(), b=other.upper()).ratio())
     return tuple(closest[:CLOSEST_MAX])
 

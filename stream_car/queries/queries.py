@@ -363,7 +363,7 @@ class Queries:
         unknown = [resolved.name for resolved in resolved_names if resolved.status == "unknown"][:COMPARED_MAX]
         similar: dict[str, tuple[str, ...]] = {}
         for name in unknown:
-            names = await similar_names(self.ruleset, self.index, name)
+            names = await similar_names(snapshot, self.index, name)
             known = [other for other in names if (await self.resolve_name(snapshot, other)).status in STANDING]
             if known:
                 similar[name] = tuple(known[:SIMILAR_MAX])

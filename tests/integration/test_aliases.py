@@ -182,6 +182,18 @@ def test_what_has_no_document_any_more_is_unknown_and_not_suggested(car: Engine)
     assert (before.similar, after.similar) == (("hyper",), ())
 
 
+def test_a_retracted_record_that_is_its_own_alias_is_unknown(car: Engine) -> None:
+    own = {"record": "CVE-2024-1", "vulnerability": "CVE-2024-1"}
+    car.publish({"id": "flaw", "type": "advisory", "time": "2024-01-01", "scope": own})
+    assert car.check(["cve-2024-1"]).holds
+    car.retract("flaw")
+    audit = car.check(["cve-2024-1"])
+
+    assert (audit.holds, audit.unknown) == (False, ("cve-2024-1",))
+    assert car.explain("cve-2024-1").status == "unknown"
+    assert car.resolve(["cve-2024-1"])[0].status == "unknown"
+
+
 def test_a_name_of_very_many_says_that_there_are_more(car: Engine) -> None:
     car.publish([dict(RELEASE, id=f"hyper-{n}") for n in range(EDITIONS_MAX)])
     [resolution] = car.resolve(["hyper@1.0"])
