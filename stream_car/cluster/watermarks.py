@@ -1,7 +1,8 @@
 """Emits the watermarks of all intake shards of a process.
 
 Promise: a shard that has moved is reported within `WATERMARK_S` while the log takes records, and once more when it
-ends, so that nobody waits for its next owner. Cost: one append per partition of the placements log, at most every
+ends, so that nobody waits for its next owner. An error that nobody expected is a reason to restart the process
+(`failure`). Cost: one append per partition of the placements log, at most every
 `WATERMARK_S`, however many shards the process has.
 """
 
@@ -27,7 +28,15 @@ class Watermarks:
     def add(self, emitter: WatermarkEmitter) -> None:
         """Emit for this shard too, from now on."""
         self._emitters.append(emitter)
-        self.task = self.task or asyncio.create_task(self._run())
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self._run())
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error that nobody expected and that has ended the task: no shard of the process emits any more."""
+        if self.task is None or not self.task.done() or self.task.cancelled():
+            return None
+        return self.task.exception()
 
     def note_progress(self) -> None:
         """Note that some shard has moved."""

@@ -3,7 +3,7 @@
 Promise: on SIGTERM it finishes the running batches, leaves the group and ends with code 0 within `END_S`. A shard that
 needs a person's decision stops alone, with its reason; when none is left, the process ends with `HALTED`. If a shard
 has made no progress for `STALL_S` although there is something to do, or the group has not readmitted the process for
-that long, it ends with `RESTART`: a new process cures clients that hang.
+that long, or no shard can report its progress any more, it ends with `RESTART`: a new process cures clients that hang.
 """
 
 import asyncio
@@ -77,6 +77,10 @@ class ShardHost:
         working = [runner for runner in self.runners.values() if runner.halted is None]
         if self.runners and not working:
             return HALTED
+        if (failure := self.connections.watermarks.failure) is not None:
+            reason = f"No shard here reports its progress any more. {type(failure).__name__}: {failure}"
+            self._report(WorkerEvent(event="trouble", reason=reason))
+            return RESTART
         return RESTART if any(now - runner.succeeded_at > STALL_S for runner in working) else None
 
 
