@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stream_car.adapters.kafka import topics
 from stream_car.adapters.kafka.topic_layout import KEYS, Layout
-from stream_car.adapters.redis.store import RedisStore
+from stream_car.adapters.redis.store import READ_MAX, RedisStore
 from stream_car.adapters.redis.views import RedisViews
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.adapters.search.index_faults import find_index_fault
@@ -219,6 +219,7 @@ class ClusterDoctor:
         except StreamCarError as error:
             self._unlisted = str(error)
             return ""
+        is_cut = len(foreign) > READ_MAX
         for _ in range(LISTINGS):
             if not foreign:
                 return ""
@@ -226,7 +227,8 @@ class ClusterDoctor:
             await self._replay_up_to(shard, up_to)
             foreign = redis.without_keys(foreign, [QUARANTINE, *_keys(store, place)])
         names = ", ".join(field.hex() for field in foreign[:NAMED])
-        return f"{len(foreign):,} fields have values that no replay gives ({names})." if foreign else ""
+        count = f"{'At least ' if is_cut else ''}{len(foreign):,}"
+        return f"{count} fields have values that no replay gives ({names})." if foreign else ""
 
     async def _check_keys(self) -> list[Finding]:
         """Return what else is in the namespace, and what could not be listed."""

@@ -11,6 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from msgspec.structs import replace
 
 from stream_car import rule_packs
+from stream_car.adapters.redis.store import READ_MAX
 from stream_car.adapters.search.index import TantivyIndex
 from stream_car.cluster.doctor import examine
 from stream_car.core.revisions import document_key
@@ -154,6 +155,18 @@ async def test_each_kind_of_damage_and_loss_is_found_and_has_a_cure(kafka: str, 
 
         assert [(each.check, each.status) for each in bad] == [expected], harm.__name__
         assert cure in bad[0].cure, harm.__name__
+
+
+async def test_more_foreign_values_than_one_read_tells_apart_are_at_least_so_many(kafka: str, redis: str) -> None:
+    async with at_rest(kafka, redis) as cluster:
+        key = redis_key(cluster, "intake", 1)
+        for start in range(0, READ_MAX + 1, 1000):
+            foreign = (part for at in range(start, start + 1000) for part in (b"foreign-%d" % at, b"x"))
+            await cluster.connections.client.execute_command("HSET", key, *foreign)
+        bad = [each for each in await findings(cluster) if each.status != "ok"]
+
+    assert [(each.check, each.status) for each in bad] == [("state", "damaged")]
+    assert f"At least {READ_MAX:,} fields have values that no replay gives" in bad[0].detail
 
 
 async def test_other_rules_are_found_and_a_foreign_topic_name(kafka: str, redis: str) -> None:
