@@ -98,8 +98,9 @@ class WatermarkEmitter:
 async def emit_watermarks(emitters: Sequence[WatermarkEmitter]) -> bool:
     """Write the watermarks that are due. Return whether any was written.
 
-    The emitters have one outbox. Call it after batches, at most every 100 ms. Cost: one append per partition of the
-    placements log, no matter how many shards have moved.
+    The outbox of the first shard writes those of all: each shard of a process has its own, all over the same log. Call
+    it after batches, at most every 100 ms. Cost: one append per partition of the placements log, no matter how many
+    shards have moved.
     """
     due = [(emitter, settled) for emitter in emitters if (settled := emitter.due) is not None]
     if not due:
