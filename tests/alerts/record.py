@@ -1,7 +1,7 @@
-"""Record metrics during real faults: `python -m tests.alerts.record [SCENARIO ...]`, about ten minutes for all.
+"""Record metrics during real faults: `python -m tests.alerts.record [SCENARIO ...]`, a quarter of an hour for all.
 
 Promise: each file in `recorded` is one fault of a real installation, from before it began until the metrics have
-returned to normal, unless nothing but a person can end it.
+returned to normal, unless it takes a person, or ten minutes more, to end it.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from kafka.structs import TopicPartition
 
 from deploy.local import Kafka, Redis
 from deploy.local.processes import free_ports
+from stream_car.adapters.search.index import TantivyIndex
 from tests.alerts.recording import INTERVAL_S, RECORDED, Recording
 from tests.chaos.installation import PARTITIONS, Installation
 from tests.chaos.workers import QueryWorker, Worker
@@ -68,11 +69,11 @@ class World:
 
         return self._add(Target(WORKER, instance, start))
 
-    def query_worker(self) -> Target:
-        """Start a query worker."""
+    def query_worker(self, index: Path | None = None) -> Target:
+        """Start a query worker. Without `index`, it builds a fresh one whenever it is started."""
 
         def start(port: int) -> QueryWorker:
-            return self.installation.query_worker(port=port)
+            return self.installation.query_worker(port=port, index=index)
 
         return self._add(Target(QUERY_WORKER, "query-1", start))
 
@@ -209,12 +210,44 @@ async def halted(world: World) -> None:
         worker.is_wanted = False
         await worker.process.stop()
         await world.installation.publish(200)
-        topic = world.installation.layout.full_name("documents")
-        [end] = [max(at for where, at in world.installation.acknowledged if where == 0)]
-        with KafkaAdminClient(bootstrap_servers=world.kafka.address) as admin:
-            admin.delete_records({TopicPartition(topic, 0): end})
+        _delete_records(world, world.installation.ends()[0] - 1)
         worker.is_wanted = True
         await world.wait(45)
+
+
+async def lost_history(world: World) -> None:
+    """Kafka has deleted records that were applied, and a query worker comes back with an empty index."""
+    world.worker("worker-1")
+    await world.installation.publish(400, ids=4000)
+    query_worker = world.query_worker()
+    await world.ready()
+    applied = world.installation.ends()[0]
+    async with recorded(world):
+        await world.wait(10)
+        query_worker.is_wanted = False
+        await query_worker.process.stop()
+        _delete_records(world, applied)
+        query_worker.is_wanted = True
+        await world.wait(90)
+
+
+async def index_repaired(world: World) -> None:
+    """A query worker comes back with an index that lacks some documents of the state."""
+    world.worker("worker-1")
+    await world.installation.publish(400, ids=4000)
+    folder = world.installation.folder / "index"
+    query_worker = world.query_worker(folder)
+    await world.ready()
+    names = {message.key.decode() for message in world.installation.acknowledged.values() if message.key}
+    async with recorded(world):
+        await world.wait(10)
+        query_worker.is_wanted = False
+        await query_worker.process.stop()
+        index = TantivyIndex(folder)
+        await index.apply([], sorted(names)[:20], await index.position())
+        index.close()
+        query_worker.is_wanted = True
+        await world.wait(30)
 
 
 async def frozen(world: World) -> None:
@@ -243,7 +276,18 @@ async def rebuild(world: World) -> None:
 
 SCENARIOS: dict[str, Callable[[World], Awaitable[None]]] = {
     scenario.__name__: scenario
-    for scenario in (quiet, redis_away, kafka_away, frontier_away, workers_away, halted, frozen, rebuild)
+    for scenario in (
+        quiet,
+        redis_away,
+        kafka_away,
+        frontier_away,
+        workers_away,
+        halted,
+        lost_history,
+        index_repaired,
+        frozen,
+        rebuild,
+    )
 }
 
 
@@ -261,6 +305,13 @@ async def recorded(world: World, *, is_busy: bool = True) -> AsyncIterator[None]
     for result in results:
         if not isinstance(result, asyncio.CancelledError):
             raise AssertionError("the recording ended early") from result
+
+
+def _delete_records(world: World, up_to: int) -> None:
+    """Delete the beginning of a partition of the documents."""
+    topic = world.installation.layout.full_name("documents")
+    with KafkaAdminClient(bootstrap_servers=world.kafka.address) as admin:
+        admin.delete_records({TopicPartition(topic, 0): up_to})
 
 
 def _value(answer: httpx.Response, name: str) -> float:

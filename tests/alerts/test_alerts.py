@@ -21,17 +21,19 @@ FIRED: dict[str, set[str]] = {  # what must fire during each fault, and nothing 
     "frontier_away": {"StreamCarDown", "StreamCarPartitionWithoutWorker", "StreamCarIncompleteAnswers"},
     "workers_away": {"StreamCarDown", "StreamCarNoWorker"},
     "halted": NOT_READY | {"StreamCarShardHalted"},
+    "lost_history": {"StreamCarNotReady", "StreamCarIncompleteAnswers", "StreamCarLostHistory"},
+    "index_repaired": {"StreamCarIndexRepaired"},
     "frozen": {"StreamCarTakeOvers"},
     "rebuild": {"StreamCarRebuilding"},
 }
-LASTING = {"halted": FIRED["halted"], "frozen": FIRED["frozen"]}  # what still fires when the recording ends
+LASTING = {  # what still fires when the recording ends
+    name: FIRED[name] for name in ("halted", "lost_history", "index_repaired", "frozen")
+}
 MADE = {
     "StreamCarQuarantine",
     "StreamCarTokensStale",
     "StreamCarWebhookStuck",
     "StreamCarWebhookDeadLetters",
-    "StreamCarLostHistory",
-    "StreamCarIndexRepaired",
 }  # alerts that are tested without a recording
 FIRING = 'ALERTS{alertstate="firing"}'
 
@@ -79,11 +81,20 @@ def test_what_no_recording_has_fires_an_alert_once_it_is_so(tmp_path: Path) -> N
         "stream_car_tokens_stale": "0x5 1x4",
         'stream_car_webhook_age_seconds{webhook="a"}': "0x5 4000x4",
         'stream_car_webhook_dead_letters{webhook="a"}': "0x5 1x4",
-        "stream_car_lost_history": "0x5 1x4",
-        "stream_car_index_repaired_total": "0x5 3x4",
     }
     check(tmp_path, series, {FIRING: (8, set())})
     check(tmp_path, series, {FIRING: (20, MADE)})
+
+
+def test_an_index_that_was_repaired_before_the_first_scrape_fires_for_ten_minutes(tmp_path: Path) -> None:
+    series = {
+        'stream_car_partitions{hop="intake"}': "1x400",
+        'stream_car_shard_stalled_seconds{hop="intake",partition="0"}': "0x400",
+        "stream_car_index_repaired_total": "_x5 3x395",
+    }
+    check(tmp_path, series, {FIRING: (8, set())})
+    check(tmp_path, series, {FIRING: (20, {"StreamCarIndexRepaired"})})
+    check(tmp_path, series, {FIRING: (700, set())})
 
 
 def test_every_alert_is_fired_by_a_test() -> None:
