@@ -77,6 +77,8 @@ ADDING = frozenset(  # verbs of what can be several
         "leaves",
         "arrives",
         "departs",
+        "depends",
+        "stops",
     ]
 )
 WE_USE = re.compile(
