@@ -102,9 +102,7 @@ class RetryingQueries(Queries):
         source: Callable[[], ValueSource] | None = None,
     ) -> T:
         """As in `Queries`; what could not be seen in time is `NotVisible`."""
-        retrying = options
-        if options.retry is None:
-            retrying = replace(options, retry=TimedRetries(self.exact_s))
+        retrying = replace(options, retry=options.retry or TimedRetries(self.exact_s))
         if source is None and isinstance(self.shards, ManyShards):  # what is published meanwhile need not be seen
             source = partial(self.shards.source, self.shards.required)
         try:
@@ -379,11 +377,10 @@ class ClusterService(BaseService):
             raise Unavailable(CATCHING_UP, "catching_up")
         quarantined = await self.quarantined_count()
         reasons: list[a.Incomplete] = ["lost_history"] if self.has_lost_history else []
-        if quarantined:
-            reasons.append("quarantined")
-        values = [decode_value(HEADER, snapshot[shard][1].get(HEADER)) for shard in shards]
+        reasons += ["quarantined"] if quarantined else []
+        values = (decode_value(HEADER, snapshot[shard][1].get(HEADER)) for shard in shards)
         headers = [value for value in values if isinstance(value, Header)]
-        outcomes: Counter[str] = Counter()
+        outcomes = Counter[str]()
         for header in headers:
             outcomes.update(header.counts)
         return a.Status(

@@ -140,7 +140,7 @@ class CarStore(BaseStore):
     def _search(self, operation: SearchOp) -> list[SearchItem]:
         scores: dict[str, float] = {}
         if operation.query and not operation.query.isspace():
-            documents, scores = self._found(operation.query, operation.namespace_prefix)
+            documents, scores = self._find_by_words(operation.query, operation.namespace_prefix)
         else:
             documents = sorted(self._all(operation.namespace_prefix), key=_age, reverse=True)
         items: dict[Address, SearchItem] = {}
@@ -153,7 +153,7 @@ class CarStore(BaseStore):
                     items.setdefault(address, SearchItem(**fields, score=scores.get(document.id)))
         return list(items.values())[operation.offset : operation.offset + operation.limit]
 
-    def _found(self, query: str, prefix: Namespace) -> tuple[list[Evidence], dict[str, float]]:
+    def _find_by_words(self, query: str, prefix: Namespace) -> tuple[list[Evidence], dict[str, float]]:
         """Return what the words find in a namespace itself and in all that its owners have, with the scores."""
         owners = self._owner_scope(prefix)
         labels = prefix[len(self._owners) :]

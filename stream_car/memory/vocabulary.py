@@ -62,25 +62,8 @@ VERBS = (
 )
 THIRD_PERSON = frozenset(VERBS.split())
 PLURAL = frozenset({"are", "have"} | {verb.removesuffix("s") for verb in THIRD_PERSON - {"is", "has", "goes"}} | {"go"})
-ADDING = frozenset(  # verbs of what can be several
-    [
-        "includes",
-        "contains",
-        "supports",
-        "lists",
-        "covers",
-        "likes",
-        "loves",
-        "knows",
-        "works",
-        "plays",
-        "leaves",
-        "arrives",
-        "departs",
-        "depends",
-        "stops",
-    ]
-)
+_ADDING = "includes contains supports lists covers likes loves knows works plays leaves arrives departs depends stops"
+ADDING = frozenset(_ADDING.split())  # verbs of what can be several
 WE_USE = re.compile(
     r"(?:we|i) (?:use|run|have|are using|am using) "
     r"(?P<v>[^ ]+(?: [A-Z0-9][^ ]*)*) (?:for|as) (?P<np>(?:the|our|my) .+)",
